@@ -33,6 +33,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+from timing import mebibytes
 
 import berdslib as bd
 from berdslib.data.formats import write_passages
@@ -40,17 +41,12 @@ from berdslib.data.records import Passage
 from berdslib.models.cards import model_card
 from berdslib.models.encoders import get_encoder
 from berdslib.models.vectors import CachedEncoder
-from berdslib.study.explorer.session import AS_LISTED
-from berdslib.study.explorer.widget import MOST_TELLING
+from berdslib.study.explorer.session import AS_LISTED, MOST_TELLING
 
 SYSTEMS = ("bm25", "minilm+mmr:0.75")
 ACTIONS = ("question", "dial", "stance", "places", "passage", "typed", "order", "table")
 TOPICS = ["zoos", "exams", "cash", "boxing", "tipping", "fireworks", "lotteries", "tattoos", "private cars"]
 TOPICS += ["school uniforms", "cruises", "drones", "night flights", "homework", "billboards", "pets", "skyscrapers"]
-
-
-def mebibytes(pid="self"):
-    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1024
 
 
 def made_up(passages, n):
@@ -269,7 +265,7 @@ def in_browser(minutes, browser):
             if minute >= min(minutes, len(rows) / 2):
                 tools.send("HeapProfiler.collectGarbage")
                 found = {one["name"]: one["value"] for one in tools.send("Performance.getMetrics")["metrics"]}
-                memory = (mebibytes(kernel), found["JSHeapUsedSize"] / 2**20, found["Nodes"])
+                memory = (mebibytes(pid=kernel), found["JSHeapUsedSize"] / 2**20, found["Nodes"])
                 rows.append((minute, sum(map(len, times.values())), *memory))
             name, milliseconds = act(page, rng)
             times.setdefault(name, []).append(milliseconds)

@@ -17,12 +17,14 @@ from pathlib import Path
 import numpy as np
 import torch
 from bench_causal import SIZES, make_pairs, make_tokenizer
-from transformers import AutoModelForCausalLM, BitsAndBytesConfig, MistralConfig, MistralForCausalLM
+from transformers import AutoModelForCausalLM, BitsAndBytesConfig, MistralConfig, MistralForCausalLM, TrainingArguments
 
+from berdslib.data.records import Passage
+from berdslib.judging import finetune
+from berdslib.judging.base import Pair
 from berdslib.judging.causal import Causal
-from berdslib.judging.training import finetuning
-from berdslib.judging.training.finetuning import Recipe, fine_tune_causal
-from berdslib.judging.training.pairs import Example
+from berdslib.judging.examples import Example
+from berdslib.judging.finetune import Recipe, fine_tune_causal
 
 
 def make_model(size, four_bit, folder):
@@ -41,11 +43,9 @@ def make_model(size, four_bit, folder):
     return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, device_map=device, quantization_config=packed)
 
 
-class Unsorted(finetuning._ByLength):
+def unsorted(**options):
     """The peer: the order in which a plain sampler would come, lengths mixed."""
-
-    def __iter__(self):
-        yield from np.random.default_rng(self.seed).permutation(len(self)).tolist()
+    return TrainingArguments(**options | {"train_sampling_strategy": "random"})
 
 
 def peak_memory():
@@ -75,13 +75,13 @@ def main():
     print(f"{options.size}, {'4-bit' if options.four_bit else 'not quantised'}, LoRA rank {recipe.rank}, "
           f"batches of {options.batch}, gradient checkpointing {'on' if recipe.checkpoint_gradients else 'off'}, "
           f"on {on}", flush=True)  # fmt: skip
-    ours, plain = finetuning._ByLength, 0.0
-    for name, sampler, part in (("warm-up", ours, examples[: options.batch]), ("unsorted", Unsorted, examples),
+    ours, plain = TrainingArguments, 0.0
+    for name, arguments, part in (("warm-up", ours, examples[: options.batch]), ("unsorted", unsorted, examples),
                                 ("by length", ours, examples)):  # fmt: skip
         with tempfile.TemporaryDirectory() as folder:
             judge = Causal(make_model(options.size, options.four_bit, f"{folder}/base"), tokenizer, options.size)
             tokens = sum(len(ids) for ids in prompts(judge, part))
-            finetuning._ByLength = sampler
+            finetune.TrainingArguments = arguments
             if torch.cuda.is_available():
                 torch.cuda.reset_peak_memory_stats()
             start = time.perf_counter()
@@ -97,8 +97,7 @@ def main():
 
 
 def prompts(judge, examples):
-    tokens = finetuning._causal(judge).tokens
-    return [tokens(e)["input_ids"] for e in examples]
+    return [judge.token_ids(Pair(e.topic, 0, Passage("", e.document), e.statement)) for e in examples]
 
 
 if __name__ == "__main__":

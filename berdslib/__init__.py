@@ -20,7 +20,7 @@ from berdslib.version import __version__
 if TYPE_CHECKING:
     from berdslib.construction.build import build as build
     from berdslib.data.collection import Collection as Collection
-    from berdslib.data.load import load as load
+    from berdslib.data.datasets import load as load
     from berdslib.data.records import Passage as Passage
     from berdslib.data.records import Question as Question
     from berdslib.errors import InputError as InputError
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "berdslib.construction.build": ("build",),
     "berdslib.data.collection": ("Collection",),
-    "berdslib.data.load": ("load",),
+    "berdslib.data.datasets": ("load",),
     "berdslib.data.records": ("Passage", "Question"),
     "berdslib.errors": ("InputError", "MissingDataError"),
     "berdslib.evaluation.measures": (

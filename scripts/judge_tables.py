@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from stance import HALVES, half_of, held_out
+from stance import HALVES, NEGATED, PROPOSAL, StancePair, half_of, held_out
 from training.laptop import like_the_web
 from training.pairs import LAPTOP_SHARES
 
@@ -29,7 +29,6 @@ import berdslib as bd
 from berdslib.data.collection import Collection
 from berdslib.data.datasets import dataset
 from berdslib.data.fetch import candidate_paths, first_existing
-from berdslib.data.readers import NEGATED, PROPOSAL, StancePair
 from berdslib.data.records import Passage, ranked_run
 from berdslib.data.tables import read_jsonl
 from berdslib.evaluation.judges import agreement_by, answers_by, calibration_table, length_bucket, negation_report

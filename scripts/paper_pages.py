@@ -21,7 +21,7 @@ import pandas as pd
 from berdslib.errors import InputError, known
 from berdslib.files import StrPath, write_text
 from berdslib.study.figures import MARKERS, NOTHING, PALETTE, save_figure
-from berdslib.study.notebooks import find_notebook, notebook_folder, read_parameters
+from berdslib.study.notebooks import find_notebook, notebook_folder, open_notebook
 from berdslib.study.published import (
     BERDS_SETTING,
     VERSIONS,
@@ -31,7 +31,6 @@ from berdslib.study.published import (
     formats,
     latex,
     long_table,
-    published_figure,
     published_table,
     read_shipped,
 )
@@ -51,6 +50,18 @@ NAMES = {
 }  # fmt: skip
 SHARES = ("share_support", "share_oppose", "share_undermine", "share_left", "share_center", "share_right")
 PICTURE_DPI = 110  # of the pictures on a page: a notebook shows many; the files are sharper
+
+
+def published_figure(figure: str, version: str = "v2") -> pd.DataFrame:
+    """Return what a paper's text says of one of its figures: numbers, and in which direction a difference goes.
+
+    One row a statement, with the columns of figures.csv as text; arguments as for :func:`published_table`.
+    """
+    paper = VERSIONS[known("version", version, VERSIONS)][0].split()[0]
+    rows = read_shipped("figures")
+    number = str(figure).strip().removeprefix("Figure").strip()
+    mine = (rows["paper"] == paper) & (rows["version"] == version.replace("pir", "")) & (rows["figure"] == number)
+    return rows[mine].reset_index(drop=True)
 
 
 # ---------------------------------------------------------------- drawing
@@ -562,7 +573,7 @@ def _ours_of_run(name: str, rows: pd.DataFrame, stand_in: Mapping[str, str]) -> 
 
 def _parameters(notebook: str, row: pd.Series) -> dict[str, Any]:
     """Return a run's parameters: a grid's summary has those that its file sets, the others are the notebook's own."""
-    own = {name: parameter.default for name, parameter in read_parameters(find_notebook(notebook)).items()}
+    own = {name: parameter.default for name, parameter in open_notebook(find_notebook(notebook)).parameters.items()}
     return own | {name: row[name] for name in own if name in row and pd.notna(row[name])}
 
 

@@ -13,8 +13,7 @@ import pandas as pd
 from projection_tasks import tasks_by_value
 from simulate_statistics import bootstrap_interval
 
-from berdslib.data.datasets import load_gold, load_passages, load_questions
-from berdslib.data.load import load
+from berdslib.data.datasets import load, load_gold, load_passages, load_questions
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.base import docno_order, top_k
 from berdslib.retrieval.projection import perspective_vectors, scores, unit_vectors

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from berdslib.construction.builders import make, read_items
+from berdslib.construction.build import make, read_items
 from berdslib.construction.pipeline import Draft, Step
 from berdslib.data.tables import read_jsonl, write_jsonl
 from berdslib.llm.asking import Answer

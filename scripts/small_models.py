@@ -20,9 +20,9 @@ import numpy as np
 
 from berdslib.data.datasets import load_passages, passage_file
 from berdslib.data.tables import read_jsonl
-from berdslib.judging.cross import new_cross_encoder
-from berdslib.judging.training.finetuning import Recipe, fine_tune_encoder
-from berdslib.judging.training.pairs import Example
+from berdslib.judging.examples import Example
+from berdslib.judging.finetune import Recipe, fine_tune_encoder
+from berdslib.judging.pairs import new_cross_encoder
 from berdslib.models.encoders import get_encoder
 from berdslib.models.loading import package_folder
 

@@ -13,12 +13,11 @@ import random
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from berdslib.data.readers import NEGATED, PROPOSAL, StancePair
-from berdslib.data.tables import check_new, id_list, read_jsonl, read_table, text_field, text_list
+from berdslib.data.tables import read_jsonl, read_table
 from berdslib.errors import InputError, known
 from berdslib.files import StrPath, read_lines
 from berdslib.statements.negation import negate
@@ -32,6 +31,20 @@ EVIDENCE, NO_EVIDENCE = "evidence", "no evidence"
 ARTICLE_WORDS = 300
 _SHORTEST_SENTENCE = 4  # words; shorter ones are headings
 _ASKED = "should we "
+PROPOSAL, NEGATED = "proposal", "negated proposal"
+
+
+class StancePair(NamedTuple):
+    """A document, a statement, and whether the document supports it; ``kind`` as the source has it.
+
+    ``question`` is what pairs have in common that are not independent: the story, the topic or the question.
+    """
+
+    question: str
+    document: str
+    perspective: str
+    label: bool
+    kind: str
 
 
 def half_of(text: str) -> str:
@@ -102,15 +115,13 @@ def fake_news(stances: StrPath, bodies: StrPath, words: int = ARTICLE_WORDS) -> 
     """
     articles: dict[str, str] = {}
     seen: dict[Any, int] = {}
-    for line, row in read_table(bodies):
-        body = text_field(row, ("Body ID",), bodies, line)
-        check_new(seen, body, f"article {body!r}", bodies, line, "Body ID")
-        articles[body] = " ".join(text_field(row, ("articleBody",), bodies, line).split()[:words])
+    for _, row in read_table(bodies):
+        body = row.text("Body ID")
+        row.check_new(seen, body, f"article {body!r}", "Body ID")
+        articles[body] = " ".join(row.text("articleBody").split()[:words])
     told = []  # (article, headline, stance)
     for line, row in read_table(stances):
-        headline, body, kind = (
-            text_field(row, (name,), stances, line).strip() for name in ("Headline", "Body ID", "Stance")
-        )
+        headline, body, kind = (row.text(name).strip() for name in ("Headline", "Body ID", "Stance"))
         if kind not in FAKE_NEWS_KINDS:
             problem = f"{kind!r} is not a stance; accepted: {', '.join(FAKE_NEWS_KINDS)}"
             raise InputError(problem, path=stances, line=line, field="Stance")
@@ -240,15 +251,15 @@ def points(queries: StrPath, corpus: StrPath) -> list[StancePair]:
     """
     texts: dict[str, str] = {}
     seen: dict[Any, int] = {}
-    for line, row in read_jsonl(corpus):
-        docno = text_field(row, ("id",), corpus, line)
-        check_new(seen, docno, f"passage {docno!r}", corpus, line, "id")
-        texts[docno] = " ".join(text_field(row, ("content",), corpus, line).split())
+    for _, row in read_jsonl(corpus):
+        docno = row.text("id")
+        row.check_new(seen, docno, f"passage {docno!r}", "id")
+        texts[docno] = " ".join(row.text("content").split())
     made: dict[str, list[tuple[str, str, int]]] = {}  # question → (point, text, side)
     for line, row in read_jsonl(queries):
-        question = text_field(row, ("id",), queries, line)
+        question = row.text("id")
         for side, (said, listed) in enumerate((("response1", "favor_ids"), ("response2", "against_ids"))):
-            ids, said_here = id_list(row.get(listed), queries, line, listed), text_list(row, said, queries, line)
+            ids, said_here = row.ids(listed), row.texts(said)
             if len(ids) != len(said_here):
                 problem = f"{len(ids)} passages for {len(said_here)} points"
                 raise InputError(problem, path=queries, line=line, field=listed)

@@ -22,9 +22,8 @@ import torch
 from training.laptop import train_laptop
 from training.pairs import LAPTOP_SHARES
 
-from berdslib.judging.laptop import Laptop, load_laptop
-from berdslib.judging.stance import FAST, Design
-from berdslib.judging.training.stance import StanceRecipe
+from berdslib.judging.laptop import FAST, Design, Laptop, load_laptop
+from berdslib.judging.stance_training import StanceRecipe
 
 MPNET = Design("mpnet", "apart", 16)
 

@@ -6,6 +6,11 @@ from berdslib.data.tables import write_jsonl
 from berdslib.files import write_text
 
 
+def jsonl(*rows):
+    """Return rows as JSONL."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
 def write_questions(path, questions):
     """Write questions as JSONL that read_questions reads back unchanged."""
     write_jsonl(

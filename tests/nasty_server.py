@@ -1,6 +1,5 @@
 """A web of nasty pages on this machine, a search engine that finds them, and what becomes of each."""
 
-import asyncio
 import gzip
 import http.server
 import json
@@ -9,7 +8,6 @@ import socketserver
 import struct
 import threading
 import time
-import urllib.request
 from contextlib import ExitStack, contextmanager
 from functools import cache
 
@@ -156,9 +154,8 @@ class _NastyHandler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(piece)
             time.sleep(pause)
 
-    def raw(self, *pieces):
-        for piece in pieces:
-            self.wfile.write(piece)
+    def raw(self, piece):
+        self.wfile.write(piece)
 
     def reset(self):
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -168,9 +165,9 @@ class _NastyHandler(http.server.BaseHTTPRequestHandler):
         return self.server.count(path) == 1
 
 
-def _page(text=None, body=None, **headers):
-    """Return what answers with a page; of a text, or of a body as it is."""
-    return lambda h: h.page(html(text or SENTENCE) if body is None else body, **headers)
+def _page(body=None, **headers):
+    """Return what answers with a page."""
+    return lambda h: h.page(html(SENTENCE) if body is None else body, **headers)
 
 
 def _to(where, status=302):
@@ -184,26 +181,22 @@ TORN = f"<html><body><div><p>{SENTENCE}<b>{SENTENCE}<table><tr><td>{SENTENCE}<p 
 ZIPPED = gzip.compress(html(SENTENCE).encode())
 # path → the outcome it must have, and what answers
 CASES = {
-    "good": ("ok", _page(SENTENCE * 3)),
-    "plain-text": ("ok", _page(body=SENTENCE, Content_Type="text/plain; charset=utf-8")),
-    "gzip": ("ok", _page(body=ZIPPED, Content_Encoding="gzip")),
+    "good": ("ok", _page(html(SENTENCE * 3))),
+    "plain-text": ("ok", _page(SENTENCE, Content_Type="text/plain; charset=utf-8")),
+    "gzip": ("ok", _page(ZIPPED, Content_Encoding="gzip")),
     "redirect": ("ok", _to("good?from=redirect", 308)),
     "charset-header-is-wrong": (
         "ok",
-        _page(body=html(FRENCH).encode("cp1252"), Content_Type="text/html; charset=utf-8"),
+        _page(html(FRENCH).encode("cp1252"), Content_Type="text/html; charset=utf-8"),
     ),
-    "charset-by-meta": ("ok", _page(body=html(FRENCH, '<meta charset="windows-1252">').encode("cp1252"))),
-    "charset-by-nothing": ("ok", _page(body=html(FRENCH).encode("cp1252"))),
-    "charset-utf16": ("ok", _page(body=html(FRENCH).encode("utf-16"))),
-    "charset-that-is-none": ("ok", _page(FRENCH, Content_Type="text/html; charset=punycode")),
+    "charset-by-meta": ("ok", _page(html(FRENCH, '<meta charset="windows-1252">').encode("cp1252"))),
+    "charset-by-nothing": ("ok", _page(html(FRENCH).encode("cp1252"))),
+    "charset-utf16": ("ok", _page(html(FRENCH).encode("utf-16"))),
     "streams-forever": ("size", lambda h: h.drip(b"<p>on and on</p>" * 1000, 0, Server="x")),
-    "announces-much": ("size", _page(Content_Length=str(10**10))),
-    "announces-more-than-it-sends": ("network", _page(Content_Length="100000")),
     "gzip-bomb": ("size", lambda h: h.page(gzip_bomb(), Content_Encoding="gzip")),
     "gzip-twice": ("encoding", lambda h: h.page(gzip.compress(gzip_bomb(), 9), Content_Encoding="gzip, gzip")),
-    "gzip-is-none": ("encoding", _page(Content_Encoding="gzip")),
-    "gzip-truncated": ("network", _page(body=ZIPPED[:-12], Content_Encoding="gzip")),
-    "brotli": ("encoding", _page(body=b"\x0b\x02\x80abc\x03", Content_Encoding="br")),
+    "gzip-truncated": ("network", _page(ZIPPED[:-12], Content_Encoding="gzip")),
+    "brotli": ("encoding", _page(b"\x0b\x02\x80abc\x03", Content_Encoding="br")),
     "slow-body": ("timeout", lambda h: h.drip(b"x", Content_Length="100000")),
     "slow-headers": ("timeout", lambda h: (h.raw(b"HTTP/1.1 200 OK\r\n"), h.drip(b"X-A: b\r\n"))),
     "continues-forever": ("timeout", lambda h: h.drip(b"HTTP/1.1 100 Continue\r\n\r\n", 0.01)),
@@ -217,29 +210,23 @@ CASES = {
     "too-many": ("status", _page(status=429, Retry_After="3600")),
     "redirect-loop": ("redirects", _to("/redirect-loop")),
     "redirect-private": ("refused", _to("http://127.0.0.1:{private}/")),
-    "redirect-metadata": ("refused", _to("http://169.254.169.254/latest/meta-data/")),
-    "redirect-decimal": ("refused", _to("http://2130706433/")),
     "redirect-mapped": ("refused", _to("http://[::ffff:127.0.0.1]/")),
     "redirect-file": ("refused", _to("file:///etc/hostname")),
-    "redirect-script": ("refused", _to("javascript:alert(1)")),
     "redirect-login": ("refused", _to("http://user:secret@{self}/good")),
     "robots-disallowed": ("robots", _page()),
     "redirect-to-disallowed": ("robots", _to("/robots-disallowed")),
     "redirect-inside": ("refused", _to("http://10.0.0.7/")),
     "redirect-inside-by-name": ("refused", _to("http://inside.example/")),
-    "empty": ("no text", _page(body=b"")),
-    "script-only": ("no text", _page(body="<html><body><script>document.write('words ' * 100)</script></body></html>")),
-    "binary": ("binary", _page(body=bytes(range(256)) * 100)),
-    "pdf": ("type", _page(body=PDF, Content_Type="application/pdf")),
-    "pdf-as-html": ("binary", _page(body=PDF)),
-    "unclosed-tags": ("ok", _page(body=TORN)),
-    "deep-nesting": ("no text", _page(body="<html><body>" + "<div>" * 100_000 + SENTENCE)),
-    "many-attributes": ("parser", _page(body=ATTRIBUTES)),
+    "empty": ("no text", _page(b"")),
+    "script-only": ("no text", _page("<html><body><script>document.write('words ' * 100)</script></body></html>")),
+    "binary": ("binary", _page(bytes(range(256)) * 100)),
+    "pdf": ("type", _page(PDF, Content_Type="application/pdf")),
+    "pdf-as-html": ("binary", _page(PDF)),
+    "unclosed-tags": ("ok", _page(TORN)),
+    "deep-nesting": ("no text", _page("<html><body>" + "<div>" * 100_000 + SENTENCE)),
+    "many-attributes": ("parser", _page(ATTRIBUTES)),
 }
 ROBOTS = {
-    "robots.txt answers 404": (404, "ok"),
-    "robots.txt answers 500": (500, "status"),
-    "robots.txt answers 429": (429, "status"),
     "robots.txt never ends": ("drip", "timeout"),
     "robots.txt with a delay that is no number": ("User-agent: *\nCrawl-delay: ²\nDisallow: /g\n", "robots"),
     "robots.txt with a thousand wildcards": ("User-agent: *\nDisallow: /" + "*o" * 1000 + "\n", "ok"),
@@ -279,7 +266,6 @@ REBINDING = {
     "rebinding: public, then private": ([PUBLIC], ["127.0.0.1"]),
     "rebinding: robots.txt public, page private": ([PUBLIC], ["127.0.0.1"], [PUBLIC]),
     "rebinding: public and private at once": ([PUBLIC, "127.0.0.1"],),
-    "rebinding: then 0.0.0.0": ([PUBLIC], ["0.0.0.0"]),
     "rebinding: then IPv6 with a zone": ([PUBLIC], ["fe80::1%eth0"]),
     "a name that stands for a private address": (["10.0.0.7"],),
 }
@@ -292,7 +278,7 @@ def outcomes():
     with ExitStack() as stack:
         private = stack.enter_context(running(PrivateService()))
         server = stack.enter_context(running(NastyServer(private.port)))
-        reader = stack.enter_context(TextReader(seconds=1.5))
+        reader = stack.enter_context(TextReader(seconds=5))
 
         def add(case, fetcher, url, expected):
             began = time.monotonic()
@@ -316,18 +302,6 @@ def outcomes():
             fetcher = Fetcher(SMALL, resolve=Rebinding(*answers), transport=World(server, private))
             add(name, fetcher, "http://rebind.example/good", "refused")
         return found, private.reached
-
-
-def naive_requests(private, server):
-    """Let clients without our checks do the same: how many of their requests reach the private service."""
-    before = private.reached
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    opener.open(server.url("redirect-private"), timeout=5).read()
-    resolve, world = Rebinding([PUBLIC], ["127.0.0.1"]), World(server, private)
-    assert resolve("rebind.example", 80) == [PUBLIC]  # checked …
-    request = httpx.Request("GET", f"http://{resolve('rebind.example', 80)[0]}/good")  # … and resolved again to connect
-    asyncio.run(world.handle_async_request(request))
-    return private.reached - before
 
 
 class FakeSerper(Quiet):
@@ -360,17 +334,8 @@ class _SerperHandler(http.server.BaseHTTPRequestHandler):
             {"title": f"Result {i}", "link": link, "snippet": f"About {asked['q']} …", "position": i}
             for i, link in enumerate(self.server.links[: asked["num"]], start=1)
         ]
-        answer = {
-            "searchParameters": {"q": asked["q"], "num": asked["num"], "type": "search", "engine": "google"},
-            "organic": organic,
-            "peopleAlsoAsk": [
-                {"question": "Who pays?", "snippet": "Many.", "title": "T", "link": "https://x.example/"}
-            ],
-            "relatedSearches": [{"query": "tuition"}],
-            "credits": 2,
-            "echo": key,  # no real answer has it, but none may bring the key onto the disk either
-        }
-        return self.answer(200, {}, answer)
+        # No real answer echoes the key, but none may bring it onto the disk either.
+        return self.answer(200, {}, {"searchParameters": asked, "organic": organic, "credits": 2, "echo": key})
 
     def answer(self, status, headers, body):
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()

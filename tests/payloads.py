@@ -1,6 +1,6 @@
 """Texts that would run something, or deceive a reader, wherever they are taken for more than text.
 
-Each that runs calls ``hit()``, which :func:`browser.watched_page` counts, or asks ``attacker.invalid`` for something,
+Each that runs calls ``hit()``, which :func:`browser.ran` counts, or asks ``attacker.invalid`` for something,
 which it counts too.
 """
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from berdslib.data.formats import read_berds
-from berdslib.judging.training.finetuning import split_by_question
-from berdslib.judging.training.pairs import Example
+from berdslib.judging.examples import Example
+from berdslib.judging.finetune import split_by_question
 from berdslib.models.vectors import CachedEncoder
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -69,11 +69,3 @@ def test_code_counts_as_it_is_written_and_parameters_everywhere(tmp_path):
         parameters="k = 50",
     )
     assert [one.number for one in unshown_numbers(made, tmp_path)] == ["40"]
-
-
-def test_takeaways_look_at_the_whole_notebook_and_a_notebook_needs_no_heading(tmp_path):
-    assert unshown_numbers(notebook("## Takeaways\nIt was 77.7."), tmp_path) == []
-    assert unshown_numbers(notebook("It was 77.7.", heading="no heading"), tmp_path) == []
-    made = notebook("It was 76.7.", heading="none")
-    made["cells"][3]["source"] = "none"
-    assert [one.number for one in unshown_numbers(made, tmp_path)] == ["76.7"]

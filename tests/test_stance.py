@@ -1,60 +1,27 @@
-"""Pairs labelled elsewhere: what each file becomes, what is wrong with it, and the two halves."""
+"""Pairs labelled elsewhere: what belongs to one story, and the two halves."""
 
 import hashlib
 from collections import Counter
 
 import pytest
-from stance import (
-    EVIDENCE,
-    NO_EVIDENCE,
-    OTHER_SIDE,
-    OWN,
-    SAME_SIDE,
-    fake_news,
-    half_of,
-    held_out,
-    iam_evidence,
-    iam_stance,
-    of_half,
-    points,
-    related,
-)
+from stance import StancePair, fake_news, half_of, held_out, of_half, related
 
-from berdslib.data.readers import NEGATED, PROPOSAL, StancePair
 from berdslib.errors import InputError
 
 BODIES = 'Body ID,articleBody\n1,"A cat, they say,\n\nclimbed a tree. It is up there."\n2,No cat did.\n'
 STANCES = "Headline,Body ID,Stance\nCat in tree,2,disagree\nCat in tree,1,agree\nCat story,1,discuss\nWar,2,unrelated\n"
-SIDES = "C\tShould we ban cats\tCats kill birds.\t7_1\t1\nC\tShould we ban cats\tCats are kind.\t7_1\t-1\n"
-SENTENCES = (
-    "C\tShould we ban cats\tE\tCats kill birds.\tA study counted birds that died.\t7_1\tE-B-0\n"
-    "\n"
-    "O\tShould we ban cats\tO\tCats kill birds.\tA heading\t7_1\tO\n"
-    "O\tShould we ban cats\tO\tCats kill birds.\tThe lion is a cat.\t7_1\tO\n"
-)
-
-
-CORPUS = "".join(f'{{"id": {i}, "content": "passage  {i}"}}\n' for i in range(4))
-QUERIES = (
-    '{"id": "q1", "response1": ["Cats purr.", "Cats sleep."], "response2": ["Cats scratch."], '
-    '"favor_ids": [0, 1], "against_ids": [2]}\n'
-)
 
 
 @pytest.fixture
-def folder(tmp_path):
-    files = {"fnc1_bodies.csv": BODIES, "fnc1_stances.csv": STANCES, "iam_stance.tsv": SIDES,
-             "iam_evidence.tsv": SENTENCES, "corpus.jsonl": CORPUS, "queries.jsonl": QUERIES}  # fmt: skip
-    for name, text in files.items():
-        path = tmp_path / ("theperspective" if name.endswith("jsonl") else "stance") / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    return tmp_path
+def files(tmp_path):
+    (tmp_path / "stances.csv").write_text(STANCES)
+    (tmp_path / "bodies.csv").write_text(BODIES)
+    return tmp_path / "stances.csv", tmp_path / "bodies.csv"
 
 
-def test_fake_news_by_hand(folder):
+def test_fake_news_by_hand(files):
     article = "A cat, they say, climbed"
-    found = fake_news(folder / "stance" / "fnc1_stances.csv", folder / "stance" / "fnc1_bodies.csv", words=5)
+    found = fake_news(*files, words=5)
     assert found == [
         StancePair("1", article, "Cat in tree", True, "agree"),
         StancePair("1", article, "Cat story", False, "discuss"),
@@ -64,12 +31,12 @@ def test_fake_news_by_hand(folder):
     assert related(found) == found[:3]
 
 
-def test_a_story_is_what_headlines_and_repeated_texts_connect(folder):
+def test_a_story_is_what_headlines_and_repeated_texts_connect(files):
     # 9 and 30 share headline h1, 30 and 4 headline h2; 5 repeats the text of 4. Only unrelated headlines lead to 7.
     texts = {"9": "nine", "30": "thirty", "4": "four", "5": "four", "7": "seven", "8": "eight"}
     rows = ["h1,9,agree", "h1,30,discuss", "h2,30,disagree", "h2,4,agree", "h3,7,unrelated", "h1,7,unrelated",
             "h3,8,agree", "h3,9,unrelated", "h1,9,agree", "h4,5,agree", "h4,8,unrelated"]  # fmt: skip
-    bodies, stances = folder / "stance" / "fnc1_bodies.csv", folder / "stance" / "fnc1_stances.csv"
+    stances, bodies = files
     bodies.write_text("Body ID,articleBody\n" + "".join(f"{i},{text}\n" for i, text in texts.items()))
     stances.write_text("Headline,Body ID,Stance\n" + "".join(f"{row}\n" for row in rows))
     found = fake_news(stances, bodies)
@@ -83,36 +50,6 @@ def test_a_story_is_what_headlines_and_repeated_texts_connect(folder):
     stances.write_text("Headline,Body ID,Stance\n" + "".join(f"{row}\n" for row in reversed(rows)))
     bodies.write_text("Body ID,articleBody\n" + "".join(f"{i},{text}\n" for i, text in reversed(texts.items())))
     assert set(fake_news(stances, bodies)) == set(found)
-
-
-def test_iam_stance_asks_the_proposal_and_its_negation(folder):
-    asked = "Should we ban cats"
-    assert iam_stance(folder / "stance" / "iam_stance.tsv") == [
-        StancePair(asked, "Cats kill birds.", "We should ban cats", True, PROPOSAL),
-        StancePair(asked, "Cats kill birds.", "We should not ban cats", False, NEGATED),
-        StancePair(asked, "Cats are kind.", "We should ban cats", False, PROPOSAL),
-        StancePair(asked, "Cats are kind.", "We should not ban cats", True, NEGATED),
-    ]
-
-
-def test_iam_evidence_leaves_headings_out(folder):
-    found = iam_evidence(folder / "stance" / "iam_evidence.tsv")
-    assert [(p.document, p.label, p.kind) for p in found] == [
-        ("A study counted birds that died.", True, EVIDENCE),
-        ("The lion is a cat.", False, NO_EVIDENCE),
-    ]
-
-
-def test_passages_are_asked_about_every_point_of_their_question(folder):
-    found = points(folder / "theperspective" / "queries.jsonl", folder / "theperspective" / "corpus.jsonl")
-    assert [(p.document, p.perspective, p.kind) for p in found] == [
-        ("passage 0", "Cats purr.", OWN), ("passage 1", "Cats purr.", SAME_SIDE),
-        ("passage 2", "Cats purr.", OTHER_SIDE),
-        ("passage 0", "Cats sleep.", SAME_SIDE), ("passage 1", "Cats sleep.", OWN),
-        ("passage 2", "Cats sleep.", OTHER_SIDE), ("passage 0", "Cats scratch.", OTHER_SIDE),
-        ("passage 1", "Cats scratch.", OTHER_SIDE), ("passage 2", "Cats scratch.", OWN),
-    ]  # fmt: skip
-    assert all(p.label == (p.kind == OWN) and p.question == "q1" for p in found)
 
 
 def test_halves_go_by_the_last_bit_of_the_hash_and_share_no_article():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import click
 
 from berdslib.cli import options
 from berdslib.cli.inputs import is_predictions, named_files, read_collection, read_run, split_names
-from berdslib.cli.options import FOLDER, JSON, choice, costs_itself_only, end, flag, number, print_frame, refuse, say
+from berdslib.cli.options import JSON, choice, flag, number, refuse, say, show, tell, text, wants_json
 from berdslib.cli.root import main
 from berdslib.errors import InputError, printable
 
@@ -28,48 +27,44 @@ def data() -> None:
 
 @data.command("list")
 @JSON
-def data_list(as_json: bool) -> None:
+def data_list() -> None:
     """List the known data sets."""
     from berdslib.data.datasets import dataset, names
 
     rows = [dataset(name) for name in names()]
-    if as_json:
-        fields = ("name", "kind", "paper", "title", "licence")
-        click.echo(json.dumps([{f: getattr(row, f) for f in fields} for row in rows], indent=1))
-        return
     width = max(len(row.name) for row in rows)
-    for row in rows:
-        click.echo(f"{row.name:{width}} {row.kind:10} {row.paper:15} {row.title}")
+    lines = "\n".join(f"{row.name:{width}} {row.kind:10} {row.paper:15} {row.title}" for row in rows)
+    show([{f: getattr(row, f) for f in ("name", "kind", "paper", "title", "licence")} for row in rows], lines)
 
 
 @data.command("card")
 @click.argument("name")
 @JSON
-def data_card(name: str, as_json: bool) -> None:
+def data_card(name: str) -> None:
     """Say what a data set is, its licence, and where it is looked for."""
     from dataclasses import asdict
 
     from berdslib.data.datasets import card, dataset
 
     one = dataset(name)
-    click.echo(json.dumps(asdict(one) | {"loaders": list(one.loaders)}, indent=1) if as_json else card(name))
+    show(asdict(one) | {"loaders": list(one.loaders)}, lambda: card(name))
 
 
 @data.command("fetch")
 @click.argument("name")
 @JSON
-def data_fetch(name: str, as_json: bool) -> None:
+def data_fetch(name: str) -> None:
     """Download a data set into the user cache; what is complete is kept, and an interrupted file is fetched anew."""
     from berdslib.data.datasets import fetch
 
     paths = [str(path) for path in fetch(name)]
-    click.echo(json.dumps(paths, indent=1) if as_json else "\n".join(paths))
+    show(paths, "\n".join(paths))
 
 
 @data.command("add")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @JSON
-def data_add(folder: Path, as_json: bool) -> None:
+def data_add(folder: Path) -> None:
     """Have a data set of your own load by the name on its card, from anywhere; the folder stays where it is."""
     from berdslib.data.catalogue import added_folders
     from berdslib.data.own import add
@@ -77,11 +72,8 @@ def data_add(folder: Path, as_json: bool) -> None:
     before, place = added_folders(), str(folder.resolve())
     one = add(folder)
     if (replaced := before.get(one.name, place)) != place:
-        click.echo(printable(f"{one.name} no longer means {replaced}"), err=True)
-    if as_json:
-        click.echo(json.dumps({"name": one.name, "folder": place}))
-    else:
-        click.echo(f"{one.name} → {place}", err=True)
+        tell(f"{one.name} no longer means {replaced}")
+    say({"name": one.name, "folder": place}, f"{one.name} → {place}")
 
 
 @data.command("stats")
@@ -94,9 +86,7 @@ def data_add(folder: Path, as_json: bool) -> None:
     "the last column shows the choice.",
 )
 @JSON
-def data_stats(
-    questions: str | None, corpus: str | None, split: str | None, limit: int, documents: str, as_json: bool
-) -> None:
+def data_stats(questions: str | None, corpus: str | None, split: str | None, limit: int, documents: str) -> None:
     """Print the columns of BeRDS Table 1 for sets of questions (-q), or those of Table 2 for corpora (-c).
 
     Of a corpus, the words of a passage are counted, too; NAME:words and NAME:sentences cut its rows into passages of
@@ -113,24 +103,21 @@ def data_stats(
     else:
         names = split_names(questions or "")
         rows = [{"questions": name, **statistics(load_questions(name, split, limit))} for name in names]
-    print_frame(pd.DataFrame(rows), as_json)
+    options.print_frame(pd.DataFrame(rows))
 
 
 @data.command("leaks")
 @options.questions()
 @options.GOLD
 @number("--threshold", 0.8, "Overlap (Jaccard similarity) from which a pair is reported.", options.SHARE)
-@click.option(
+@text(
     "--kinds",
-    default="text,perspectives,passages",
-    show_default=True,
-    help="What to compare. Leave out perspectives that are labels, such as left and right.",
+    "What to compare. Leave out perspectives that are labels, such as left and right.",
+    "text,perspectives,passages",
 )
 @flag("--across", "Print only pairs that stand across splits.")
 @JSON
-def data_leaks(
-    questions: str, gold: str | None, threshold: float, kinds: str, across: bool, as_json: bool, **given: Any
-) -> None:
+def data_leaks(questions: str, gold: str | None, threshold: float, kinds: str, across: bool, **given: Any) -> None:
     """Find questions that must not stand on both sides of a split, and exit with 1 where some do.
 
     Two questions overlap if their wording, their perspectives or their gold passages are nearly the same; passages are
@@ -151,12 +138,17 @@ def data_leaks(
     found = leaks(asked, verdicts, threshold=threshold, kinds=split_names(kinds), passages=passages)
     leaking = across_splits(found)
     shown = leaking if across else found
-    if not as_json and len(shown):
-        print_frame(shown, as_json)
+    if len(shown) and not wants_json():
+        options.print_frame(shown)
     splits = sorted({q.split for q in asked})
     counts = {"questions": len(asked), "splits": splits, "overlaps": len(found), "across": len(leaking)}
-    say({**counts, "pairs": shown.to_dict("records")}, _sentence_on_leaks(counts, threshold), as_json)
-    end(len(leaking))
+    told = f"{len(asked)} questions, {len(found)} overlaps of {threshold} or more, "
+    if len(named := [split for split in splits if split]) > 1:
+        told += f"{len(leaking)} across the splits {', '.join(named)}"
+    else:
+        told += f"all of the split {named[0]}" if named else "without splits"
+    say({**counts, "pairs": shown.to_dict("records")}, told)
+    options.end(len(leaking))
 
 
 def _to_compare(
@@ -165,26 +157,16 @@ def _to_compare(
     """Return the questions of all sets, their gold verdicts, and a stream of the passages that these name."""
     import pandas as pd
 
-    from berdslib.data.load import load
+    from berdslib.data.datasets import load
 
-    if len(names) == 1 or corpus or gold:
-        searched: Any = () if len(names) > 1 and corpus is None else corpus
-        whole = load([*names], passages=searched, split=split, limit=limit, gold=gold)
-        return list(whole.questions), whole.gold, whole.passages
-    parts = [load(name, split=split, limit=limit) for name in names]
+    joined = bool(corpus or gold)
+    searched: Any = () if joined and len(names) > 1 and corpus is None else corpus
+    sets: list[Any] = [names] if joined else [[name] for name in names]
+    parts = [load(one, passages=searched, split=split, limit=limit, gold=gold) for one in sets]
     # Each has a corpus of its own, where the same docno is another passage.
     own = [one.gold.assign(docno=f"{i} " + one.gold["docno"]) for i, one in enumerate(parts) if one.gold is not None]
     passages = (p._replace(docno=f"{i} {p.docno}") for i, one in enumerate(parts) for p in one.passages)
     return [q for one in parts for q in one.questions], pd.concat(own) if own else None, passages
-
-
-def _sentence_on_leaks(counts: dict[str, Any], threshold: float) -> str:
-    found = f"{counts['questions']} questions, {counts['overlaps']} overlaps of {threshold} or more"
-    named = [split for split in counts["splits"] if split]
-    if len(named) < 2:
-        where = f"all are of the split {named[0]}" if named else "they have no splits"
-        return f"{found}; {where}, so that nothing stands across splits"
-    return f"{found}, {counts['across']} across the splits {', '.join(named)}"
 
 
 @data.command("export")
@@ -205,7 +187,7 @@ def _sentence_on_leaks(counts: dict[str, Any], threshold: float) -> str:
 @JSON
 def data_export(
     path: Path, gold: str | None, layout: str | None, runs: tuple[str, ...], cut: str, words: int, duplicates: str,
-    near: float, as_json: bool, **given: Any,
+    near: float, **given: Any,
 ) -> None:  # fmt: skip
     """Write questions, passages and gold verdicts to PATH for other tools, or a corpus alone as a folder.
 
@@ -220,51 +202,44 @@ def data_export(
     berds data export sample.beir -q sample
     berds data export wikipedia -c my_articles.jsonl --cut words --duplicates near
     """
+    from berdslib.data.corpora import write_source
     from berdslib.data.formats import export_collection
 
     if given["questions"] is None:
         more = gold or layout or runs or given["split"]
         refuse(more or given["corpus"] is None, "give questions with -q, or with -c alone a corpus to write")
-        shape = {"cut": cut, "words": words, "duplicates": duplicates, "near": near, "limit": given["limit"]}
-        _write_corpus(given["corpus"], path, shape, as_json)
+        shape: dict[str, Any] = {"cut": cut, "words": words, "duplicates": duplicates, "near": near}
+        written = write_source(given["corpus"], path, limit=given["limit"], **shape)
+        dropped = f" ({written.exact} exact and {written.near} near repeats dropped)" * (duplicates != "keep")
+        sentence = f"{written.passages} passages{dropped}, {written.bytes:,} bytes → {path}"
+        say({"output": path, **written._asdict()}, sentence)
         return
     is_berds = layout == "berds" or is_predictions(path)
     refuse(runs and (len(runs) > 1 or not is_berds), "only a BeRDS JSONL lists a run, and one")
-    text = given["questions"]
+    named = given["questions"]
     found = read_collection(given, gold=gold)
     asked, passages, verdicts = found.questions, found.passages, found.gold
     if verdicts is None:
-        raise InputError(f"{text!r} has no gold verdicts; give a file of verdicts with --gold")
+        raise InputError(f"{named!r} has no gold verdicts; give a file of verdicts with --gold")
     run = read_run(next(iter(named_files(runs).values())), found) if runs else None
     splits = {q.split for q in asked}
     part = splits.pop() if len(splits) == 1 else ""
     export_collection(path, asked, passages, verdicts, layout=layout, split=part or "test", run=run)
-    summary = {"output": path, "questions": len(asked), "corpus_size": len(passages), "gold": len(verdicts)}
-    say(summary, f"{len(asked)} questions, {len(passages)} passages, {len(verdicts)} verdicts → {path}", as_json)
-
-
-def _write_corpus(source: str, folder: Path, shape: dict[str, Any], as_json: bool) -> None:
-    from berdslib.data.corpora import write_source
-
-    written = write_source(source, folder, **shape)
-    kept = shape["duplicates"] == "keep"
-    dropped = "" if kept else f" ({written.exact} exact and {written.near} near repeats dropped)"
-    sentence = f"{written.passages} passages{dropped}, {written.bytes:,} bytes → {folder}"
-    say({"output": folder, **written._asdict()}, sentence, as_json)
+    told = int(verdicts["qid"].isin([q.qid for q in asked]).sum())
+    summary = {"output": path, "questions": len(asked), "corpus_size": len(passages), "gold": told}
+    say(summary, f"{len(asked)} questions, {len(passages)} passages, {told} verdicts → {path}")
 
 
 @data.command("web")
 @options.questions()
-@options.output("Folder for QID.jsonl, pages.csv and corpora.json.", FOLDER)
+@options.output("Folder for QID.jsonl, pages.csv and corpora.json.", options.FOLDER)
 @number("--top", 100, "Search results for each question.")
-@click.option(
-    "--extractor", default="trafilatura", show_default=True, help="What takes a page's text: or readability+html2text."
-)
+@text("--extractor", "What takes a page's text: or readability+html2text.", "trafilatura")
 @number("--workers", 16, "Hosts that are asked at a time.")
 @flag("--offline", "Read from the cache only; ask nobody.")
 @flag("--retry-failed", "Fetch pages again that failed the last time.")
 @JSON
-def data_web(output: Path, top: int, extractor: str, as_json: bool, **given: Any) -> None:
+def data_web(output: Path, top: int, extractor: str, **given: Any) -> None:
     """Search the web for each question and make a corpus of the pages found; BeRDS section 4.2.
 
     The search goes through serper.dev with the key in the environment variable SERPER_API_KEY. What was answered is
@@ -278,25 +253,21 @@ def data_web(output: Path, top: int, extractor: str, as_json: bool, **given: Any
     asked = list(read_collection(given, need_passages=False, need_perspectives=False).questions)
     report = web_corpora(asked, output, Web(num=top, extractor=check_extractor(extractor), **given))
     answered = report.loc[report["passages"] > 0, "qid"].nunique()
-    summary = {
-        "output": output,
-        "questions": len(asked),
-        "with_passages": answered,
-        "pages": len(report),
-        "passages": int(report["passages"].sum()),
+    summary = {"output": output, "questions": len(asked), "with_passages": answered, "pages": len(report)}
+    summary |= {
+        "passages": (n := int(report["passages"].sum())),
         "outcomes": report["outcome"].value_counts().to_dict(),
     }
-    sentence = f"{failures(report)}\n{summary['passages']} passages for {answered} of {len(asked)} questions → {output}"
-    say(summary, sentence, as_json)
+    say(summary, f"{failures(report)}\n{n} passages for {answered} of {len(asked)} questions → {output}")
 
 
 @data.command("validate")
 @click.argument("place", metavar="FOLDER|RELEASE[:SCENARIO]")
 @click.argument("predictions", nargs=-1, type=click.Path())
-@click.option("--split", type=click.Choice(["train", "dev", "test"]), default="dev", show_default=True)
+@text("--split", "Of a release.", "dev", type=click.Choice(["train", "dev", "test"]))
 @options.READING
 @JSON
-def data_validate(place: str, predictions: tuple[str, ...], split: str, as_json: bool, **reading: Any) -> None:
+def data_validate(place: str, predictions: tuple[str, ...], split: str, **reading: Any) -> None:
     """Check a data set of your own, or a release of PerspectiveArg and predictions files for one of its scenarios.
 
     Exits with 1 where something must be mended. Of a release counts are printed, and the first problem of each file.
@@ -314,60 +285,51 @@ def data_validate(place: str, predictions: tuple[str, ...], split: str, as_json:
     head, _, scenario = place.rpartition(":")
     release, rule = (head, scenario) if scenario in SCENARIOS and head else (place, "")
     if rule or is_release(release) or (release.startswith("perspectivearg") and release in DATASETS):
-        _validate_release(release, rule, split, predictions, as_json, **reading)
+        _validate_release(release, rule, split, predictions, **reading)
     refuse(predictions, "predictions are for a scenario of a release; name it, such as my_release:explicit")
     refuse(not Path(place).is_dir(), f"{printable(place)}: no such folder or release")
     found = validate(Path(place))
-    if as_json:
-        click.echo(json.dumps([one._asdict() for one in found], indent=1))
+    if wants_json() or found:
+        lines = [f"{'error' if one.grave else 'note'}: {one.problem}" for one in found]
+        show([one._asdict() for one in found], "\n".join(lines))
     else:
-        for one in found:
-            click.echo(printable(f"{'error' if one.grave else 'note'}: {one.problem}"))
-        if not found:
-            click.echo("nothing is wrong with it", err=True)
-    end(any(one.grave for one in found))
+        tell("nothing is wrong with it")
+    options.end(any(one.grave for one in found))
 
 
-def _validate_release(
-    release: str, rule: str, split: str, predictions: tuple[str, ...], as_json: bool, **reading: Any
-) -> None:
+def _validate_release(release: str, rule: str, split: str, predictions: tuple[str, ...], **reading: Any) -> None:
+    import pandas as pd
+
     from berdslib.data.arguments import is_release, read_release, summarise
     from berdslib.data.scenario import load_release, open_scenario, read_predictions
 
     refuse(predictions and not rule, "predictions are for a scenario; name it, such as RELEASE:explicit")
     problems: list[InputError] = []
     found = read_release(release, problems=problems) if is_release(release) else load_release(release)
-    summary, failed = summarise(found), [str(one) for one in problems]
+    summary, failed, checked = summarise(found), [str(one) for one in problems], list[dict[str, Any]]()
     for one in failed:
-        click.echo(printable(f"berds: {one}"), err=True)
-    if not as_json:
-        _print_summary(repr(found), summary)
-    checked = []
+        tell(f"berds: {one}")
+    if not wants_json():
+        show(None, repr(found))
+        queries, unknown = pd.DataFrame(summary["queries"]), pd.Series(summary["unknown"], name="unknown for")
+        options.print_tables({"queries": queries.rename(columns={"with_answers": "with answers"}),
+                      "unknown": unknown.rename_axis("property").reset_index()})  # fmt: skip
     if predictions and failed:
-        click.echo("berds: predictions can be checked once the release is good", err=True)
+        tell("berds: predictions can be checked once the release is good")
     elif predictions:
         opened = open_scenario(found, rule, split)
         for path in predictions:
-            before = len(failed)
-            with costs_itself_only(failed):
+            said = list[str]()
+            with options.costs_itself_only(said):
                 answered = read_predictions(path, opened, **reading)["qid"].nunique()
-                if not as_json:
-                    click.echo(printable(f"{path}: good; {answered} of {len(opened.questions)} queries answered"))
-            checked.append({"path": path, "problem": failed[-1] if len(failed) > before else None})
-    if as_json:
-        click.echo(json.dumps({**summary, "problems": list(map(str, problems)), "predictions": checked}, indent=1))
+                if not wants_json():
+                    show(None, f"{path}: good; {answered} of {len(opened.questions)} queries answered")
+            checked.append({"path": path, "problem": said[0] if said else None})
+            failed += said
+    if wants_json():
+        show({**summary, "problems": list(map(str, problems)), "predictions": checked}, "")
     wrong = summary["contradictions"]
     if wrong and wrong["contradicting"]:
         counts = f"{wrong['contradicting']} of {wrong['relevant']} relevant arguments, in {wrong['queries']} queries,"
-        click.echo(f"berds: warning: {counts} are by authors known not to be what the query asks for", err=True)
-    end(failed)
-
-
-def _print_summary(release: str, summary: dict[str, Any]) -> None:
-    import pandas as pd
-
-    click.echo(printable(release))
-    if summary["queries"]:
-        print_frame(pd.DataFrame(summary["queries"]).rename(columns={"with_answers": "with answers"}), False)
-    unknown = summary["unknown"]
-    print_frame(pd.DataFrame({"property": unknown.keys(), "unknown for": unknown.values()}), False)
+        tell(f"berds: warning: {counts} are by authors known not to be what the query asks for")
+    options.end(failed)

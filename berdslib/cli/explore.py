@@ -9,12 +9,12 @@ import click
 
 from berdslib.cli import options
 from berdslib.cli.inputs import parsed_systems, read_collection, read_runs, split_names
-from berdslib.cli.options import JSON, number, refuse, say
+from berdslib.cli.options import JSON, flag, number, refuse, say, tell, text
 from berdslib.cli.root import main
 from berdslib.errors import InputError
 
 _FILE = ("limit", "runs", "qrels", "question", "sides", "opinions", "aspect_judge", "recordings", "depth", "store",
-         "as_json")  # fmt: skip
+         "json")  # fmt: skip
 _SERVED = ("port", "host", "browser", "idle")
 
 
@@ -28,15 +28,13 @@ _SERVED = ("port", "host", "browser", "idle")
 @click.option(
     "--qrels", type=click.Path(exists=True, dir_okay=False), help="Verdicts of yours: TREC diversity qrels or TSV."
 )
-@click.option("--question", help="Id of the question to open at. [the first]")
-@click.option("--sides/--no-sides", default=True, show_default=True, help="Also search with each perspective.")
-@click.option("--opinions/--no-opinions", default=True, show_default=True, help="Have the judge read each passage.")
+@text("--question", "Id of the question to open at. [the first]")
+@flag("--sides/--no-sides", "Also search with each perspective.")
+@flag("--opinions/--no-opinions", "Have the judge read each passage.")
 @options.SEARCHING
 @number("--port", 8866, "The first that is tried.", click.IntRange(1, 65535))
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; see docs/explorer.md first."
-)
-@click.option("--browser/--no-browser", default=True, show_default=True, help="Open the page.")
+@text("--host", "Address to listen on; see docs/explorer.md first.", "127.0.0.1")
+@flag("--browser/--no-browser", "Open the page.")
 @number("--idle", 600, "Seconds until an unused kernel is ended.")
 @JSON
 def explore(output: Path | None, **given: Any) -> None:
@@ -53,7 +51,7 @@ def explore(output: Path | None, **given: Any) -> None:
     for name in _FILE if output is None else _SERVED:
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             only = "a page (-o FILE.html)" if output is None else "a page that is served, without -o"
-            raise click.UsageError(f"--{name.replace('_', '-')} is for {only}")
+            refuse(True, f"--{name.replace('_', '-')} is for {only}")
     refuse(output is None and given["k"] > 20, f"at most 20 places fit beside each other, not {given['k']}")
     if output is None:
         _serve(given)
@@ -70,27 +68,26 @@ def _serve(given: dict[str, Any]) -> None:
     settings |= {"systems": split_names(given["systems"])} if given["systems"] else {}
     if len(settings.get("systems", [1, 2])) != 2:
         raise InputError("two systems stand side by side, such as bm25,minilm", field="systems")
-    if given["host"] in HERE:
-        click.echo(f"Listening on {given['host']} only: no other machine can reach it. Stop it with Ctrl+C.", err=True)
-    else:
-        click.echo(
-            f"Listening on {given['host']}: whoever reaches this machine and has the token can search, start kernels "
-            "and use its models; nothing is encrypted. See docs/explorer.md.",
-            err=True,
-        )
+    to_all = (
+        "whoever reaches this machine and has the token can search, start kernels and use its models; nothing is "
+        "encrypted. See docs/explorer.md."
+    )
+    reach = "no other machine can reach it. Stop it with Ctrl+C." if given["host"] in HERE else to_all
+    tell(f"Listening on {given['host']}{' only' * (given['host'] in HERE)}: {reach}")
     serve(settings, **{name: given[name] for name in _SERVED})
 
 
 def _write(path: Path, given: dict[str, Any]) -> None:
     from berdslib.study.explorer.export import export_page
-    from berdslib.study.explorer.widget import session_for
+    from berdslib.study.explorer.session import session_for
 
     shown = {name: given.pop(name) for name in ("sides", "opinions")}
-    systems, runs, as_json = (given.pop(name) for name in ("systems", "runs", "as_json"))
+    pair, runs = parsed_systems(given.pop("systems")), given.pop("runs")
     found = read_collection(given, gold=given.pop("qrels"))
-    pair: dict[str, Any] = {name: name for name in (parsed_systems(systems) if systems else ())}
     pair |= read_runs(runs, found)
     session, wish = session_for(found, pair or ("bm25", "minilm"), **given)
     size, n = export_page(path, session, wish, **shown), len(found.questions)
-    summary = {"questions": n, "bytes": size, "output": path}
-    say(summary, f"{n} question{'' if n == 1 else 's'}, {size / 1024:,.0f} KiB → {path}", as_json)
+    say(
+        {"questions": n, "bytes": size, "output": path},
+        f"{n} question{'' if n == 1 else 's'}, {size / 1024:,.0f} KiB → {path}",
+    )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from berdslib.cli.options import costs_itself_only
+from berdslib.cli.options import costs_itself_only, tell
 from berdslib.errors import InputError, errors_in
 
 if TYPE_CHECKING:  # the command line starts before pandas is loaded
@@ -14,11 +15,7 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
 
 
 def split_names(text: str) -> list[str]:
-    """Split at commas, unless the text is the path of a file or folder.
-
-    Raises:
-        InputError: no name is left.
-    """
+    """Split at commas, unless the text is the path of a file or folder."""
     if text and Path(text).exists():
         return [text]
     names = [name.strip() for name in text.split(",") if name.strip()]
@@ -27,11 +24,12 @@ def split_names(text: str) -> list[str]:
     return names
 
 
-def parsed_systems(text: str) -> list[str]:
-    """Return system strings, each once; what cannot be read is said before anything is loaded."""
-    from berdslib.retrieval.parts import parse_system
+def parsed_systems(text: str | None) -> dict[str, Any]:
+    """Return each system string once, by itself; what cannot be read is said before anything is loaded."""
+    from berdslib.retrieval.systems import parse_system
 
-    return list(dict.fromkeys(parse_system(name).text for name in split_names(text)))
+    parsed = [] if text is None else [parse_system(name).text for name in split_names(text)]
+    return dict(zip(parsed, parsed, strict=True))
 
 
 def parsed_measures(text: str | None) -> list[Any]:
@@ -53,35 +51,28 @@ def positioned(given: dict[str, Any]) -> Any:
 
 def read_collections(given: dict[str, Any]) -> list[Collection]:
     """Take the options of questions, and return them: all sets over one corpus, or each set over its own."""
-    from berdslib.data.load import load
-
     text, corpus, options = _taken(given)
     names = split_names(text)
     joined: list[Any] = [names] if corpus else [*names]
-    return [_with_perspectives(load(one, passages=corpus, **options), text) for one in joined]
+    return [_loaded(one, text, passages=corpus, **options) for one in joined]
 
 
 def read_collection(
     given: dict[str, Any], *, need_passages: bool = True, need_perspectives: bool = True, gold: str | None = None
 ) -> Collection:
-    """Take the options of questions, and return all sets as one collection.
-
-    Raises:
-        InputError: what is needed is not there, or whatever :func:`berdslib.data.load.load` refuses.
-    """
-    from berdslib.data.load import load
+    """Take the options of questions, and return all sets as one collection, or say what is missing in it."""
     from berdslib.data.scenario import SCENARIOS
 
     text, corpus, options = _taken(given)
-    names: list[str | Path] = [*split_names(text)]
+    names = split_names(text)
     if len(names) > 1 and corpus is None and need_passages:
         raise InputError("--corpus is required, because the questions come from several data sets")
     comes_with_its_own = need_passages or text.rpartition(":")[2] in SCENARIOS
     searched = corpus if corpus is not None or comes_with_its_own else ()
-    found = load(names, passages=searched, gold=gold, **options)
+    found = _loaded(names, text, need_perspectives, passages=searched, gold=gold, **options)
     if need_passages and not found.passages:
         raise InputError(f"--corpus is required, because {text!r} holds questions only")
-    return _with_perspectives(found, text) if need_perspectives else found
+    return found
 
 
 def _taken(given: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
@@ -89,11 +80,18 @@ def _taken(given: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     return text, corpus, {name: given.pop(name, default) for name, default in (("split", None), ("limit", 0))}
 
 
-def _with_perspectives(found: Collection, text: str) -> Collection:
+def _loaded(names: Any, text: str, need_perspectives: bool = True, **options: Any) -> Collection:
+    """Load what is named, and say of a scenario on stderr which it is, and whether its people were made up."""
+    from berdslib.data.datasets import load
     from berdslib.data.records import check_questions
+    from berdslib.data.scenario import Scenario
 
-    with errors_in(text):
-        check_questions(found.questions, need_perspectives=True)
+    found = load(names, **options)
+    if need_perspectives:
+        with errors_in(text):
+            check_questions(found.questions, need_perspectives=True)
+    if isinstance(found, Scenario):
+        tell(repr(found))
     return found
 
 
@@ -107,10 +105,8 @@ def read_run(path: str, found: Collection, **reading: Any) -> Any:
         return read_predictions(path, found, **reading)
     run, asked = read_trec_run(path), found.questions
     if not run["qid"].isin(list_ids(asked)).any():
-        problem = (
-            f"answers none of the questions: their ids are like {asked[0].qid!r}, in the run {run['qid'].iloc[0]!r}"
-        )
-        raise InputError(problem, path=path, field="qid")
+        problem = f"their ids are like {asked[0].qid!r}, in the run {run['qid'].iloc[0]!r}"
+        raise InputError(f"answers none of the questions: {problem}", path=path, field="qid")
     return run
 
 
@@ -125,20 +121,13 @@ def read_runs(
     """Return name → run; where there is a list of what failed, a file that cannot be used costs itself only."""
     read = {}
     for name, path in named_files(runs).items():
-        if failed is None:
-            read[name] = read_run(path, found, **reading)
-            continue
-        with costs_itself_only(failed):
+        with nullcontext() if failed is None else costs_itself_only(failed):
             read[name] = read_run(path, found, **reading)
     return read
 
 
 def named_files(runs: Sequence[str]) -> dict[str, str]:
-    """Return name → path of [NAME=]FILE: without a name, a run is called like its file, or by its path if two are.
-
-    Raises:
-        InputError: a file, or a name, that is there twice.
-    """
+    """Return name → path of [NAME=]FILE; without a name, a run is called like its file, or by its path if two are."""
     parts = [("", text) if Path(text).exists() else text.rpartition("=")[::2] for text in runs]
     stems = [name or Path(path).name.removesuffix(".gz").rpartition(".")[0] or path for name, path in parts]
     named: dict[str, str] = {}

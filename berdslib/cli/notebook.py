@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -12,7 +11,8 @@ from typing import Any
 
 import click
 
-from berdslib.cli.options import FOLDER, JSON, POSITIVE, end, flag, print_frame, refuse, say
+from berdslib.cli import options
+from berdslib.cli.options import FOLDER, JSON, POSITIVE, end, flag, print_frame, refuse, say, text, wants_json
 from berdslib.cli.root import main
 from berdslib.errors import InputError
 
@@ -24,38 +24,33 @@ def notebook() -> None:
 
 @notebook.command("list")
 @JSON
-def notebook_list(as_json: bool) -> None:
+def notebook_list() -> None:
     """List the notebooks with their parameters and defaults."""
-    from berdslib.study.notebooks import notebook_folder, read_parameters
+    from berdslib.study.notebooks import notebook_folder, open_notebook
 
-    found = {p.stem: read_parameters(p) for p in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
-    if as_json:
-        tables = {stem: [p._asdict() for p in parameters.values()] for stem, parameters in found.items()}
-        click.echo(json.dumps(tables, indent=1))
-        return
+    found = {p.stem: open_notebook(p).parameters for p in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
+    lines = []
     for stem, parameters in found.items():
-        click.echo(stem)
-        for p in parameters.values():
-            click.echo(f"    {p.name} = {p.default!r}    {p.help}")
+        lines += [stem, *(f"    {p.name} = {p.default!r}    {p.help}" for p in parameters.values())]
+    options.show(
+        {stem: [p._asdict() for p in parameters.values()] for stem, parameters in found.items()}, "\n".join(lines)
+    )
 
 
 @notebook.command("run")
 @click.argument("name")
 @click.option("-p", "parameters", multiple=True, nargs=2, metavar="NAME VALUE", help="A parameter; may be repeated.")
 @click.option("-o", "--output", type=FOLDER, help="Folder. [papermill_runs/NAME-HASH]")
-@click.option("--show/--no-show", default=True, help="Print the notebook's tables when it is done.")
+@flag("--show/--no-show", "Print the notebook's tables when it is done.")
 @JSON
-def notebook_run(
-    name: str, parameters: Sequence[tuple[str, str]], output: Path | None, show: bool, as_json: bool
-) -> None:
+def notebook_run(name: str, parameters: Sequence[tuple[str, str]], output: Path | None, show: bool) -> None:
     """Run a notebook with papermill; unknown parameters and values of the wrong type are rejected before it starts."""
     from berdslib.study.notebooks import run_notebook
 
     done = run_notebook(name, dict(parameters), output=output)
-    if show and not as_json:
+    if show and not wants_json():
         _show_results(done)
-    summary = {**done.record, "output": done.notebook}
-    say(summary, f"finished in {done.record['seconds']} s → {done.notebook}", as_json)
+    say({**done.record, "output": done.notebook}, f"finished in {done.record['seconds']} s → {done.notebook}")
 
 
 @notebook.command("grid")
@@ -67,9 +62,8 @@ def notebook_run(
 @flag("--status", "Run nothing; list the runs: finished, unfinished (running, failed, interrupted), not started.")
 @JSON
 def notebook_grid(
-    path: Path, workers: int | None, scheduler: str | None, stop_on_error: bool, keep_going: bool, status: bool,
-    as_json: bool,
-) -> None:  # fmt: skip
+    path: Path, workers: int | None, scheduler: str | None, stop_on_error: bool, keep_going: bool, status: bool
+) -> None:
     """Run all unfinished runs of a grid: one notebook with many settings, see papermill_runs/README.md.
 
     All parameters are checked before anything starts. The scores of all runs go to papermill_runs/NAME/summary.csv.
@@ -83,70 +77,59 @@ def notebook_grid(
     refuse(stop_on_error and keep_going, "give --stop-on-error or --keep-going, not both")
     asked = read_grid(path)
     if status:
-        _print_status(states(asked), as_json)
+        _print_status(states(asked))
         return
     stop_after = 1 if stop_on_error else None if keep_going else 3
     failures = run_grid(asked, workers=workers or 1, scheduler=scheduler, stop_after=stop_after)
     best = best_run(asked, grid_table(asked))
     finished = sum(row["state"] == "finished" for row in states(asked))
-    summary = {
-        "grid": path.stem,
-        "runs": len(asked.runs),
-        "finished": finished,
-        "failures": failures,
-        "summary": asked.summary,
-        "best": best,
-    }
-    if best and not as_json:
+    summary = {"grid": path.stem, "runs": len(asked.runs), "finished": finished, "failures": failures}
+    if best and not wants_json():
         click.echo(f"best of {best['compared']}: {best['run']}, {best['value']:.4f}, {best['parameters']}")
-    say(summary, f"{finished} of {len(asked.runs)} runs finished, {len(failures)} failed → {asked.summary}", as_json)
+    sentence = f"{finished} of {len(asked.runs)} runs finished, {len(failures)} failed → {asked.summary}"
+    say(summary | {"summary": asked.summary, "best": best}, sentence)
     end(failures)
 
 
-def _print_status(rows: list[dict[str, Any]], as_json: bool) -> None:
+def _print_status(rows: list[dict[str, Any]]) -> None:
     import pandas as pd
 
-    if as_json:
-        click.echo(json.dumps(rows, indent=1))
+    if wants_json():
+        options.show(rows, "")
         return
     parameters = pd.DataFrame([row.pop("parameters") for row in rows])
     varied = [name for name in parameters if parameters[name].astype(str).nunique() > 1]
-    print_frame(pd.concat([pd.DataFrame(rows), parameters[varied]], axis=1), as_json)
+    print_frame(pd.concat([pd.DataFrame(rows), parameters[varied]], axis=1))
 
 
 @notebook.command("students")
 @click.argument("folder", type=FOLDER, default="students")
-@click.option("--repository", default="", help="Address of your copy of the project, which Colab is to fetch.")
+@text("--repository", "Address of your copy of the project, which Colab is to fetch.", "")
 @JSON
-def notebook_students(folder: Path, repository: str, as_json: bool) -> None:
+def notebook_students(folder: Path, repository: str) -> None:
     """Write copies of the notebooks with blank exercises into FOLDER [students], for a class."""
     from berdslib.study.exercises import write_students
 
     counts = write_students(folder, repository=repository)
-    if as_json:
-        click.echo(json.dumps({str(path): count for path, count in counts.items()}, indent=1))
-        return
-    for path, count in counts.items():
-        click.echo(f"{count:2}  {path}")
-    click.echo(f"{sum(counts.values())} exercises, all blank")
+    lines = [f"{count:2}  {path}" for path, count in counts.items()]
+    options.show(
+        {str(p): n for p, n in counts.items()}, "\n".join([*lines, f"{sum(counts.values())} exercises, all blank"])
+    )
 
 
 @main.command()
 @JSON
-def demo(as_json: bool) -> None:
+def demo() -> None:
     """Run the quickstart notebook on the shipped sample and print its table. No network needed."""
     from berdslib.study.notebooks import run_notebook
 
     done = run_notebook("00_quickstart")
     pictures = sorted(done.folder.glob("*.png"))
-    if as_json:
-        say({**done.record, "output": done.notebook, "pictures": pictures}, "", as_json)
-        return
-    _show_results(done)
-    click.echo(f"finished in {done.record['seconds']} s")
-    click.echo(f"notebook: {done.notebook}")
-    for picture in pictures:
-        click.echo(f"picture:  {picture}")
+    if not wants_json():
+        _show_results(done)
+    lines = [f"finished in {done.record['seconds']} s", f"notebook: {done.notebook}"]
+    lines += [f"picture:  {picture}" for picture in pictures]
+    options.show({**done.record, "output": done.notebook, "pictures": pictures}, "\n".join(lines))
 
 
 @main.command(context_settings={"ignore_unknown_options": True})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,13 +11,14 @@ from typing import Any, NoReturn
 
 import click
 
-from berdslib.errors import BerdsError, printable
+from berdslib.errors import BerdsError, InputError, printable
 
 Option = Callable[[Any], Any]
 POSITIVE, NATURAL = click.IntRange(min=1), click.IntRange(min=0)
 SHARE = click.FloatRange(0, 1, min_open=True)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
+_AS_JSON = "berds.json"
 
 
 def together(*options: Option) -> Option:
@@ -30,9 +32,14 @@ def together(*options: Option) -> Option:
     return wrap
 
 
+def text(name: str, said: str, default: str | None = None, **how: Any) -> Option:
+    """Ask for a word; a default, if there is one, is shown."""
+    return click.option(name, default=default, show_default=bool(default), help=said, **how)
+
+
 def choice(name: str, values: Sequence[str], said: str) -> Option:
     """Offer one of several words, by default the first."""
-    return click.option(name, type=click.Choice(values), default=values[0], show_default=True, help=said)
+    return text(name, said, values[0], type=click.Choice(values))
 
 
 def number(name: str, default: float, said: str, kind: Any = POSITIVE) -> Option:
@@ -41,8 +48,23 @@ def number(name: str, default: float, said: str, kind: Any = POSITIVE) -> Option
 
 
 def flag(name: str, said: str) -> Option:
-    """Offer something that is done or not."""
-    return click.option(name, is_flag=True, help=said)
+    """Offer something that is done or not; one that is done unless it is not wanted is named "--this/--no-this"."""
+    return click.option(name, is_flag=True, default="/" in name, show_default="/" in name, help=said)
+
+
+def _writable(_: click.Context, __: click.Parameter, path: Any) -> Any:
+    """Say before anything is computed that nothing could be written."""
+    there = next((one for one in Path(path or "").absolute().parents if one.exists()), Path())
+    problem = "" if os.access(there, os.W_OK) else "no permission"
+    problem = problem if there.is_dir() else "its folder is a file"
+    if path and problem:
+        raise InputError(f"cannot be written: {problem}", path=path)
+    return path
+
+
+def output(said: str, kind: Any = FILE, required: bool = True) -> Option:
+    """Say where the result goes."""
+    return click.option("-o", "--output", required=required, type=kind, callback=_writable, help=said)
 
 
 def questions(**how: Any) -> Option:
@@ -76,11 +98,6 @@ def judge(default: str | None = "gold", more: str = "") -> Option:
     return click.option("-j", "--judge", default=default, show_default=True, help=names + more)
 
 
-def output(said: str, kind: Any = FILE, required: bool = True) -> Option:
-    """Say where the result goes."""
-    return click.option("-o", "--output", required=required, type=kind, help=said)
-
-
 RUNS = click.option(
     "--run",
     "runs",
@@ -102,15 +119,14 @@ TITLE_POSITION = click.option(
 )
 STORE = click.option("--store", type=FILE, help="Verdict store. [user cache]")
 SEARCHING = together(
-    click.option("--aspect-judge", default="laptop", show_default=True, help="Judge that xquad, pm2 and coverage use "
-                 "for generated perspectives: those from the chain's expansion, else recorded ones, else perspectives "
-                 "made by rule."),
+    text("--aspect-judge", "Judge that xquad, pm2 and coverage use for generated perspectives: those from the chain's "
+         "expansion, else recorded ones, else perspectives made by rule.", "laptop"),
     click.option("--recordings", type=FILE, help="File that keeps what a chat model answers: what is in it is not "
                  "asked again."),
     number("--depth", 100, "Candidates that a cross-encoder or a diversifier chooses from."),
     STORE,
 )  # fmt: skip
-GOLD = click.option("--gold", help="File of verdicts. [the gold verdicts of the questions]")
+GOLD = text("--gold", "File of verdicts. [the gold verdicts of the questions]")
 SEED = number("--seed", 0, "Of the draw.", NATURAL)
 MEASURES = click.option(
     "-m",
@@ -118,7 +134,16 @@ MEASURES = click.option(
     help="Comma-separated, such as MRecall@10. For PerspectiveArg also task, or official: its measures at 4, 8, 16 and "
     "20 by the papers' definitions, or the published script's. [MRecall@5,Precision@5]",
 )
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+JSON = click.option(
+    "--json",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda ctx, _, value: ctx.meta.update({_AS_JSON: value}),
+    help="Print JSON.",
+)
+
+
+# ---------------------------------------------------------------- what goes wrong
 
 
 @contextmanager
@@ -128,7 +153,7 @@ def costs_itself_only(failed: list[str], what: str = "") -> Iterator[None]:
         yield
     except BerdsError as error:
         failed.append(f"{what}: {error}" if what else str(error))
-        click.echo(printable(f"berds: {failed[-1]}"), err=True)
+        tell(f"berds: {failed[-1]}")
 
 
 def refuse(when: object, said: str) -> None:
@@ -142,28 +167,57 @@ def end(failed: object) -> NoReturn:
     click.get_current_context().exit(1 if failed else 0)
 
 
-def say(summary: Mapping[str, Any] | list[Any], sentence: str, as_json: bool) -> None:
-    """Report the result: a sentence on stderr for people, or JSON on stdout for programs."""
-    if as_json:
-        click.echo(json.dumps(summary, indent=1, default=str))
+# ---------------------------------------------------------------- what is printed
+
+
+def wants_json() -> bool:
+    """Return whether the command was told --json."""
+    return bool(click.get_current_context().meta.get(_AS_JSON))
+
+
+def tell(sentence: str) -> None:
+    """Say something to people, on stderr."""
+    click.echo(printable(sentence), err=True)
+
+
+def show(made: Any, lines: str | Callable[[], str]) -> None:
+    """Print a result on stdout: as JSON, or in lines for people."""
+    if wants_json():
+        click.echo(json.dumps(made, indent=1, default=str))
     else:
-        click.echo(printable(sentence), err=True)
+        click.echo(printable(lines if isinstance(lines, str) else lines()))
 
 
-def print_frame(frame: Any, as_json: bool) -> None:
+def say(summary: Mapping[str, Any] | list[Any], sentence: str) -> None:
+    """Report what was done: a sentence on stderr for people, or JSON on stdout for programs."""
+    if wants_json():
+        show(summary, "")
+    else:
+        tell(sentence)
+
+
+def print_frame(frame: Any) -> None:
     """Print a table, or its rows as JSON."""
-    if as_json:
+    if wants_json():
         click.echo(frame.to_json(orient="records", indent=1))
     else:
         click.echo(printable(frame.to_string(index=False, float_format=lambda x: f"{x:.4f}")))
 
 
-def print_tables(tables: Mapping[str, Any], as_json: bool = True) -> None:
-    """Print several tables, one below the other, or as one JSON object: name → rows."""
-    if as_json:
-        rows = ",\n".join(f'"{n}": {t.to_json(orient="records", indent=1)}' for n, t in tables.items())
-        click.echo("{" + rows + "}")
+def print_tables(tables: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> None:
+    """Print several tables, one below the other, or all and more as one JSON object: name → rows."""
+    if wants_json():
+        rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
+        show({**(more or {}), **rows}, "")
         return
     for place, table in enumerate(table for table in tables.values() if len(table)):
         click.echo("\n" * bool(place), nl=False)
-        print_frame(table, as_json)
+        print_frame(table)
+
+
+def write_tables(folder: Path, tables: Mapping[str, Any]) -> None:
+    """Write tables into a folder as CSV."""
+    from berdslib.study.tables import write_csv
+
+    for name, table in tables.items():
+        write_csv(folder / f"{name}.csv", table)

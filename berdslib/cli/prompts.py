@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
+from typing import Any
 
 import click
 
-from berdslib.cli.options import JSON
+from berdslib.cli.options import JSON, show, tell, text
 from berdslib.cli.root import main
 from berdslib.errors import InputError
 from berdslib.llm.prompting import OURS, PUBLISHED, PURPOSES, TASKS, Published, published_path, wordings
@@ -25,19 +25,19 @@ def prompts() -> None:
 
 @prompts.command("list")
 @JSON
-def prompts_list(as_json: bool) -> None:
+def prompts_list() -> None:
     """List what there are prompts for, where the papers print theirs, and which of those are imported here."""
-    rows = [
-        (task, [w for w in wordings(task)[len(OURS) :] if published_path(task, w).is_file()], published, purpose)
-        for task, (purpose, published) in PURPOSES.items()
-    ]
-    if as_json:
-        fields = ("task", "imported", "published in", "what for")
-        click.echo(json.dumps([dict(zip(fields, row, strict=True)) for row in rows], indent=1))
-        return
-    for task, imported, published, purpose in rows:
-        here = ", ".join(imported) or ("not imported" if published else "–")
-        click.echo(f"{task:24} {published or '–':27} {here:14} {purpose}")
+    rows = []
+    for task, (purpose, published) in PURPOSES.items():
+        there = [w for w in wordings(task)[len(OURS) :] if published_path(task, w).is_file()]
+        rows.append({"task": task, "imported": there, "published in": published, "what for": purpose})
+    show(rows, "\n".join(map(_line, rows)))
+
+
+def _line(row: dict[str, Any]) -> str:
+    published = row["published in"]
+    here = ", ".join(row["imported"]) or ("not imported" if published else "–")
+    return f"{row['task']:24} {published or '–':27} {here:14} {row['what for']}"
 
 
 @prompts.command("fetch")
@@ -66,7 +66,7 @@ def prompts_fetch(task: str, source: str | None, wording: str | None) -> None:
 def _remote(task: str, wording: str | None, url: str | None) -> Published:
     """Return where a wording is; of an address that is not on record, neither size nor checksum is known."""
     if url:
-        click.echo("no checksum is on record for this address; read the prompt with `berds prompts show`", err=True)
+        tell("no checksum is on record for this address; read the prompt with `berds prompts show`")
         return Published(url, 0, "")
     there = PUBLISHED.get(task, {})
     wanted = wording or wordings(task)[len(OURS)]
@@ -77,7 +77,7 @@ def _remote(task: str, wording: str | None, url: str | None) -> Published:
 
 @prompts.command("show")
 @TASK
-@click.option("--wording", default="ours", show_default=True, type=click.Choice(WORDINGS))
+@text("--wording", "Ours, or a published one.", "ours", type=click.Choice(WORDINGS))
 def prompts_show(task: str, wording: str) -> None:
     """Print a prompt, with its examples, and its hash."""
     from berdslib.llm.prompting import load_prompt

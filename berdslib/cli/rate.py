@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,9 @@ import click
 
 from berdslib.cli import options
 from berdslib.cli.inputs import parsed_systems, read_collection, read_runs, split_names
-from berdslib.cli.options import FILE, FOLDER, JSON, NATURAL, number, print_frame, print_tables, refuse, say
+from berdslib.cli.options import FILE, FOLDER, JSON, NATURAL, number, print_frame, print_tables, refuse, say, tell
 from berdslib.cli.root import main
-from berdslib.errors import InputError, errors_in, printable
+from berdslib.errors import InputError, errors_in
 
 
 @main.group()
@@ -26,14 +25,16 @@ def rate() -> None:
     """
 
 
+def _judges(default: str) -> options.Option:
+    return click.option("-j", "--judges", default=default, show_default=True, help="Comma-separated.")
+
+
 @rate.command("pairs")
 @options.questions()
 @options.systems(None, " [bm25,minilm, without --run]")
 @options.RUNS
 @number("-k", 5, "Documents of a question and run.")
-@number(
-    "--draw", 0, "Only N questions from each data set, drawn among those with two perspectives; 0 for all.", NATURAL
-)
+@number("--draw", 0, "Only N questions of each data set, drawn among those with two perspectives; 0 for all.", NATURAL)
 @options.SEED
 @number("--near", 0.8, "Documents of a question that are this similar to an earlier one are left out.", options.SHARE)
 @options.judge(None, " [nobody: the column is left to people]")
@@ -43,7 +44,7 @@ def rate() -> None:
 @JSON
 def rate_pairs(
     systems: str | None, runs: tuple[str, ...], k: int, draw: int, seed: int, near: float, judge: str | None,
-    title_position: str | None, store: Path | None, output: Path, as_json: bool, **given: Any,
+    title_position: str | None, store: Path | None, output: Path, **given: Any,
 ) -> None:  # fmt: skip
     """Write (question, document, perspective) pairs to be labelled, for `berds rate judge --data`. BeRDS A.4.
 
@@ -51,38 +52,33 @@ def rate_pairs(
     in the last column with 1 or 0; labels of a judge can train another one, but say nothing about the judge itself.
     """
     from berdslib.data.corpus import by_docno
-    from berdslib.judging import detection_set
+    from berdslib.judging import examples
     from berdslib.judging.registry import make_judge
     from berdslib.judging.store import VerdictStore
     from berdslib.study.front import search
 
     refuse(systems and runs, "give systems or finished runs, not both")
     found = read_collection(given)
-    found = found.only(detection_set.draw_questions(list(found.questions), draw, seed)) if draw else found
+    found = found.only(examples.draw_questions(list(found.questions), draw, seed)) if draw else found
     asked = list(found.questions)
     chosen = make_judge(judge, found.gold, title_position) if judge else None
     kept = VerdictStore(store)
     searched = [] if runs else parsed_systems(systems or "bm25,minilm")
     listing = [*read_runs(runs, found).values(), *(search(name, found, k, store=kept) for name in searched)]
     looked_up = by_docno(found.passages)
-    listed = detection_set.detection_pairs(asked, listing, looked_up, k=k, near=None)
-    pairs = detection_set.detection_pairs(asked, listing, looked_up, k=k, near=near)
+    listed = examples.detection_pairs(asked, listing, looked_up, k=k, near=None)
+    pairs = examples.detection_pairs(asked, listing, looked_up, k=k, near=near)
     place = title_position or "before"
     if chosen is None:
-        detection_set.write_unlabelled(output, pairs, asked, title_position=place)
+        examples.write_unlabelled(output, pairs, asked, title_position=place)
     else:
-        labelled = detection_set.label_by_judge(pairs, asked, chosen, kept, title_position=place)
-        detection_set.write_examples(output, labelled)
-    summary = {
-        "output": output,
-        "questions": len(asked),
-        "pairs": len(pairs),
-        "left_out": len(listed) - len(pairs),
-        "judge": chosen.id if chosen else None,
-    }
-    labels = f"labelled by {chosen.id}" if chosen else "to be labelled with 1 or 0"
-    left_out = f"{summary['left_out']} with a repeated document left out"
-    say(summary, f"{len(pairs)} pairs of {len(asked)} questions, {left_out}, {labels} → {output}", as_json)
+        labelled = examples.label_by_judge(pairs, asked, chosen, kept, title_position=place)
+        examples.write_examples(output, labelled)
+    left_out, judged_by = len(listed) - len(pairs), chosen.id if chosen else None
+    summary = {"output": output, "questions": len(asked), "pairs": len(pairs), "left_out": left_out, "judge": judged_by}
+    labels = f"labelled by {judged_by}" if chosen else "to be labelled with 1 or 0"
+    repeated = f"{left_out} with a repeated document left out"
+    say(summary, f"{len(pairs)} pairs of {len(asked)} questions, {repeated}, {labels} → {output}")
 
 
 @rate.command("judge")
@@ -92,10 +88,10 @@ def rate_pairs(
     required=True,
     help="Labelled pairs: pers-det, or a table with the columns question, document, perspective, label.",
 )
-@click.option("-j", "--judges", default="random,overlap,similarity,laptop", show_default=True, help="Comma-separated.")
+@_judges("random,overlap,similarity,laptop")
 @options.STORE
 @JSON
-def rate_judge(path: str, judges: str, store: Path | None, as_json: bool) -> None:
+def rate_judge(path: str, judges: str, store: Path | None) -> None:
     """Evaluate judges against human labels; intervals are clustered by question. BeRDS Table 4.
 
     The first rows are those of a judge that says yes to everything: an F1 near its own is worth nothing.
@@ -109,8 +105,8 @@ def rate_judge(path: str, judges: str, store: Path | None, as_json: bool) -> Non
     pairs = load_pairs(path)
     table = judge_table(pairs, split_names(judges), VerdictStore(store))
     questions, positive = len({p.question for p in pairs}), sum(p.label for p in pairs) / len(pairs)
-    click.echo(f"{len(pairs)} pairs, {questions} questions, {positive:.1%} positive", err=True)
-    print_frame(table, as_json)
+    tell(f"{len(pairs)} pairs, {questions} questions, {positive:.1%} positive")
+    print_frame(table)
 
 
 @rate.command("systems")
@@ -121,16 +117,16 @@ def rate_judge(path: str, judges: str, store: Path | None, as_json: bool) -> Non
     " 12 or more.",
 )
 @options.RUNS
-@click.option("-j", "--judges", default="overlap,similarity,laptop", show_default=True, help="Comma-separated.")
+@_judges("overlap,similarity,laptop")
 @options.MEASURES
-@click.option("--labelled", default="20,40", show_default=True, help="Numbers of labelled questions to try out.")
+@options.text("--labelled", "Numbers of labelled questions to try out.", "20,40")
 @number("--draws", 200, "Trials with each number.")
 @options.SEARCHING
 @options.output("Folder for the tables and a figure for each measure.", FOLDER, False)
 @JSON
 def rate_systems(
     systems: str, runs: tuple[str, ...], judges: str, measures: str | None, labelled: str, output: Path | None,
-    as_json: bool, **given: Any,
+    **given: Any,
 ) -> None:  # fmt: skip
     """Does a judge order systems as gold does? Kendall's tau, and what a few labels add.
 
@@ -141,48 +137,30 @@ def rate_systems(
     berds rate systems -q theperspective -j overlap,similarity,laptop -o judged
     """
     from berdslib.study import raters
-
-    numbers = _whole_numbers(labelled)
-    named: dict[str, Any] = {name: name for name in parsed_systems(systems)}
-    found = read_collection(given)
-    named |= read_runs(runs, found)
-    wanted = measures or "MRecall@5,Precision@5"
-    result = raters.judge_systems(named, found, split_names(judges), wanted, labelled=numbers, **given)
-    said = f"{len(found.questions)} questions, {len(named)} systems, {result.pairs} pairs for each judge"
-    click.echo(said, err=True)
-    tables = {name: getattr(result, name) for name in ("order", "table", "labels")}
-    if as_json:
-        print_tables(tables)
-    else:
-        few = result.labels[result.labels["system"] == "all"].drop(columns="system")
-        print_tables({"scores": raters.score_sheet(result), "order": result.order, "labels": few}, as_json)
-    if output:
-        _write_judged(output, tables)
-
-
-def _write_judged(folder: Path, tables: dict[str, Any]) -> None:
     from berdslib.study.figures import save_figure, use_style
     from berdslib.study.figures.values import judged_systems_figure
     from berdslib.study.tables import file_stems
 
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, table in tables.items():
-        table.to_csv(folder / f"{name}.csv", index=False)
-    use_style()
-    scores = tables["table"]
-    for measure, stem in file_stems(dict.fromkeys(scores["measure"])).items():
-        shown = scores[scores["measure"] == measure]
-        save_figure(judged_systems_figure(shown, measure), shown, folder, f"systems_{stem}")
-
-
-def _whole_numbers(text: str) -> list[int]:
     try:
-        numbers = [int(part) for part in text.split(",") if part.strip()]
+        numbers = [int(part) for part in split_names(labelled)]
     except ValueError:
-        raise InputError(f"{text!r}: whole numbers were expected, separated by commas", field="labelled") from None
-    if any(number < 2 for number in numbers):
-        raise InputError(f"{text!r}: at least 2 questions have to be labelled", field="labelled")
-    return numbers
+        raise InputError(f"{labelled!r}: whole numbers were expected", field="labelled") from None
+    named = parsed_systems(systems)
+    found = read_collection(given)
+    named |= read_runs(runs, found)
+    wanted = measures or "MRecall@5,Precision@5"
+    result = raters.judge_systems(named, found, split_names(judges), wanted, labelled=numbers, **given)
+    tell(f"{len(found.questions)} questions, {len(named)} systems, {result.pairs} pairs for each judge")
+    tables = {name: getattr(result, name) for name in ("order", "table", "labels")}
+    few = result.labels[result.labels["system"] == "all"].drop(columns="system")
+    readable = {"scores": raters.score_sheet(result), "order": result.order, "labels": few}
+    print_tables(tables if options.wants_json() else readable)
+    if output:
+        options.write_tables(output, tables)
+        use_style()
+        for measure, stem in file_stems(dict.fromkeys(result.table["measure"])).items():
+            shown = result.table[result.table["measure"] == measure]
+            save_figure(judged_systems_figure(shown, measure), shown, output, f"systems_{stem}")
 
 
 @rate.command("questions")
@@ -198,7 +176,7 @@ def _whole_numbers(text: str) -> list[int]:
 )
 @options.output("CSV to write.")
 @JSON
-def rate_questions(n: int, seed: int, sources: Path | None, output: Path, as_json: bool, **given: Any) -> None:
+def rate_questions(n: int, seed: int, sources: Path | None, output: Path, **given: Any) -> None:
     """Draw N of the QUESTIONS from each data set for people to read, or all if there are fewer. BeRDS B.4.
 
     Give each reviewer a copy. It opens in a spreadsheet, or in a notebook with
@@ -211,44 +189,39 @@ def rate_questions(n: int, seed: int, sources: Path | None, output: Path, as_jso
         raise InputError("is there already, and may hold answers; name another file", path=output)
     text = given["questions"]
     found = read_collection(given, need_passages=False)
-    is_file = text.endswith(".jsonl")
-    given_with = Path(text) / own.QUESTIONS if own.is_own(text) else Path(text) if is_file else None
-    place = sources or given_with
+    built = Path(text) / own.QUESTIONS if own.is_own(text) else Path(text)
+    place = sources or (built if built.suffix == ".jsonl" else None)
     with errors_in(text):
         rows = draw_sheet(found.questions, read_sources(place) if place else {}, n, seed)
     write_sheet(output, rows)
     with_sources = sum(bool(row.sources) for row in rows)
     summary = {"output": output, "items": len(rows), "with_sources": with_sources, "seed": seed}
-    say(summary, f"{len(rows)} items, {with_sources} of them with sources → {output}", as_json)
+    say(summary, f"{len(rows)} items, {with_sources} of them with sources → {output}")
 
 
 @rate.command("summary")
 @click.argument("sheet", type=FILE)
 @JSON
-def rate_summary(sheet: Path, as_json: bool) -> None:
+def rate_summary(sheet: Path) -> None:
     """Count the errors that a reviewer found in each data set. BeRDS Table 19."""
     from berdslib.construction.review import read_sheet, summary
 
-    print_frame(summary(read_sheet(sheet)), as_json)
+    print_frame(summary(read_sheet(sheet)))
 
 
 @rate.command("agree")
 @click.argument("first", type=FILE)
 @click.argument("second", type=FILE)
 @JSON
-def rate_agree(first: Path, second: Path, as_json: bool) -> None:
+def rate_agree(first: Path, second: Path) -> None:
     """Compare two reviewers of the same items: agreement, kappa and alpha with intervals, and where they differ."""
-    from berdslib.construction.review import read_sheet
-    from berdslib.construction.reviewers import disagreements, reviewer_agreement
+    from berdslib.construction.review import disagreements, read_sheet, reviewer_agreement
 
     sheets = read_sheet(first), read_sheet(second)
     tables = {"agreement": reviewer_agreement(*sheets), "differences": disagreements(*sheets)}
     names = [sorted({row.reviewer for row in rows} - {""}) for rows in sheets]
     common = len({row.qid for row in sheets[0]} & {row.qid for row in sheets[1]})
-    if as_json:
-        rows = {name: json.loads(frame.to_json(orient="records")) for name, frame in tables.items()}
-        click.echo(json.dumps({"reviewers": names, "items": [*map(len, sheets)], "common": common, **rows}, indent=1))
-        return
-    who = " and ".join(", ".join(one) or str(path) for one, path in zip(names, (first, second), strict=True))
-    click.echo(printable(f"{who}: {common} items in common, of {len(sheets[0])} and {len(sheets[1])}"), err=True)
-    print_tables(tables, as_json)
+    if not options.wants_json():
+        who = " and ".join(", ".join(one) or str(path) for one, path in zip(names, (first, second), strict=True))
+        tell(f"{who}: {common} items in common, of {len(sheets[0])} and {len(sheets[1])}")
+    print_tables(tables, {"reviewers": names, "items": [*map(len, sheets)], "common": common})

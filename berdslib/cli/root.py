@@ -15,28 +15,16 @@ from berdslib.version import __version__
 # Commands of the last version, and what does their work now.
 MOVED = {
     "app": "berds explore",
-    "argue": "berds experiment, retrieve and evaluate with -q RELEASE:SCENARIO, or berds data validate RELEASE",
-    "argue compare": "berds experiment -q RELEASE:SCENARIO --run FILE --run FILE",
-    "argue evaluate": "berds evaluate -q RELEASE:SCENARIO --run FILE",
+    "argue": "berds retrieve, evaluate and experiment with -q RELEASE:SCENARIO; berds data validate RELEASE:SCENARIO",
     "argue make": "python scripts/synthetic_release.py FOLDER",
-    "argue run": "berds retrieve -q RELEASE:SCENARIO -r SYSTEMS -o 'FOLDER/{system}.jsonl'",
-    "argue validate": "berds data validate RELEASE:SCENARIO FILE",
-    "corpus": "berds data stats, export and web",
-    "corpus stats": "berds data stats -c NAME",
-    "corpus web": "berds data web",
-    "corpus write": "berds data export FOLDER -c SOURCE",
+    "corpus": "berds data stats, data export and data web",
     "explore export": "berds explore -o FILE.html",
     "grid": "berds notebook grid FILE",
-    "grid run": "berds notebook grid FILE",
-    "grid status": "berds notebook grid FILE --status",
     "judge-eval": "berds rate judge",
     "judge-pairs": "berds rate pairs",
     "judge-systems": "berds rate systems",
     "prompts import": "berds prompts fetch TASK FILE",
-    "review": "berds rate questions, summary and agree",
-    "review agree": "berds rate agree",
-    "review draw": "berds rate questions",
-    "review summary": "berds rate summary",
+    "review": "berds rate questions, rate summary and rate agree",
 }
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from berdslib.cli import inputs, options
-from berdslib.cli.options import FOLDER, JSON, costs_itself_only, end, print_frame, refuse, say
+from berdslib.cli.options import FOLDER, JSON, costs_itself_only, end, print_frame, refuse, say, tell, wants_json
 from berdslib.cli.root import main
-from berdslib.errors import InputError, errors_in, printable
+from berdslib.errors import InputError, errors_in
 
 if TYPE_CHECKING:  # the command line starts before pandas is loaded
     import pandas as pd
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
     click.Path(dir_okay=False),
 )
 @JSON
-def retrieve(systems: str, perspectives: bool, k: int, output: str, as_json: bool, **given: Any) -> None:
+def retrieve(systems: str, perspectives: bool, k: int, output: str, **given: Any) -> None:
     """Rank passages for questions and write a TREC run, or a predictions file of PerspectiveArg.
 
     Each file is written as soon as its system is done; a system that fails costs its own file only.
@@ -49,32 +49,25 @@ def retrieve(systems: str, perspectives: bool, k: int, output: str, as_json: boo
     found = inputs.read_collection(given, need_perspectives=perspectives)
     if not inputs.is_predictions(output):
         check_trec_ids(found.questions, found.passages)
-    tell_what_is_synthetic(found)
     failed, done = list[str](), list[dict[str, Any]]()
     for system, stem in named.items():
         with costs_itself_only(failed, system if len(named) > 1 else ""):
             run = search(system, found, k, perspectives=perspectives, **given)
-            done.append(_written(output.replace("{system}", stem), run, found, system, stem, as_json))
-    if as_json and done:
-        say(done[0] if len(named) == 1 else done, "", as_json)
+            done.append(_written(output.replace("{system}", stem), run, found, system, stem))
+    if wants_json() and done:
+        say(done[0] if len(named) == 1 else done, "")
     end(failed)
 
 
-def _written(path: str, run: pd.DataFrame, found: Collection, system: str, stem: str, as_json: bool) -> dict[str, Any]:
+def _written(path: str, run: pd.DataFrame, found: Collection, system: str, stem: str) -> dict[str, Any]:
     """Write a run in the form that the path asks for, and say so."""
     from berdslib.data.scenario import ENOUGH, Scenario, write_predictions
     from berdslib.data.trec import write_trec_run
 
     lengths = run["qid"].value_counts().reindex([q.qid for q in found.questions], fill_value=0)
-    asked, answered = len(lengths), int((lengths > 0).sum())
-    summary = {
-        "output": path,
-        "system": system,
-        "questions": asked,
-        "answered": answered,
-        "passages_listed": len(run),
-        "corpus_size": len(found.passages),
-    }
+    asked, answered, size = len(lengths), int((lengths > 0).sum()), len(found.passages)
+    summary = {"output": path, "system": system, "questions": asked, "answered": answered}
+    summary |= {"passages_listed": len(run), "corpus_size": size}
     few = ""
     if not inputs.is_predictions(path):
         write_trec_run(path, run, tag=stem)
@@ -84,18 +77,9 @@ def _written(path: str, run: pd.DataFrame, found: Collection, system: str, stem:
         few = f"; {short} of them got fewer than {ENOUGH}" if short else ""
     else:
         raise InputError("a predictions file is for a scenario of PerspectiveArg; a run ends otherwise", path=path)
-    sentence = f"{len(run)} passages for {answered} of {asked} questions, from {len(found.passages)}{few} → {path}"
-    if not as_json:
-        say(summary, sentence, as_json)
+    if not wants_json():
+        tell(f"{len(run)} passages for {answered} of {asked} questions, from {size}{few} → {path}")
     return summary
-
-
-def tell_what_is_synthetic(found: Collection) -> None:
-    """Say on stderr which scenario is used, and whether its people were made up."""
-    from berdslib.data.scenario import Scenario
-
-    if isinstance(found, Scenario):
-        click.echo(printable(repr(found)), err=True)
 
 
 @main.command()
@@ -107,10 +91,7 @@ def tell_what_is_synthetic(found: Collection) -> None:
 @options.STORE
 @options.output("Verdicts to write: .tsv, .csv or .qrels (.gz too).", click.Path(dir_okay=False))
 @JSON
-def judge(
-    runs: tuple[str, ...], judge: str, title_position: str | None, k: int, store: Path | None, output: str,
-    as_json: bool, **given: Any,
-) -> None:  # fmt: skip
+def judge(runs: tuple[str, ...], k: int, store: Path | None, output: str, **given: Any) -> None:
     """Judge the top k of runs against every perspective of their questions."""
     from berdslib.data.corpus import by_docno
     from berdslib.data.trec import write_trec_qrels, write_verdicts
@@ -122,7 +103,7 @@ def judge(
     refuse(not runs, "give at least one --run")
     found = inputs.read_collection(given)
     read = inputs.read_runs(runs, found)
-    chosen = make_judge(judge, found.gold, title_position)
+    chosen = make_judge(given["judge"], found.gold, given["title_position"])
     with errors_in(", ".join(runs)):
         pool = pooled(read.values(), found.questions, k)
         pairs = pairs_of(pool, found.questions, by_docno(found.passages), max(1, len(pool)))
@@ -131,8 +112,8 @@ def judge(
     (write_trec_qrels if output.removesuffix(".gz").endswith(".qrels") else write_verdicts)(output, verdicts)
     yes, known_before = int(verdicts["supports"].sum()), len(pairs) - new
     summary = {"output": output, "judge": chosen.id, "pairs": len(pairs), "judged_now": new, "yes": yes}
-    source = "looked up" if judge == "gold" else f"{new} new, {known_before} from the store"
-    say(summary, f"{len(pairs)} pairs by {chosen.id}: {source}; {yes} supported → {output}", as_json)
+    source = "looked up" if given["judge"] == "gold" else f"{new} new, {known_before} from the store"
+    say(summary, f"{len(pairs)} pairs by {chosen.id}: {source}; {yes} supported → {output}")
 
 
 @main.command()
@@ -154,8 +135,8 @@ def judge(
 @options.output("Folder for relevance.csv, diversity.csv and results.json (PerspectiveArg only).", FOLDER, False)
 @JSON
 def evaluate(
-    files: tuple[str, ...], runs: tuple[str, ...], verdicts: str | None, measures: str | None, least: int, repeats: str,
-    predictions: str, cutoff: str | None, per_question: bool, output: Path | None, as_json: bool, **given: Any,
+    files: tuple[str, ...], runs: tuple[str, ...], verdicts: str | None, measures: str | None, predictions: str,
+    cutoff: str | None, per_question: bool, output: Path | None, least: int, repeats: str, **given: Any,
 ) -> None:  # fmt: skip
     """Score runs, or an official BeRDS JSONL with recorded predictions, without any model.
 
@@ -171,8 +152,11 @@ def evaluate(
     """
     import pandas as pd
 
+    from berdslib.data.records import issue_of
     from berdslib.data.scenario import Scenario
+    from berdslib.data.trec import read_verdicts
     from berdslib.evaluation.measures import single_perspectives
+    from berdslib.study.scoring import scored
     from berdslib.study.tables import score_table, write_results
 
     from_file = given["questions"] is None
@@ -192,15 +176,22 @@ def evaluate(
         refuse(verdicts and scenario, "a scenario of PerspectiveArg is scored by its own answers, not by --verdicts")
         if found.gold is None and not verdicts and not scenario:
             raise InputError(f"{text!r} has no gold verdicts; give verdicts with --verdicts FILE")
-        asked = _by_issue(found) if scenario else list(found.questions)
-        wanted = inputs.parsed_measures(measures or "task") if scenario else wanted
+        asked = list(found.questions)
+        if scenario:  # the queries on an issue are drawn together
+            asked = [q._replace(source=q.source or found.name, root=issue_of(q)) for q in asked]
+            wanted = inputs.parsed_measures(measures or "task")
         alone = "" if scenario or len(runs) + len(files) > 1 else verdicts or "gold"
-        reading = {"least": least, "repeats": repeats}
-        scores = _scored(found, [*runs, *files], alone, verdicts, wanted, failed, **reading)
+        # Verdicts of a file go by its name, also where it names no judge: what they leave out is said.
+        gold = read_verdicts(verdicts).assign(judge=verdicts) if verdicts else found.gold
+        scores = {}
+        for name, path in inputs.named_files([*runs, *files]).items():
+            with costs_itself_only(failed), errors_in(alone or name):
+                run = inputs.read_run(path, found, least=least, repeats=repeats)
+                scores[alone or name] = scored(run, gold, found, wanted)
     if not scores:
         end(failed)
     if said := single_perspectives(asked, map(str, wanted)):
-        click.echo(f"berds: {said}", err=True)
+        tell(f"berds: {said}")
     column = "verdicts" if alone else "system"
     if per_question:
         frames = [frame.reset_index().assign(**{column: name}) for name, frame in scores.items()]
@@ -209,14 +200,13 @@ def evaluate(
         table = score_table(scores, asked).rename(columns={"system": column})
         table = table.drop(columns=["difference", "p_value"])
     if scenario:
-        tell_what_is_synthetic(scenario)
         table = table if per_question else table[table["dataset"] != "macro"]
         table = table.assign(synthetic=scenario.release.synthetic)
-    print_frame(table, as_json)
+    print_frame(table)
     if output and scenario:
         definitions = {None: "papers", "task": "papers", "official": "published script"}.get(measures, "as named")
-        for path in write_results(output, scores, scenario, definitions):
-            click.echo(printable(f"→ {path}"), err=True)
+        for written in write_results(output, scores, scenario, definitions):
+            tell(f"→ {written}")
     end(failed)
 
 
@@ -242,35 +232,6 @@ def _recorded(
     return asked, scores
 
 
-def _scored(
-    found: Collection,
-    runs: list[str],
-    alone: str,
-    verdicts: str | None,
-    wanted: list[Any],
-    failed: list[str],
-    **reading: Any,
-) -> dict[str, pd.DataFrame]:
-    """Return what each run scores; a single one is called like the verdicts, and of several one costs itself only."""
-    from berdslib.data.trec import read_verdicts
-    from berdslib.study.scoring import scored
-
-    # Verdicts of a file go by its name, also where it names no judge: what they leave out is said.
-    gold = read_verdicts(verdicts).assign(judge=verdicts) if verdicts else found.gold
-    scores = {}
-    for name, path in inputs.named_files(runs).items():
-        with costs_itself_only(failed), errors_in(alone or name):
-            scores[alone or name] = scored(inputs.read_run(path, found, **reading), gold, found, wanted)
-    return scores
-
-
-def _by_issue(found: Collection) -> list[Any]:
-    """Return the queries of a scenario with the issue that they ask about: intervals draw its queries together."""
-    from berdslib.data.records import issue_of
-
-    return [q._replace(source=q.source or found.name, root=issue_of(q)) for q in found.questions]
-
-
 @main.command()
 @options.questions()
 @options.systems(None, " [bm25,minilm, without --run]")
@@ -287,9 +248,8 @@ def _by_issue(found: Collection) -> list[Any]:
 @click.option("--long", "as_rows", is_flag=True, help="Print a row for each system, data set and measure.")
 @JSON
 def experiment(
-    systems: str | None, runs: tuple[str, ...], least: int, repeats: str, measures: str | None,
-    baseline: str | None, output: Path | None, letters: bool, as_pairs: bool, as_rows: bool, as_json: bool,
-    **given: Any,
+    systems: str | None, runs: tuple[str, ...], least: int, repeats: str, measures: str | None, baseline: str | None,
+    output: Path | None, letters: bool, as_pairs: bool, as_rows: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Retrieve, judge and score: the paper's table, systems x measures, with intervals and paired tests.
 
@@ -307,9 +267,9 @@ def experiment(
     from berdslib.study.experiment import write_experiment
 
     wanted = inputs.parsed_measures(measures)
-    searched = "bm25,minilm" if systems is None and not runs else systems
-    named: dict[str, Any] = {name: name for name in (() if searched is None else inputs.parsed_systems(searched))}
-    refuse(letters and (as_pairs or as_rows or as_json), "--letters are in the table, not in --pairs, --long or --json")
+    named = inputs.parsed_systems("bm25,minilm" if systems is None and not runs else systems)
+    plain = as_pairs or as_rows or wants_json()
+    refuse(letters and plain, "--letters are in the table, not in --pairs, --long or --json")
     few = len(named) + len(runs) < 2
     refuse((letters or as_pairs) and few, "--letters and --pairs compare systems; give at least two with -r")
     collections = inputs.read_collections(given)
@@ -326,25 +286,19 @@ def experiment(
         named, collections, wanted, judge=chosen, baseline=baseline.strip() if baseline else next(iter(named)), **given
     )
     asked, size = (sum(len(getattr(one, part)) for one in collections) for part in ("questions", "passages"))
-    click.echo(f"{asked} questions, {size} passages, judge {result.judge}", err=True)
-    for one in collections:
-        tell_what_is_synthetic(one)
-    captioned = not (as_pairs or as_rows or as_json)
-    if not captioned and (said := single_perspectives(result.questions, map(str, wanted))):
-        click.echo(f"berds: {said}", err=True)
+    tell(f"{asked} questions, {size} passages, judge {result.judge}")
+    if plain and (said := single_perspectives(result.questions, map(str, wanted))):
+        tell(f"berds: {said}")
     if as_pairs:
         frames = [result.pairs(m).assign(measure=str(m)) for m in wanted]
-        print_frame(pd.concat(frames, ignore_index=True), as_json)
-    elif as_rows or as_json:
-        print_frame(result.table, as_json)  # first: a disk that is full costs the files, and not the result
+        print_frame(pd.concat(frames, ignore_index=True))
+    elif plain:
+        print_frame(result.table)  # first: a disk that is full costs the files, and not the result
     else:
-        click.echo(printable(repr(result.with_letters() if letters else result)))
+        options.show(None, repr(result.with_letters() if letters else result))
     if output:
         write_experiment(output, result)
     end(failed)
-
-
-SIDES = ("shares", "asymmetry", "leaning", "sycophancy", "flips")
 
 
 @main.command("sides")
@@ -363,9 +317,7 @@ SIDES = ("shares", "asymmetry", "leaning", "sycophancy", "flips")
 @options.SEARCHING
 @options.output("Folder for the tables and both figures.", FOLDER, False)
 @JSON
-def sides_command(
-    systems: str, runs: tuple[str, ...], k: int, output: Path | None, as_json: bool, **given: Any
-) -> None:
+def sides_command(systems: str, runs: tuple[str, ...], k: int, output: Path | None, **given: Any) -> None:
     """Which side do lists show, and do they follow the query's? BeRDS section 8, Figures 2 and 3.
 
     Searches with every question and with each of its two perspectives; a finished run holds these lists if
@@ -380,17 +332,16 @@ def sides_command(
     from berdslib.study.figures.values import sycophancy_figure
     from berdslib.study.sides import sides
 
-    named: dict[str, Any] = {name: name for name in inputs.parsed_systems(systems)}
+    named = inputs.parsed_systems(systems)
     found = inputs.read_collection(given)
     result = sides(named | inputs.read_runs(runs, found), found, k, judge=inputs.positioned(given), **given)
-    if as_json:
-        options.print_tables({name: getattr(result, name) for name in SIDES})
+    tables = {name: getattr(result, name) for name in ("shares", "asymmetry", "leaning", "sycophancy", "flips")}
+    if wants_json():
+        options.print_tables(tables)
     else:
-        click.echo(printable(repr(result)))
+        options.show(None, repr(result))
     if output:
-        output.mkdir(parents=True, exist_ok=True)
-        for name in SIDES:
-            getattr(result, name).to_csv(output / f"{name}.csv", index=False)
+        options.write_tables(output, tables)
         use_style()
         shares = result.shares[result.shares["asked"] == "question"]
         save_figure(sides_figure(shares), shares, output, "figure_2_sides")

@@ -10,7 +10,7 @@ import hashlib
 import logging
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,46 +20,175 @@ import numpy as np
 import pandas as pd
 from filelock import FileLock, Timeout
 
-from berdslib.construction.builders import BUILDERS, COUNTS, make, read_items, wording_of
-from berdslib.construction.pipeline import Answers, ByChat, ByRule, Draft, Rehearsal, Rejection, write_rejections
-from berdslib.construction.statements import LABEL
+from berdslib.construction import checks, debates, opinionqa, pipeline, questions
+from berdslib.construction.pipeline import Answers, ByChat, ByRule, Draft, Passed, Rehearsal, Rejection, Step, take
+from berdslib.construction.questions import LABEL
 from berdslib.data import own
 from berdslib.data.collection import Collection
 from berdslib.data.leaks import groups
 from berdslib.data.own import OwnCard, write_dataset
 from berdslib.data.records import Passage, Question, check_passages
-from berdslib.errors import InputError
+from berdslib.data.tables import write_jsonl
+from berdslib.errors import InputError, known
 from berdslib.llm.budget import Budgeted
 from berdslib.llm.chat import ChatModel, Endpoint
-from berdslib.llm.prompting import load_prompt
+from berdslib.llm.prompting import OURS, load_prompt, wordings
 from berdslib.llm.recorded import Kept
 from berdslib.models.chat import make_chat
+from berdslib.statements.contradiction import same_text
 
 EXCHANGES, SPENDING, REJECTED, UNANSWERED = "exchanges.jsonl", "spending.jsonl", "rejected.jsonl", "unanswered.jsonl"
 FAILED, LOCK = "failed.jsonl", "build.lock"
+COUNTS = ["step", "items", "asked", "left_out", "unanswered"]
+_CHECKS = "checks"
 MAX_TOKENS = 1000  # of an answer: thirty statements, one for each answer to a question
 DEV_SHARE = 0.25  # of BeRDS (Table 1)
 logger = logging.getLogger(__name__)
 
 
-def split_questions(
-    questions: Sequence[Question],
-    gold: pd.DataFrame | None = None,
-    *,
-    dev: float = 0.25,
-    threshold: float = 0.8,
-    seed: int = 0,
-) -> list[Question]:
+# ---------------------------------------------------------------- the ways from a source to questions
+
+
+class Builder(NamedTuple):
+    """One way from a source to questions.
+
+    Fields: ``title`` in a line; ``read`` turns the raw file into items and those that cannot be used; ``steps`` in
+    their order; ``reasons`` for which this source's items are left out, each with its meaning; ``passes`` the reasons
+    of the automatic checks that do not count here.
+    """
+
+    title: str
+    read: Callable[[Path], tuple[list[Draft], list[Rejection]]]
+    steps: tuple[Step, ...]
+    reasons: Mapping[str, str]
+    passes: frozenset[str] = frozenset()
+
+
+# Of a question that people asked, the form is theirs.
+_OF_FORM = frozenset({"not a question", "several sentences", "copied"})
+
+BUILDERS: Mapping[str, Builder] = {
+    "arguana": Builder(
+        "points and counter-points → question → statement and negation",
+        debates.read_arguments,
+        debates.ARGUMENT_STEPS,
+        debates.ARGUMENT_REASONS,
+    ),
+    "kialo": Builder(
+        "discussions → the statement's opposite, or a statement for each answer",
+        debates.read_discussions,
+        debates.DISCUSSION_STEPS,
+        debates.DISCUSSION_REASONS,
+        _OF_FORM,
+    ),
+    "opinionqa": Builder(
+        "survey questions and options → opinion, not experience → question, yes and no",
+        opinionqa.read_survey,
+        opinionqa.STEPS,
+        opinionqa.REASONS,
+        frozenset({"copied"}),  # it is to keep the survey's words
+    ),
+    "questions": Builder(
+        "a plain list of questions → statement and negation, or one statement for each position",
+        questions.read_list,
+        questions.LIST_STEPS,
+        {},
+        _OF_FORM,
+    ),
+}
+
+
+def reasons(builder: str) -> dict[str, str]:
+    """Return every reason for which a builder leaves items out, each with what it means."""
+    one = BUILDERS[known("builder", builder, BUILDERS)]
+    found = {**one.reasons, **pipeline.REASONS, **checks.REASONS, **questions.REASONS}
+    return {reason: meaning for reason, meaning in found.items() if reason not in one.passes}
+
+
+# ---------------------------------------------------------------- items
+
+
+class Items(NamedTuple):
+    """What a source holds: ``drafts`` drawn from the ``usable`` ones, their number, and what is ``unusable``."""
+
+    drafts: list[Draft]
+    usable: int
+    unusable: list[Rejection]
+
+
+def read_items(builder: str, raw: Path, sample: int = 0, seed: int = 0) -> Items:
+    """Read a source, and draw a sample of its items, kept in the order of the file; 0 for all."""
+    drafts, unusable = BUILDERS[known("builder", builder, BUILDERS)].read(raw)
+    if sample > len(drafts):
+        raise InputError(f"a sample of 1 to {len(drafts)} items can be drawn, or 0 for all, not {sample}", path=raw)
+    drawn = np.sort(np.random.default_rng(seed).choice(len(drafts), sample or len(drafts), replace=False))
+    return Items([drafts[i] for i in drawn], len(drafts), unusable)
+
+
+# ---------------------------------------------------------------- through the steps
+
+
+def make(
+    builder: str, drafts: Sequence[Draft], answers: Answers, wording: str = "ours", *, check: bool = True
+) -> Passed:
+    """Take all items through the steps and checks of a builder, and find out which of two perspectives supports.
+
+    `wording` is "ours", or "published" for the papers' prompts where there are some. A rehearsal has nothing to check.
+    """
+    one = BUILDERS[known("builder", builder, BUILDERS)]
+    given = {draft.key for draft in drafts if draft.stances}  # what people said of their own perspectives stands
+    label = replace(LABEL, applies=lambda draft: draft.key not in given and LABEL.applies(draft))
+    done = Passed(list(drafts), [], [], [])
+    for step in (*one.steps, None, label):
+        if step is not None:
+            passed = take(step, done.drafts, answers, wording_of(step.task, wording))
+        elif check:  # what has been made is checked before more is asked about it
+            passed = _checked(done.drafts, one.passes)
+        else:
+            continue
+        rejected, unanswered = done.rejected + passed.rejected, done.unanswered + passed.unanswered
+        done = Passed(passed.drafts, rejected, unanswered, done.counts + passed.counts)
+    return done
+
+
+def wording_of(task: str, wording: str) -> str:
+    """Return which wording of a task's prompt is meant by one of ours or "published"; some tasks have ours only."""
+    if known("wording", wording, (*OURS, "published")) in OURS:
+        return wording
+    return next((one for one in wordings(task) if one.startswith("table-")), "ours")
+
+
+def _checked(drafts: Sequence[Draft], passes: frozenset[str]) -> Passed:
+    """Leave out what the automatic checks find fault with, but for reasons that pass, and questions that come again."""
+    passed, out = [], []
+    for draft in drafts:
+        found = checks.problems_of(draft.question, draft.perspectives, sources=(*draft.sources, *draft.options))
+        found = [one for one in found if one.reason not in passes]
+        if found:
+            detail = "; ".join([found[0].detail, *(f"{one.reason}: {one.detail}" for one in found[1:])])
+            out.append(Rejection(draft, _CHECKS, found[0].reason, detail))
+        else:
+            passed.append(draft)
+    first = dict[str, str]()
+    for draft in passed:
+        if (same := first.setdefault(same_text(draft.question), draft.key)) != draft.key:
+            out.append(Rejection(draft, _CHECKS, questions.TWICE, f"as {same!r}"))
+    alive = [draft for draft in passed if draft.key in first.values()]
+    return Passed(alive, out, [], [(_CHECKS, len(drafts), len(drafts), len(out), 0)])
+
+
+# ---------------------------------------------------------------- a build
+
+
+def split_questions(questions: Sequence[Question], *, dev: float = DEV_SHARE, seed: int = 0) -> list[Question]:
     """Return the questions with their split, "dev" or "test"; those that leak into one another share one.
 
     BeRDS splits 25 to 75 (Table 1: 250 and 750, 294 and 882, 258 and 774). The number of dev questions is rounded down,
-    and met exactly unless groups of leaking questions are too large for that.
-    Gold verdicts keep questions with nearly the same passages together too; `threshold` is the overlap from which two
-    questions leak, see :func:`berdslib.data.leaks.leaks`.
+    and met exactly unless groups of leaking questions (:func:`berdslib.data.leaks.groups`) are too large for that.
     """
     if not 0 < dev < 1:
         raise InputError(f"the share of dev questions must lie between 0 and 1, not {dev}", field="dev")
-    together = groups(questions, gold, threshold=threshold)
+    together = groups(questions)
     wanted = int(dev * len(questions))
     chosen: set[str] = set()
     for i in np.random.default_rng(seed).permutation(len(together)):
@@ -144,17 +273,19 @@ def build(
     """
     raw, folder = Path(raw), Path(folder)
     share = (0.0 if builder == "questions" else DEV_SHARE) if dev is None else dev
-    _check_options(dev=share, sample=sample, seed=seed, workers=workers, prices=prices, budget=budget)
+    _check_options(sample, seed, prices, budget, share, workers)
     _check_folder(folder, raw, builder)
     called = name or folder.resolve().name
     card = OwnCard(called, title or f"Questions and perspectives: {called}", licence, source, language)
     check_passages(passages)
     items = read_items(builder, raw, sample, seed)
+    unusable = len(items.unusable)
     with _alone_in(folder):
         answers, meter = _answers(model, folder, prices, budget, workers)
         made = make(builder, items.drafts, answers, wording)
+        rejected = [*items.unusable, *made.rejected]
         if not made.drafts:
-            write_rejections(folder / FAILED, [*items.unusable, *made.rejected])
+            _write(folder / FAILED, rejected)
             why = f"{len(made.rejected)} were left out ({folder / FAILED}) and {len(made.unanswered)} not answered"
             raise InputError(f"nothing is left of {len(items.drafts)} items: {why}", path=raw)
         found = [draft.as_question(card.name) for draft in made.drafts]
@@ -167,25 +298,18 @@ def build(
             "prompts": {} if answers.id == ByRule.id else _prompts(builder, wording, answers.id),
             "items": items.usable,
             "drawn": len(items.drafts) if sample else None,
-            "left_out": dict(Counter(one.reason for one in [*items.unusable, *made.rejected]).most_common()),
+            "left_out": dict(Counter(one.reason for one in rejected).most_common()),
             "unanswered": len(made.unanswered),
             "seed": seed if sample or share else None,
         }
         card = replace(card, made={name: value for name, value in facts.items() if value not in ({}, None)})
         write_dataset(folder, card, found, passages, more={d.key: _origin(d) for d in made.drafts})
-        write_rejections(folder / REJECTED, [*items.unusable, *made.rejected])
-        write_rejections(folder / UNANSWERED, made.unanswered)
+        _write(folder / REJECTED, rejected)
+        _write(folder / UNANSWERED, made.unanswered)
         (folder / FAILED).unlink(missing_ok=True)  # of an earlier run that ended with nothing
-    unusable, total = len(items.unusable), items.usable + len(items.unusable)
-    row = dict(zip(COUNTS, ("read", total, 0, unusable, 0), strict=True))
-    return Built(
-        Collection(card.name, found, passages),
-        [*items.unusable, *made.rejected],
-        made.unanswered,
-        pd.concat([pd.DataFrame([row]), made.counts], ignore_index=True),
-        folder,
-        meter.spent if meter else 0.0,
-    )
+    counts = pd.DataFrame([("read", items.usable + unusable, 0, unusable, 0), *made.counts], columns=COUNTS)
+    collection, spent = Collection(card.name, found, passages), meter.spent if meter else 0.0
+    return Built(collection, rejected, made.unanswered, counts, folder, spent)
 
 
 def rehearse(
@@ -207,7 +331,7 @@ def rehearse(
     """
     if model == ByRule.id:
         raise InputError("the rules ask nobody and cost nothing; a dry run is for a chat model")
-    _check_options(sample=sample, seed=seed, prices=prices)
+    _check_options(sample, seed, prices)
     drafts = read_items(builder, Path(raw), sample, seed).drafts
     rehearsal = Rehearsal(_chat(model), Path(folder) / EXCHANGES)
     make(builder, drafts, rehearsal, wording, check=False)
@@ -215,29 +339,25 @@ def rehearse(
 
 
 def _check_options(
-    *,
-    dev: float = 0.0,
-    sample: int = 0,
-    seed: int = 0,
-    workers: int = 1,
-    prices: tuple[float, float] | None = None,
+    sample: int,
+    seed: int,
+    prices: tuple[float, float] | None,
     budget: float | None = None,
+    dev: float = 0.0,
+    workers: int = 1,
 ) -> None:
     """Refuse a wrong option before anything is read, asked or paid."""
-    whole = {"sample": (sample, 0), "seed": (seed, 0), "workers": (workers, 1)}
-    for name, (value, least) in whole.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    for name, value, least in (("sample", sample, 0), ("seed", seed, 0), ("workers", workers, 1)):
+        if not isinstance(value, int) or value < least:
             raise InputError(f"a whole number from {least} was expected, not {value!r}", field=name)
-    if isinstance(dev, bool) or not isinstance(dev, int | float) or not 0 <= dev < 1:
+    if not isinstance(dev, int | float) or not 0 <= dev < 1:
         raise InputError(f"a share from 0 to below 1 was expected, not {dev!r}", field="dev")
-    amounts = [*([] if budget is None else [budget]), *(() if prices is None else prices)]
-    if any(isinstance(n, bool) or not isinstance(n, int | float) or not 0 <= n < float("inf") for n in amounts):
-        raise InputError(f"amounts from 0 were expected, not {budget!r} at {prices!r}", field="prices")
-    if prices is not None and len(prices) != 2:
-        problem = f"two prices were expected, of prompt and completion tokens, not {prices!r}"
-        raise InputError(problem, field="prices")
     if budget is not None and prices is None:
         raise InputError("a budget needs the prices per million prompt and completion tokens", field="prices")
+    amounts = (0.0, 0.0) if prices is None else prices
+    if len(amounts) != 2 or not all(0 <= amount < float("inf") for amount in (*amounts, budget or 0.0)):
+        problem = f"two prices and a budget were expected, all from 0, not {prices!r} and {budget!r}"
+        raise InputError(problem, field="prices")
 
 
 def _check_folder(folder: Path, raw: Path, builder: str) -> None:
@@ -284,6 +404,10 @@ def _answers(
         limit = sys.float_info.max if budget is None else budget
         meter = Budgeted(chat, prices=prices or (0.0, 0.0), limit=limit, ledger=folder / SPENDING)
     return ByChat(Kept(meter or chat, folder / EXCHANGES), workers), meter
+
+
+def _write(path: Path, rejections: Sequence[Rejection]) -> None:
+    write_jsonl(path, (one.as_row() for one in rejections))
 
 
 def _origin(draft: Draft) -> dict[str, object]:

@@ -7,12 +7,10 @@ Whether a question is good, people have to say; see :mod:`berdslib.construction.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from berdslib.construction.statements import asks_yes_or_no
-from berdslib.data.records import Question
+from berdslib.construction.questions import asks_yes_or_no
 from berdslib.errors import printable
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.statements.contradiction import contradict, same_text, stem, stop_words
@@ -110,32 +108,23 @@ def problems_of(question: str, perspectives: Sequence[str], *, sources: Sequence
     >>> [p.reason for p in problems_of("Shouldn't zoos close?", ["Zoos should close.", "Zoos must close."])]
     ['leading', 'no contradiction']
     """
-    return [*_of_question(question, sources), *_of_statements(perspectives), *_of_both(question, perspectives, sources)]
-
-
-def duplicates(questions: Sequence[Question]) -> list[list[str]]:
-    """Return groups of ids whose questions are the same in all but case and punctuation, in the order of `questions`.
-
-    >>> duplicates([Question("a", "Ban cars?"), Question("b", "Ban bikes?"), Question("c", "ban cars")])
-    [['a', 'c']]
-    """
-    groups: dict[str, list[str]] = defaultdict(list)
-    for question in questions:
-        groups[same_text(question.text)].append(question.qid)
-    return [qids for qids in groups.values() if len(qids) > 1]
+    found, n = [*_of_question(question.strip(), sources)], len(perspectives)
+    if not 2 <= n <= MOST_STATEMENTS:
+        there = "is 1" if n == 1 else f"are {n}"
+        wanted = f"there {there}; from 2 to {MOST_STATEMENTS} are expected"
+        found.append(Problem("number of statements", wanted))
+    if n <= MOST_STATEMENTS:  # else it is refused anyway, and there may be any number
+        found += [*_of_statements(perspectives), *_of_both(question, perspectives, sources)]
+    return found
 
 
 # ---------------------------------------------------------------- the question
 
 
-def _of_question(question: str, sources: Sequence[str]) -> Iterator[Problem]:
-    text = question.strip()
+def _of_question(text: str, sources: Sequence[str]) -> Iterator[Problem]:
+    yield from _of_any(text, "the question", MOST_WORDS_OF_QUESTION)
     if _is_blank(text):
-        yield Problem("blank", "the question")
         return
-    yield from _of_any(text, "the question")
-    if (words := len(text.split())) > MOST_WORDS_OF_QUESTION:
-        yield Problem("too long", f"the question has {words} words; at most {MOST_WORDS_OF_QUESTION} are expected")
     if not text.rstrip("\"'”’») ").endswith(("?", "？", "؟", "\u037e")):
         yield Problem("not a question", f"it ends in {text[-20:]!r}")
     elif any(_is_part(text, source) for source in sources):
@@ -146,12 +135,17 @@ def _of_question(question: str, sources: Sequence[str]) -> Iterator[Problem]:
         yield Problem("leading", f"by {found[0]!r}")
 
 
-def _of_any(text: str, which: str) -> Iterator[Problem]:
+def _of_any(text: str, which: str, most_words: int) -> Iterator[Problem]:
     """Look for what belongs into no text that is made."""
+    if _is_blank(text):
+        yield Problem("blank", which)
+        return
     if printable(text) != text or _UNSEEN.search(text) or defuse_tag(text, *_TAGS) != text:
         yield Problem("odd characters", f"in {which}")
     if found := _REFUSAL.search(text):
         yield Problem("refusal", f"{which} says {found[0]!r}")
+    if (words := len(text.split())) > most_words:
+        yield Problem("too long", f"{which} has {words} words; at most {most_words} are expected")
 
 
 def _is_part(question: str, source: str) -> bool:
@@ -164,25 +158,12 @@ def _is_part(question: str, source: str) -> bool:
 
 
 def _of_statements(statements: Sequence[str]) -> Iterator[Problem]:
-    if not 2 <= len(statements) <= MOST_STATEMENTS:
-        wanted = f"from 2 to {MOST_STATEMENTS} are expected"
-        yield Problem(
-            "number of statements", f"there {'is 1' if len(statements) == 1 else f'are {len(statements)}'}; {wanted}"
-        )
-    if len(statements) > MOST_STATEMENTS:  # refused anyway, and there may be any number
-        return
+    first, twice = dict[str, int](), list[Problem]()
     for number, statement in enumerate(statements, start=1):
-        if _is_blank(statement):
-            yield Problem("blank", f"statement {number}")
-            continue
-        yield from _of_any(statement.strip(), f"statement {number}")
-        if (words := len(statement.split())) > MOST_WORDS_OF_STATEMENT:
-            detail = f"statement {number} has {words} words; at most {MOST_WORDS_OF_STATEMENT} are expected"
-            yield Problem("too long", detail)
-    first: dict[str, int] = {}
-    said = [(number, same_text(s)) for number, s in enumerate(statements, start=1) if not _is_blank(s)]
-    twice = [(i, number) for number, text in said if (i := first.setdefault(text, number)) != number]
-    yield from (Problem("same statement", f"statements {i} and {j}") for i, j in twice)
+        yield from _of_any(statement.strip(), f"statement {number}", MOST_WORDS_OF_STATEMENT)
+        if not _is_blank(statement) and (i := first.setdefault(same_text(statement), number)) != number:
+            twice.append(Problem("same statement", f"statements {i} and {number}"))
+    yield from twice
     if len(statements) == 2 and not twice and contradict(*statements) is False:
         yield Problem("no contradiction", "they differ in nothing that turns one into the opposite of the other")
 
@@ -191,8 +172,6 @@ def _of_statements(statements: Sequence[str]) -> Iterator[Problem]:
 
 
 def _of_both(question: str, statements: Sequence[str], sources: Sequence[str]) -> Iterator[Problem]:
-    if len(statements) > MOST_STATEMENTS:
-        return
     known = [question, *sources]
     asked, stems, numbers = _stems(question), _stems(" ".join(known)), set(_NUMBER.findall(" ".join(known)))
     is_closed = asks_yes_or_no(question)

@@ -8,15 +8,14 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from berdslib.construction import reading
-from berdslib.construction.pipeline import Draft, Rejected, Rejection, Step
-from berdslib.construction.statements import as_typed
+from berdslib.construction.pipeline import Draft, Rejected, Rejection, Step, key_of
+from berdslib.construction.questions import as_typed
 from berdslib.data.records import OPPOSE, SUPPORT
-from berdslib.data.tables import is_missing, read_table, text_field
+from berdslib.data.tables import Row, is_missing, read_table
 from berdslib.errors import InputError
 from berdslib.statements.negation import yes_and_no
 
@@ -40,12 +39,11 @@ def read_survey(path: Path) -> tuple[list[Draft], list[Rejection]]:
     found: list[Draft] = []
     lines: dict[str, int] = {}
     for line, row in read_table(path):
-        draft = _draft(row, path, line)
-        if draft.key in lines:
-            problem = f"{draft.key!r} is on line {lines[draft.key]} too"
-            raise InputError(problem, path=path, line=line, field="key")
-        lines[draft.key] = line
-        found.append(draft)
+        key = key_of(row, ("key", "id", "qid"), path, line)
+        row.check_new(lines, key, repr(key), "key")
+        options = tuple(one for one in _options(row) if one.lower().strip(".") not in _NO_ANSWER)
+        text = " ".join(row.text("question").split())
+        found.append(Draft(key, f"{path.name}:{line}", sources=(text,), options=options))
     if not found:
         raise InputError("holds no questions", path=path)
     few = [d for d in found if len(d.options) < 2]
@@ -53,35 +51,19 @@ def read_survey(path: Path) -> tuple[list[Draft], list[Rejection]]:
     return [d for d in found if len(d.options) > 1], out
 
 
-def _draft(row: Mapping[str, Any], path: Path, line: int) -> Draft:
-    names = ("key", "id", "qid")
-    named = any(not is_missing(row.get(name)) for name in names)
-    key = text_field(row, names, path, line) if named else f"{path.name.partition('.')[0]}-{line}"
-    options = tuple(one for one in _options(row, path, line) if one.strip().lower().strip(".") not in _NO_ANSWER)
-    text = " ".join(text_field(row, ("question",), path, line).split())
-    return Draft(key, f"{path.name}:{line}", sources=(text,), options=options)
-
-
-def _options(row: Mapping[str, Any], path: Path, line: int) -> list[str]:
+def _options(row: Row) -> list[str]:
     name = next((n for n in ("references", "options") if not is_missing(row.get(n))), None)
     if name is None:
-        raise InputError("the options are missing; they are looked for in references, options", path=path, line=line)
+        raise row.wrong(None, "the options are missing; they are looked for in references, options")
     value = row[name]
-    if isinstance(value, str):
-        value = _list_in(value)
+    # A list written as JSON or, as in OpinionQA's own files, as Python writes it.
+    for read in (json.loads, ast.literal_eval) if isinstance(value, str) else ():
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            value = read(row[name])
+            break
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise InputError("a list of texts was expected", path=path, line=line, field=name)
+        raise row.wrong(name, "a list of texts was expected")
     return [" ".join(one.split()) for one in value if one.strip()]
-
-
-def _list_in(text: str) -> Any:
-    """Return a list written as JSON or, as in OpinionQA's own files, as Python writes it."""
-    for read in (json.loads, ast.literal_eval):
-        try:
-            return read(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-    return None
 
 
 def shown(draft: Draft) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import pandas as pd
 
 from berdslib.data.records import Question
-from berdslib.data.tables import write_jsonl
+from berdslib.data.tables import Row, is_missing
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.asking import Answer, ask_all
 from berdslib.llm.chat import ChatModel, Messages, Reply, Request, Tokens, most_tokens
@@ -50,6 +51,12 @@ class Draft(NamedTuple):
         return Question(self.key, self.question, self.perspectives, stances, source, self.split)
 
 
+def key_of(row: Row, names: Sequence[str], path: Path, line: int) -> str:
+    """Return the id of a row, or one made of the file and the line where it has none."""
+    named = any(not is_missing(row.get(name)) for name in names)
+    return row.text(*names) if named else f"{path.name.partition('.')[0]}-{line}"
+
+
 class Rejection(NamedTuple):
     """An item that was left out: by which ``step``, for which ``reason`` (a short name), and the ``detail`` of it."""
 
@@ -62,11 +69,6 @@ class Rejection(NamedTuple):
         """Return what is written of it, the item with all that had been made."""
         made = {name: value for name, value in self.draft._asdict().items() if value}
         return {"step": self.step, "reason": self.reason, "detail": self.detail, **made}
-
-
-def write_rejections(path: Path, rejections: Iterable[Rejection]) -> None:
-    """Write rejected items, one JSON object a line."""
-    write_jsonl(path, (one.as_row() for one in rejections))
 
 
 class Rejected(Exception):  # noqa: N818 - not an error: the answer was read, and speaks against the item
@@ -163,13 +165,12 @@ class Rehearsal:
 
     def __call__(self, step: Step, drafts: Sequence[Draft], asked: Sequence[Messages], /) -> list[Answer]:
         """Return an answer for each item, and count what the missing ones would take."""
-        known = [self._known(messages) for messages in asked]
-        usual = [step.usual(draft) for draft in drafts]
-        missing = [(messages, text) for messages, text, reply in zip(asked, usual, known, strict=True) if not reply]
-        likely = sum((_likely(messages, text) for messages, text in missing), Tokens())
+        replies, usual = [self._known(messages) for messages in asked], [step.usual(draft) for draft in drafts]
+        missing = [(asked[i], usual[i]) for i, reply in enumerate(replies) if reply is None]
+        likely = sum((_likely(*one) for one in missing), Tokens())
         most = sum((most_tokens(messages, self._longest) for messages, _ in missing), Tokens())
         self._rows.append((step.name, len(asked) - len(missing), len(missing), likely, most))
-        return [Answer(reply or Reply(text)) for reply, text in zip(known, usual, strict=True)]
+        return [Answer(reply or Reply(said)) for reply, said in zip(replies, usual, strict=True)]
 
     def table(self, prices: tuple[float, float]) -> pd.DataFrame:
         """Return what is left to ask and what it would cost, a row for each step and one for all.
@@ -186,10 +187,9 @@ class Rehearsal:
         return pd.DataFrame([*rows, ("all", *whole)], columns=names)
 
     def _known(self, messages: Messages) -> Reply | None:
-        try:
+        with suppress(MissingDataError):
             return self._recorded.complete(messages) if self._recorded else None
-        except MissingDataError:
-            return None
+        return None
 
 
 def _likely(messages: Messages, answer: str) -> Tokens:
@@ -203,12 +203,16 @@ def _likely(messages: Messages, answer: str) -> Tokens:
 
 
 class Passed(NamedTuple):
-    """What came of a step: items still in, items left out, items without an answer, and how many took the step."""
+    """What came of a step, or of several.
+
+    Fields: ``drafts`` still in; ``rejected`` with the reason; ``unanswered`` because the endpoint failed, to be asked
+    again in the next run; ``counts`` for each step its name, items, how many took it, were left out, were unanswered.
+    """
 
     drafts: list[Draft]
     rejected: list[Rejection]
     unanswered: list[Rejection]
-    asked: int
+    counts: list[tuple[str, int, int, int, int]]
 
 
 def take(step: Step, drafts: Sequence[Draft], answers: Answers, wording: str = "ours") -> Passed:
@@ -217,62 +221,48 @@ def take(step: Step, drafts: Sequence[Draft], answers: Answers, wording: str = "
     An answer that cannot be read is sent back once, with what was wrong with it; the second one counts.
     """
     prompt = load_prompt(step.task, wording, needs=TASKS[step.task], asked=answers.id)
-    turn = {i: step.messages(d, prompt) for i, d in enumerate(drafts) if step.applies(d)}
-    found: dict[int, Draft | Rejection] = {i: d for i, d in enumerate(drafts) if i not in turn}
-    asked = len(turn)
-    again = _read_all(step, drafts, turn, answers, found)
-    turn = {i: _sent_back(turn[i], text, why.detail) for i, (text, why) in again.items()}
-    for i, (text, why) in _read_all(step, drafts, turn, answers, found).items():
-        found[i] = _left_out(step, drafts[i], why.reason, f"{why.detail}; the answer begins {text[:80]!r}")
-    outcomes = [found[i] for i in range(len(drafts))]
-    out = [one for one in outcomes if isinstance(one, Rejection)]
-    return Passed(
-        [one for one in outcomes if isinstance(one, Draft)],
-        [one for one in out if one.reason != UNANSWERED],
-        [one for one in out if one.reason == UNANSWERED],
-        asked,
-    )
+    turn: dict[int, Messages] = {i: step.messages(d, prompt) for i, d in enumerate(drafts) if step.applies(d)}
+    asked, found = len(turn), list[Draft | Rejection](drafts)
+    for attempt in ("first", "second"):
+        given = answers(step, [drafts[i] for i in turn], list(turn.values())) if turn else []
+        again: dict[int, Messages] = {}
+        for (i, messages), answer in zip(turn.items(), given, strict=True):
+            outcome = _outcome(step, drafts[i], answer)
+            text = answer.reply.text if answer.reply else ""
+            if not isinstance(outcome, Rejected):
+                found[i] = outcome
+            elif attempt == "first":
+                again[i] = _sent_back(messages, text, outcome.detail)
+            else:
+                detail = f"{outcome.detail}; the answer begins {text[:80]!r}"
+                found[i] = _left_out(step, drafts[i], outcome.reason, detail)
+        turn = again
+    out = [one for one in found if isinstance(one, Rejection)]
+    unanswered = [one for one in out if one.reason == UNANSWERED]
+    rejected = [one for one in out if one.reason != UNANSWERED]
+    counts = (step.name, len(drafts), asked, len(rejected), len(unanswered))
+    return Passed([one for one in found if isinstance(one, Draft)], rejected, unanswered, [counts])
+
+
+def _outcome(step: Step, draft: Draft, answer: Answer) -> Draft | Rejection | Rejected:
+    """Return what an answer makes of an item, or why it is to be sent back."""
+    reply, problem, refused = answer
+    if reply is None and problem == NO_RULE:
+        return _left_out(step, draft, NO_RULE, "a chat model is needed")
+    if reply is None:
+        return _left_out(step, draft, REFUSED, problem) if refused else Rejection(draft, step.name, UNANSWERED, problem)
+    if reply.finish == "length":
+        return Rejected(UNREADABLE, "it was cut off at the most tokens that an answer may have")
+    try:
+        return step.read(draft, reply.text)
+    except Rejected as why:
+        return why if why.ask_again else Rejection(draft, step.name, why.reason, why.detail)
+    except InputError as error:
+        return Rejected(UNREADABLE, error.problem)
 
 
 def _left_out(step: Step, draft: Draft, reason: str, detail: str) -> Draft | Rejection:
     return draft if step.optional else Rejection(draft, step.name, reason, detail)
-
-
-def _read_all(
-    step: Step,
-    drafts: Sequence[Draft],
-    turn: Mapping[int, Messages],
-    answers: Answers,
-    found: dict[int, Draft | Rejection],
-) -> dict[int, tuple[str, Rejected]]:
-    """Ask, put what came of each item into `found`, and return the answers to be sent back, each with its fault."""
-    sent_back: dict[int, tuple[str, Rejected]] = {}
-    replies = answers(step, [drafts[i] for i in turn], list(turn.values())) if turn else []
-    for i, (reply, problem, refused) in zip(turn, replies, strict=True):
-        draft = drafts[i]
-        if reply is None and problem == NO_RULE:
-            found[i] = _left_out(step, draft, NO_RULE, "a chat model is needed")
-        elif reply is None and refused:
-            found[i] = _left_out(step, draft, REFUSED, problem)
-        elif reply is None:
-            found[i] = Rejection(draft, step.name, UNANSWERED, problem)
-        else:
-            try:
-                found[i] = step.read(draft, _whole(reply))
-            except Rejected as why:
-                if why.ask_again:
-                    sent_back[i] = reply.text, why
-                else:
-                    found[i] = Rejection(draft, step.name, why.reason, why.detail)
-            except InputError as error:
-                sent_back[i] = reply.text, Rejected(UNREADABLE, error.problem)
-    return sent_back
-
-
-def _whole(reply: Reply) -> str:
-    if reply.finish == "length":
-        raise InputError("it was cut off at the most tokens that an answer may have")
-    return reply.text
 
 
 def _sent_back(messages: Messages, answer: str, problem: str) -> Request:

@@ -1,18 +1,143 @@
-"""From a plain list of questions to perspectives: what a benchmark of one's own begins with."""
+"""From questions to perspectives: a plain list of them, and the steps that several sources share."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
-from berdslib.construction.pipeline import Draft, Rejection
-from berdslib.construction.statements import POSITIONS, STATEMENTS, as_typed, asks_to_choose, asks_yes_or_no
+from berdslib.construction import reading
+from berdslib.construction.pipeline import Draft, Rejected, Rejection, Step
 from berdslib.data.formats import read_questions
+from berdslib.data.records import OPPOSE, SUPPORT
 from berdslib.errors import InputError
 from berdslib.files import read_lines
+from berdslib.statements.contradiction import same_text
+from berdslib.statements.negation import yes_and_no
 
-TWICE = "asked twice"
-REASONS = {TWICE: "The same question came before."}
+TOO_FEW, TWICE = "too few perspectives", "asked twice"
+REASONS = {
+    TOO_FEW: "Fewer than two perspectives came of it: there is nothing to cover.",
+    TWICE: "The same question came before.",
+}
+
+_ASKS_YES_OR_NO = re.compile(
+    r"(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|shall|should|may|might|must|ought|need)"
+    r"(?:n['’]t)?\b",
+    re.IGNORECASE,
+)
+_CHOICE = re.compile(r"\bor\b(?! not\b)", re.IGNORECASE)
+
+
+def as_typed(question: str) -> str:
+    """Return a question in one line, with a capital at its start."""
+    text = " ".join(question.split())
+    return text[:1].upper() + text[1:]
+
+
+def asks_yes_or_no(question: str) -> bool:
+    """Return whether a question can be answered with yes or no, as the beginnings of its clauses show.
+
+    >>> asks_yes_or_no("In your city, should cars be banned?"), asks_yes_or_no("Which is better, tea or coffee?")
+    (True, False)
+    """
+    return any(_ASKS_YES_OR_NO.match(clause) for clause in re.split(r"[.,:;?!]\s+", question.strip()))
+
+
+# ---------------------------------------------------------------- statement and negation
+
+
+def _read_statements(draft: Draft, answer: str) -> Draft:
+    found = reading.fields(
+        answer,
+        {
+            "yes": ["statement", "positive statement", "affirmative statement", "original statement"],
+            "no": ["negation", "negative statement", "negated statement", "negation of the statement"],
+        },
+    )
+    stances = (SUPPORT, OPPOSE) if asks_yes_or_no(draft.question) else ()
+    return draft._replace(perspectives=(found["yes"], found["no"]), stances=stances)
+
+
+def _statements_by_rule(draft: Draft) -> str | None:
+    said = yes_and_no(draft.question)
+    return None if said is None else f"statement: {said[0]}\nnegation: {said[1]}"
+
+
+def _asked(draft: Draft) -> dict[str, str]:
+    return {"question": draft.question}
+
+
+STATEMENTS = Step(
+    "statements",
+    "statement_and_negation",
+    _asked,
+    _read_statements,
+    _statements_by_rule,
+    usual=lambda _: (
+        "statement: The city should close its old town to cars.\nnegation: The city should not close its old town."
+    ),
+    applies=lambda draft: not draft.perspectives,
+)
+
+
+# ---------------------------------------------------------------- any number of positions
+
+STATEMENT_LABELS = ("statement", "perspective", "position", "answer")
+
+
+def _read_positions(draft: Draft, answer: str) -> Draft:
+    found = tuple(dict.fromkeys(reading.lines(answer, STATEMENT_LABELS)))
+    if len(found) < 2:
+        raise Rejected(TOO_FEW, "only one is named", ask_again=True)
+    return draft._replace(perspectives=found)
+
+
+POSITIONS = Step(
+    "positions",
+    "statements_of_question",
+    _asked,
+    _read_positions,
+    by_rule=lambda _: None,
+    usual=lambda _: "The city should build trams.\nThe city should widen its roads.\nThe city should price parking.",
+    applies=lambda draft: not draft.perspectives,
+)
+
+
+# ---------------------------------------------------------------- which of two supports
+
+_SIDES = {
+    "first": ["1", "perspective 1", "first", "the first"],
+    "second": ["2", "perspective 2", "second", "the second"],
+}
+
+
+def _read_side(draft: Draft, answer: str) -> Draft:
+    first = reading.choice(answer, _SIDES) == "first"
+    return draft._replace(stances=(SUPPORT, OPPOSE) if first else (OPPOSE, SUPPORT))
+
+
+def _side_by_rule(draft: Draft) -> str | None:
+    """What made the two statements knows which of them says yes, but for one that the source has and that says no."""
+    said = yes_and_no(draft.question)
+    if said is not None and same_text(draft.perspectives[0]) == same_text(said[1]):
+        return "2"
+    sides: dict[tuple[str | None, ...], str] = {(SUPPORT, OPPOSE): "1", (OPPOSE, SUPPORT): "2"}
+    return sides.get(draft.stances)
+
+
+LABEL = Step(
+    "labels",
+    "supporting_side",
+    lambda draft: {"question": draft.question, **dict(zip(("first", "second"), draft.perspectives, strict=True))},
+    _read_side,
+    _side_by_rule,
+    usual=lambda _: "1",
+    applies=lambda draft: len(draft.perspectives) == 2 and asks_yes_or_no(draft.question),
+    optional=True,
+)
+
+# ---------------------------------------------------------------- a plain list
 
 
 def read_list(path: Path) -> tuple[list[Draft], list[Rejection]]:
@@ -23,46 +148,32 @@ def read_list(path: Path) -> tuple[list[Draft], list[Rejection]]:
             and lines that begin with "#" are passed over. Or a table that :func:`berdslib.data.formats.read_questions`
             reads, whose perspectives, stances and splits are kept.
     """
-    is_text = path.name.lower().removesuffix(".gz").endswith((".txt", ".md"))
-    found = _lines(path) if is_text else _rows(path)
+    if path.name.lower().removesuffix(".gz").endswith((".txt", ".md")):
+        texts = [(line, text.strip()) for line, text in read_lines(path)]
+        found = [
+            Draft(f"{path.name.partition('.')[0]}-{line}", f"{path.name}:{line}", as_typed(text))
+            for line, text in texts
+            if text and not text.startswith("#")
+        ]
+    else:
+        found = [
+            Draft(
+                q.qid, path.name, as_typed(q.text), q.perspectives, q.stances if any(q.stances) else (), split=q.split
+            )
+            for q in read_questions(path)
+        ]
     if not found:
         raise InputError("holds no questions; one a line was expected", path=path)
-    first: dict[str, Draft] = {}
-    twice = []
+    first, twice = dict[str, Draft](), list[Rejection]()
     for draft in found:
-        same = first.setdefault(draft.question.casefold(), draft)
-        if same is not draft:
-            twice.append(Rejection(draft, "read", TWICE, f"as in {same.where}"))
+        if (before := first.setdefault(draft.question.casefold(), draft)) is not draft:
+            twice.append(Rejection(draft, "read", TWICE, f"as in {before.where}"))
     return list(first.values()), twice
 
 
-def _lines(path: Path) -> list[Draft]:
-    stem = path.name.partition(".")[0]
-    texts = [(line, text.strip()) for line, text in read_lines(path)]
-    return [
-        Draft(f"{stem}-{line}", f"{path.name}:{line}", as_typed(text))
-        for line, text in texts
-        if text and not text.startswith("#")
-    ]
-
-
-def _rows(path: Path) -> list[Draft]:
-    return [
-        Draft(q.qid, path.name, as_typed(q.text), q.perspectives, _sides(q.stances), split=q.split)
-        for q in read_questions(path)
-    ]
-
-
-def _sides(stances: tuple[str | None, ...]) -> tuple[str | None, ...]:
-    """Return stances that say something, or none at all."""
-    return stances if any(stances) else ()
-
-
-# Of a plain list nobody has said that its questions are answered with yes or no.
+# Of a plain list nobody has said that its questions are answered with yes or no, and not by a choice.
 def _is_yes_or_no(draft: Draft) -> bool:
-    return not draft.perspectives and asks_yes_or_no(draft.question) and not asks_to_choose(draft.question)
+    return not draft.perspectives and asks_yes_or_no(draft.question) and not _CHOICE.search(draft.question)
 
 
-_YES_OR_NO = replace(STATEMENTS, applies=_is_yes_or_no)
-
-STEPS = (_YES_OR_NO, POSITIONS)
+LIST_STEPS = (replace(STATEMENTS, applies=_is_yes_or_no), POSITIONS)

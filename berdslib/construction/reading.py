@@ -65,11 +65,7 @@ def _unlabelled(line: str, labels: Sequence[str]) -> str:
 
 
 def fields(answer: str, names: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    r"""Return the named parts of an answer: lines that begin with a label, or a JSON object.
-
-    Args:
-        answer: what the model said.
-        names: part → the labels that it may have, in any case.
+    r"""Return the named parts of an answer, each with the labels it may have: labelled lines, or a JSON object.
 
     >>> fields("Statement: Zoos help.\n**Negation:** Zoos do not help.", {"yes": ["statement"], "no": ["negation"]})
     {'yes': 'Zoos help.', 'no': 'Zoos do not help.'}
@@ -77,12 +73,10 @@ def fields(answer: str, names: Mapping[str, Sequence[str]]) -> dict[str, str]:
     labels = {_same(label): name for name, known in names.items() for label in known}
     found: dict[str, str] = {}
     for label, text in _labelled(_plain(answer)):
-        name = labels.get(_same(label))
-        if name is None:
-            continue
-        if name in found:
+        if (name := labels.get(_same(label))) in found:
             raise InputError(f"{label!r} is there twice")
-        found[name] = _sentence(text)
+        if name is not None:
+            found[name] = _sentence(text)
     missing = [known[0] for name, known in names.items() if not found.get(name)]
     if missing:
         raise InputError(f"{missing[0]!r} is missing; {', '.join(known[0] for known in names.values())} were expected")
@@ -90,21 +84,15 @@ def fields(answer: str, names: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 
 def choice(answer: str, choices: Mapping[str, Sequence[str]]) -> str:
-    """Return which of several choices an answer of a word or two makes.
-
-    Args:
-        answer: what the model said.
-        choices: what to return → the words that stand for it.
+    """Return which of several choices an answer of a word or two makes, each with the words that stand for it.
 
     >>> choice("**Perspective 2**.", {"first": ["1", "perspective 1"], "second": ["2", "perspective 2"]})
     'second'
     """
-    said = _same(_plain(answer))
-    for name, words in choices.items():
-        if said in {_same(word) for word in words}:
-            return name
-    wanted = " or ".join(words[0] for words in choices.values())
-    raise InputError(f"{wanted} was expected")
+    name = {_same(word): name for name, words in choices.items() for word in words}.get(_same(_plain(answer)))
+    if name is None:
+        raise InputError(f"{' or '.join(words[0] for words in choices.values())} was expected")
+    return name
 
 
 def _plain(answer: str) -> str:

@@ -1,4 +1,4 @@
-"""The sheet for reading made items by hand: 20 of each data set, as in B.4 of BeRDS.
+"""Reading made items by hand, 20 of each data set as in B.4 of BeRDS: the sheet, its errors, how far two readers agree.
 
 A sheet is a CSV file that a spreadsheet opens as well as :class:`berdslib.construction.form.ReviewForm`, and that may
 be filled in part by part. Each reviewer has a copy of the drawn sheet.
@@ -9,18 +9,22 @@ from __future__ import annotations
 import csv
 import logging
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from textwrap import shorten
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Question
-from berdslib.data.tables import read_jsonl, text_field
+from berdslib.data.records import Question, check_questions
+from berdslib.data.tables import check_new, read_jsonl
 from berdslib.errors import InputError
 from berdslib.files import StrPath, read_lines, write_text
+from berdslib.judging.examples import draw_questions
+from berdslib.stats import percentiles, resampled_sums
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +43,7 @@ ASKED: Mapping[str, str] = {
     "contradict": "Do the perspectives contradict each other?",
     "severity": "How grave is the error?",
 }
+LEVEL = 0.95  # of all intervals
 LONGEST_SOURCE = 1500  # characters of a source that a reviewer is shown, about 250 words
 # A spreadsheet takes a cell that begins so for a formula, and texts of others may hold anything.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
@@ -67,28 +72,29 @@ class SheetRow(NamedTuple):
     reviewer: str = ""
 
     @property
+    def answers(self) -> dict[str, str]:
+        """The answers, by their columns."""
+        return {name: getattr(self, name) for name in ANSWERS}
+
+    @property
     def is_begun(self) -> bool:
         """Whether anything has been answered or noted."""
-        return bool(self.note) or any(getattr(self, name) for name in ANSWERS)
+        return bool(self.note) or any(self.answers.values())
 
     @property
     def is_finished(self) -> bool:
         """Whether everything has been answered; a note is not needed."""
-        return all(getattr(self, name) for name in ANSWERS)
+        return all(self.answers.values())
 
     @property
     def has_error(self) -> bool:
         """Whether an answer says no, or names an error."""
-        return self._says_no or self.severity in ("minor", "major")
+        return not {"no", "minor", "major"}.isdisjoint(self.answers.values())
 
     @property
     def is_at_odds(self) -> bool:
         """Whether it is finished and says no without an error, or yes to everything with one."""
-        return self.is_finished and self._says_no is (self.severity == "none")
-
-    @property
-    def _says_no(self) -> bool:
-        return any(getattr(self, name) == "no" for name in ANSWERS)
+        return self.is_finished and ("no" in self.answers.values()) is (self.severity == "none")
 
 
 def draw_sheet(
@@ -102,32 +108,16 @@ def draw_sheet(
         n: from each data set, without repetition; a warning names those that have fewer.
         seed: of the draw; neither the order of the questions nor the other data sets matter.
     """
-    from berdslib.data.records import check_questions
-    from berdslib.judging.detection_set import draw_questions
-
     check_questions(questions, need_perspectives=True)
-    by_source: dict[str, list[Question]] = defaultdict(list)
-    for q in questions:
-        by_source[q.source].append(q)
-    few = {source: len(there) for source, there in sorted(by_source.items()) if len(there) < n}
-    if few:
-        logger.warning("fewer than %d questions, all of which are drawn: %s", n,
-                       ", ".join(f"{source} has {count}" for source, count in few.items()))  # fmt: skip
-    drawn = [
-        q
-        for _, there in sorted(by_source.items())
-        for q in draw_questions(there, min(n, len(there)), seed, perspectives=None)
-    ]
-    return [
-        SheetRow(
-            qid=q.qid,
-            data_set=q.source,
-            sources=_lines(shorten(text, LONGEST_SOURCE, placeholder=" […]") for text in sources.get(q.qid, ())),
-            question=" ".join(q.text.split()),
-            perspectives=_lines(_with_stances(q)),
-        )
-        for q in drawn
-    ]
+    rows = list[SheetRow]()
+    for source, of_source in groupby(sorted(questions, key=attrgetter("source")), attrgetter("source")):
+        there = list(of_source)
+        if len(there) < n:
+            logger.warning("%s has %d questions, fewer than %d: all are drawn", source, len(there), n)
+        for q in draw_questions(there, min(n, len(there)), seed, perspectives=None):
+            texts = [shorten(text, LONGEST_SOURCE, placeholder=" […]") for text in sources.get(q.qid, ())]
+            rows.append(SheetRow(q.qid, source, _lines(texts), _lines([q.text]), _lines(_with_stances(q))))
+    return rows
 
 
 def _with_stances(question: Question) -> list[str]:
@@ -140,20 +130,13 @@ def _lines(texts: Iterable[str]) -> str:
     return "\n".join(" ".join(text.split()) for text in texts)
 
 
-def read_sources(path: StrPath) -> dict[str, list[str]]:
+def read_sources(path: StrPath) -> dict[str, tuple[str, ...]]:
     """Read the texts that questions are made of: JSONL with an id (qid, id or key) and `sources`, a list of texts.
 
     Rows without `sources` are passed over, so that a file of questions will do.
     """
-    found: dict[str, list[str]] = {}
-    for line, row in read_jsonl(path):
-        texts = row.get("sources")
-        if texts is None:
-            continue
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise InputError("a list of texts was expected", path=path, line=line, field="sources")
-        found[text_field(row, ("qid", "id", "key"), path, line)] = texts
-    return found
+    rows = (row for _, row in read_jsonl(path) if row.get("sources") is not None)
+    return {row.text("qid", "id", "key"): row.texts("sources") for row in rows}
 
 
 # ---------------------------------------------------------------- the file
@@ -179,70 +162,57 @@ def read_sheet(path: StrPath) -> list[SheetRow]:
 
     Columns may be separated by commas, semicolons or tabs, and rows and columns without any content are passed over.
     """
-    rows: list[SheetRow] = []
-    lines: dict[str, int] = {}
-    for line, cells in _read_cells(path):
-        row = SheetRow(**{name: _cell(cells[name]) for name in SheetRow._fields})
-        row = row._replace(**{name: getattr(row, name).strip().lower() for name in ANSWERS})
-        for name, accepted in ANSWERS.items():
-            if getattr(row, name) not in ("", *accepted):
-                problem = f"{cells[name]!r} is no answer; accepted: {', '.join(accepted)}, or nothing"
+    (first, header), *table = _read_cells(path)
+    names = [name.strip() for name in header]
+    for name in SheetRow._fields:
+        if names.count(name) != 1:
+            there = "is there twice" if name in names else f"missing; a sheet has {', '.join(SheetRow._fields)}"
+            raise InputError(there, path=path, line=first, field=name)
+    width = 1 + max(map(names.index, SheetRow._fields))
+    rows, lines = list[SheetRow](), dict[str, int]()
+    for line, cells in table:
+        if len(cells) < width:
+            raise InputError(f"{len(cells)} columns where the header has {width}", path=path, line=line)
+        for i, cell in enumerate(cells):
+            name = names[i] if i < len(names) else ""
+            if cell.strip() and name not in SheetRow._fields:
+                problem = f"{cell[:40]!r} is in no column of a sheet, and would be lost; use the note"
+                raise InputError(problem, path=path, line=line, field=name or None)
+        row = SheetRow(*(_cell(cells[names.index(name)]) for name in SheetRow._fields))
+        row = row._replace(**{name: said.strip().lower() for name, said in row.answers.items()})
+        for name, said in row.answers.items():
+            if said not in ("", *ANSWERS[name]):
+                problem = f"{said!r} is no answer; accepted: {', '.join(ANSWERS[name])}, or nothing"
                 raise InputError(problem, path=path, line=line, field=name)
         if not row.qid.strip():
             raise InputError("is blank", path=path, line=line, field="qid")
-        if (first := lines.setdefault(row.qid, line)) != line:
-            raise InputError(f"{row.qid!r} is also in line {first}", path=path, line=line, field="qid")
+        check_new(lines, row.qid, repr(row.qid), path, line, "qid")
         rows.append(row)
     if not rows:
         raise InputError("holds no items", path=path)
     return rows
 
 
-def _read_cells(path: StrPath) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield (line where it starts, column → cell) of each row of a sheet that holds anything."""
+def _read_cells(path: StrPath) -> list[tuple[int, list[str]]]:
+    """Return (line where it starts, cells) of each row that holds anything, the header first."""
     if Path(path).suffix != ".csv":
         raise InputError("a sheet is a .csv file", path=path)
     lines = [text for _, text in read_lines(path)]
-    first = next((text for text in lines if text.strip()), "")
-    delimiter = max(",;\t", key=first.count)  # the names of the columns hold none of them
+    header = next((text for text in lines if text.strip()), "")
+    delimiter = max(",;\t", key=header.count)  # the names of the columns hold none of them
     reader = csv.reader(lines, delimiter=delimiter, strict=True)  # strict: an open quotation mark would swallow rows
-    header: list[str] = []
-    line = 1
+    found, line = list[tuple[int, list[str]]](), 1
     try:
         for cells in reader:
             if any(cell.strip() for cell in cells):
-                if header:
-                    yield line, _named(cells, header, path, line)
-                else:
-                    header = [name.strip() for name in cells]
-                    _check_columns(header, path, line)
+                found.append((line, cells))
             line = reader.line_num + 1
     except csv.Error as error:
         problem = f"not a readable table: {error} (a quoted cell must be closed, a quotation mark in it doubled)"
         raise InputError(problem, path=path, line=line) from None
-
-
-def _check_columns(header: Sequence[str], path: StrPath, line: int) -> None:
-    names = SheetRow._fields
-    faults = [(name, f"missing; a sheet has {', '.join(names)}") for name in names if name not in header]
-    lost = "is no column of a sheet, and would be lost; use the note"
-    faults += [(name, lost) for name in header if name and name not in names]
-    faults += [(name, "is there twice") for name in names if header.count(name) > 1]
-    if faults:
-        raise InputError(faults[0][1], path=path, line=line, field=faults[0][0])
-
-
-def _named(cells: Sequence[str], header: Sequence[str], path: StrPath, line: int) -> dict[str, str]:
-    """Return column → cell; outside of the columns that have a name there must be nothing."""
-    width = max(i for i, name in enumerate(header, start=1) if name)
-    if len(cells) < width:
-        raise InputError(f"{len(cells)} columns where the header has {width}", path=path, line=line)
-    names = [*header, *[""] * (len(cells) - len(header))]
-    lost = [cell for name, cell in zip(names, cells, strict=False) if not name and cell.strip()]
-    if lost:
-        problem = f"{lost[0][:40]!r} is in a column without a name, and would be lost; use the note"
-        raise InputError(problem, path=path, line=line)
-    return {name: cell for name, cell in zip(names, cells, strict=False) if name}
+    if not found:
+        raise InputError("holds no items", path=path)
+    return found
 
 
 def _cell(value: str) -> str:
@@ -253,12 +223,8 @@ def _cell(value: str) -> str:
 # ---------------------------------------------------------------- what it says
 
 
-def summary(rows: Sequence[SheetRow], level: float = 0.95) -> pd.DataFrame:
+def summary(rows: Sequence[SheetRow]) -> pd.DataFrame:
     """Return how many items of each data set have an error. BeRDS Table 19.
-
-    Args:
-        rows: a sheet; items that are not finished count as drawn only.
-        level: of the interval of the share.
 
     Returns:
         Frame with a row for each data set, and one for all where there are several: data_set, drawn, finished, errors
@@ -270,34 +236,24 @@ def summary(rows: Sequence[SheetRow], level: float = 0.95) -> pd.DataFrame:
     parts = [(name, [row for row in rows if row.data_set == name]) for name in data_sets]
     if len(parts) > 1:
         parts.append(("all", list(rows)))
-    return pd.DataFrame([_counts(name, part, level) for name, part in parts])
+    return pd.DataFrame([_counts(name, part) for name, part in parts])
 
 
-def exact_percent(count: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the exact interval (Clopper and Pearson) of a share, in percent; NaN where n is 0.
+def exact_percent(count: int, n: int) -> tuple[float, float]:
+    """Return the exact interval at 95 % (Clopper and Pearson) of a share, in percent; NaN where n is 0.
 
     Not the bootstrap: of 20 items without an error it would say that there is none at all.
-
-    Args:
-        count: how many.
-        n: of how many.
-        level: coverage, between 0 and 1.
     """
     from scipy.stats import binomtest
 
-    if not 0 < level < 1:
-        raise InputError(f"must be between 0 and 1, not {level!r}", field="level")
-    if not n:
-        return float("nan"), float("nan")
-    interval = binomtest(count, n).proportion_ci(level, method="exact")
-    return 100 * float(interval.low), 100 * float(interval.high)
+    interval = binomtest(count, n).proportion_ci(LEVEL, method="exact") if n else (float("nan"), float("nan"))
+    return 100 * float(interval[0]), 100 * float(interval[1])
 
 
-def _counts(name: str, rows: Sequence[SheetRow], level: float) -> dict[str, object]:
+def _counts(name: str, rows: Sequence[SheetRow]) -> dict[str, object]:
     finished = [row for row in rows if row.is_finished]
     errors, n = sum(row.has_error for row in finished), len(finished)
-    low, high = exact_percent(errors, n, level)
-    yes_or_no = [column for column, choices in ANSWERS.items() if choices == ("yes", "no")]
+    low, high = exact_percent(errors, n)
     return {
         "data_set": name,
         "drawn": len(rows),
@@ -307,6 +263,114 @@ def _counts(name: str, rows: Sequence[SheetRow], level: float) -> dict[str, obje
         "low": low,
         "high": high,
         **{grade: sum(row.severity == grade for row in finished) for grade in ("minor", "major")},
-        **{f"not_{column}": sum(getattr(row, column) == "no" for row in finished) for column in yes_or_no},
+        **{f"not_{c}": sum(row.answers[c] == "no" for row in finished) for c in ANSWERS if "no" in ANSWERS[c]},
         "at_odds": sum(row.is_at_odds for row in finished),
     }
+
+
+# ---------------------------------------------------------------- two reviewers
+
+
+def reviewer_agreement(
+    first: Sequence[SheetRow],
+    second: Sequence[SheetRow],
+    *,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Compare two reviewers' answers, column by column, over the items that both answered there.
+
+    Kappa is Cohen's; alpha is Krippendorff's. The severity is an order: there both weigh
+    a disagreement by its square, so that "none" against "major" counts four times as much as "none" against "minor".
+
+    Args:
+        first: a sheet.
+        second: another reviewer's, of the same items; other items are left aside.
+        resamples: bootstrap samples. Those in which only one answer occurs have neither kappa nor alpha, and are
+            dropped.
+        seed: of the draws.
+
+    Returns:
+        Frame with columns column, n, percent (items with the same answer), kappa and alpha, each with the low and
+        high ends of an interval at 95 % (exact of the percentage, of the others by the bootstrap, which draws items),
+        dropped (the share of the bootstrap samples), and remark. NaN for what is undefined: kappa and alpha where
+        only one answer occurs; their intervals too of fewer than two items, where more samples are dropped than the
+        interval leaves out at its ends, and where it has no width, as that of two who agree on everything.
+    """
+    pairs = _pairs(first, second)
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame([_of_column(column, pairs, resamples, rng) for column in ANSWERS])
+
+
+def disagreements(first: Sequence[SheetRow], second: Sequence[SheetRow]) -> pd.DataFrame:
+    """Return each answer in which two reviewers differ: qid, data_set, question, column, both answers and notes."""
+    rows = [
+        (a.qid, a.data_set, a.question, column, said, b.answers[column], a.note, b.note)
+        for a, b in _pairs(first, second)
+        for column, said in a.answers.items()
+        if "" != said != b.answers[column] != ""
+    ]
+    names = ["qid", "data_set", "question", "column", "first", "second", "first_note", "second_note"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _pairs(first: Sequence[SheetRow], second: Sequence[SheetRow]) -> list[tuple[SheetRow, SheetRow]]:
+    """Return the items that both sheets hold, in the order of the first."""
+    other = {row.qid: row for row in second}
+    pairs = [(row, other[row.qid]) for row in first if row.qid in other]
+    if not pairs:
+        raise InputError("the two sheets have no item in common; draw one sheet, and give each reviewer a copy")
+    for a, b in pairs:
+        if (a.question, a.perspectives) != (b.question, b.perspectives):
+            raise InputError(f"item {a.qid!r} has another question or other perspectives in the second sheet")
+    return pairs
+
+
+def _of_column(
+    column: str, pairs: Sequence[tuple[SheetRow, SheetRow]], resamples: int, rng: np.random.Generator
+) -> dict[str, object]:
+    choices = ANSWERS[column]
+    answers = [(a.answers[column], b.answers[column]) for a, b in pairs]
+    both = np.array([[choices.index(one) for one in pair] for pair in answers if "" not in pair], dtype=np.int64)
+    measures = [f"{name}{end}" for name in ("percent", "kappa", "alpha") for end in ("", "_low", "_high")]
+    row: dict[str, Any] = {"column": column, "n": len(both), **dict.fromkeys([*measures, "dropped"], np.nan)}
+    if not len(both):
+        return row | {"remark": "no item that both answered"}
+    same = int((both[:, 0] == both[:, 1]).sum())
+    low, high = exact_percent(same, len(both))
+    row |= {"percent": 100 * same / len(both), "percent_low": low, "percent_high": high, "remark": ""}
+    if len(np.unique(both)) == 1:
+        remark = f"only {choices[both[0, 0]]!r} was answered, so that chance cannot be told from agreement"
+        return row | {"remark": remark}
+    cells = np.eye(len(choices) ** 2)[both @ (len(choices), 1)]
+    row["kappa"], row["alpha"] = _chance_corrected(cells.sum(axis=0), len(choices))[0]
+    samples = _chance_corrected(resampled_sums(cells, resamples, rng), len(choices))
+    samples = samples[~np.isnan(samples[:, 0])]
+    row["dropped"] = dropped = 1 - len(samples) / resamples
+    if dropped > 1 - LEVEL:
+        remark = f"{dropped:.0%} of the bootstrap samples hold one answer only: too many for an interval"
+        return row | {"remark": remark}
+    for name, low, high in zip(("kappa", "alpha"), *percentiles(samples, LEVEL), strict=True):
+        if low < high:
+            row |= {f"{name}_low": low, f"{name}_high": high}
+        else:
+            row["remark"] = "all bootstrap samples give the same: no interval"
+    return row
+
+
+def _chance_corrected(counts: np.ndarray, choices: int) -> np.ndarray:
+    """Return Cohen's kappa and Krippendorff's alpha, (r, 2), of counts of pairs of answers; NaN where all are the same.
+
+    Both are 1 - observed / expected disagreement: expected of two reviewers with the answers that each has, or of any
+    two of all answers that were given. The libraries count one sample at a time, which would take minutes.
+    """
+    counts = counts.reshape(-1, choices, choices)
+    distances = np.subtract.outer(np.arange(choices), np.arange(choices)) ** 2.0
+    n = counts[0].sum()
+    one, other = counts.sum(axis=2), counts.sum(axis=1)
+    pooled = one + other
+    by_reviewer = np.einsum("ri,ij,rj->r", one, distances, other) / n**2
+    by_answer = np.einsum("ri,ij,rj->r", pooled, distances, pooled) / (2 * n * (2 * n - 1))
+    observed = (counts * distances).sum(axis=(1, 2)) / n
+    with np.errstate(invalid="ignore"):
+        return 1 - observed[:, None] / np.stack([by_reviewer, by_answer], axis=1)

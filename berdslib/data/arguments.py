@@ -13,38 +13,32 @@ messages say which field is wrong, not what an author wrote beside it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from berdslib.data.tables import check_new, first_field, is_missing, read_json, read_jsonl
+from berdslib.data import tables
+from berdslib.data.tables import is_missing, read_json, read_jsonl
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath, read_lines
 
 ISSUES = "political_issues"
 # Eight of the author; the last is a list, all others are single values.
 PROPERTIES = (
-    "gender",
-    "age",
-    "residence",
-    "education",
-    "civil_status",
-    "denomination",
-    "political_attitude",
-    ISSUES,
-)
+    *("gender", "age", "residence", "education", "civil_status", "denomination", "political_attitude"), ISSUES,
+)  # fmt: skip
 SPLITS = ("train", "dev", "test")
 AUTHOR, READER = "author", "reader"
 CORPUS, MANIFEST = "corpus.jsonl", "release.json"
 _MANIFEST_KEYS = ("name", "synthetic", "ranked_for", "seed")
 
 # What the two releases call a field, the name in the task's description first.
-_TEXT, _ISSUE = ("text", "argument"), ("target", "topic")
-_PROFILE, _ASKED = ("demographic_profile",), ("demographic_properties", "demographic_property")
-_RELEVANT = ("relevant_candidates",)
+_ASKED = ("demographic_properties", "demographic_property")
+_RELEVANT = "relevant_candidates"
+_KINDS = ("baseline", "perspective")
 _ALIASES = {
     "political_spectrum": "political_attitude",
     "important_political_issues": ISSUES,
@@ -131,9 +125,6 @@ def is_release(path: StrPath) -> bool:
     return _plain_or_gz(folder / CORPUS).is_file() and any((folder / f"{kind}-queries").is_dir() for kind in _KINDS)
 
 
-_KINDS = ("baseline", "perspective")
-
-
 def _plain_or_gz(path: Path) -> Path:
     zipped = path.with_name(f"{path.name}.gz")
     return zipped if zipped.is_file() and not path.is_file() else path
@@ -154,28 +145,25 @@ def read_release(folder: StrPath, name: str | None = None, *, problems: list[Inp
     """
     folder = Path(folder)
     about = read_manifest(folder / MANIFEST)
-    arguments, are_numbers = _read_corpus(_plain_or_gz(folder / CORPUS))
+    arguments, numbers = _read_corpus(_plain_or_gz(folder / CORPUS))
     docnos = {one.docno for one in arguments}
-    found: dict[str, list[ArgumentQuery]] = {}
+    found: dict[str, list[ArgumentQuery]] = {kind: [] for kind in _KINDS}
     query_numbers = True
-    for kind in _KINDS:
-        found[kind] = []
+    for kind, queries in found.items():
+        place = folder / f"{kind}-queries"
         with _collected(problems):
-            _check_files(folder / f"{kind}-queries")
-        for split in SPLITS:
-            path = _plain_or_gz(folder / f"{kind}-queries" / f"queries_{split}.jsonl")
-            if path.is_file():
-                with _collected(problems):
-                    queries, numbers = _read_queries(path, split, docnos, named=kind == "perspective")
-                    found[kind] += queries
-                    query_numbers &= numbers
-        with _collected(problems):
-            _check_distinct(found[kind], folder / f"{kind}-queries")
+            _check_files(place)
+        for path, split in ((_plain_or_gz(place / f"queries_{split}.jsonl"), split) for split in SPLITS):
+            with _collected(problems):
+                if path.is_file():
+                    more, are_numbers = _read_queries(path, split, docnos, named=kind == "perspective")
+                    queries += more
+                    query_numbers &= are_numbers
     if not any(found.values()) and not problems:
         tried = ", ".join(f"{kind}-queries/queries_{{{','.join(SPLITS)}}}.jsonl" for kind in _KINDS)
         raise InputError(f"holds no queries; looked for {tried}", path=folder)
     with _collected(problems):
-        _check_issues_apart(found, folder)
+        _check_splits(found, folder)
     return Release(
         name or str(about.get("name", folder.resolve().name)),
         tuple(arguments),
@@ -183,7 +171,7 @@ def read_release(folder: StrPath, name: str | None = None, *, problems: list[Inp
         tuple(found["perspective"]),
         about.get("ranked_for", AUTHOR),
         about.get("synthetic", False),
-        (are_numbers, query_numbers),
+        (numbers, query_numbers),
     )
 
 
@@ -217,112 +205,74 @@ def read_manifest(path: Path) -> dict[str, Any]:
 def _check_files(folder: Path) -> None:
     """Refuse files of queries that would not be read: of a split by another name."""
     expected = [f"queries_{split}.jsonl" for split in SPLITS]
-    for path in sorted([*folder.glob("queries_*.jsonl"), *folder.glob("queries_*.jsonl.gz")]):
+    for path in sorted(folder.glob("queries_*.jsonl*")):
         if path.name.removesuffix(".gz") not in expected:
             raise InputError(f"unknown file of queries; known: {', '.join(expected)}", path=path)
 
 
 def _read_corpus(path: Path) -> tuple[list[Argument], bool]:
-    arguments: list[Argument] = []
-    lines: dict[Any, int] = {}
-    numbers = True
-    for line, row in _rows(path):
-        docno, is_number = _id(row, ("argument_id",), path, line)
-        check_new(lines, docno, f"argument {docno!r}", path, line, "argument_id")
+    """Return the arguments, and whether all their ids are numbers."""
+    arguments, lines, numbers = [], dict[Any, int](), True
+    for row in _rows(path):
+        docno, is_number = row.id("argument_id", "argument", lines)
         numbers &= is_number
-        text, issue = (_text(row, names, path, line) for names in (_TEXT, _ISSUE))
-        stance = _optional_text(row, "stance", path, line)
-        profile = _profile(row, _PROFILE, path, line)
-        arguments.append(Argument(docno, text, issue, stance, profile))
+        stance = row.text("stance") if row.has("stance") else ""
+        profile = row.profile("demographic_profile")
+        arguments.append(Argument(docno, row.text("text", "argument"), row.text("target", "topic"), stance, profile))
     if not arguments:
         raise InputError("holds no arguments", path=path)
     return arguments, numbers
 
 
 def _read_queries(path: Path, split: str, docnos: set[str], *, named: bool) -> tuple[list[ArgumentQuery], bool]:
+    """Return the queries, which name a property or not, and whether all their ids are numbers."""
     queries, lines, numbers = [], dict[Any, int](), True
-    for line, row in _rows(path):
-        qid, is_number = _id(row, ("query_id",), path, line)
-        check_new(lines, qid, f"query {qid!r}", path, line, "query_id")
+    for row in _rows(path):
+        qid, is_number = row.id("query_id", "query", lines)
         numbers &= is_number
         given = next((name for name in _ASKED if not is_missing(row.get(name))), None)
         if not named and given is not None:
-            raise InputError("a baseline query names no property", path=path, line=line, field=given)
-        asked = _profile(row, _ASKED, path, line) if named else NOBODY
+            raise row.wrong(given, "a baseline query names no property")
+        asked = row.profile(*_ASKED) if named else NOBODY
         if named and not asked:
-            raise InputError("names no property", path=path, line=line, field=given)
-        relevant = _relevant(row, docnos, path, line)
-        queries.append(ArgumentQuery(qid, _text(row, _TEXT, path, line), split, asked, relevant))
+            raise row.wrong(given, "names no property")
+        relevant = None if is_missing(row.get(_RELEVANT)) else row.docnos(_RELEVANT, docnos)
+        queries.append(ArgumentQuery(qid, row.text("text", "argument"), split, asked, relevant))
     if not queries:
         raise InputError("holds no queries", path=path)
     return queries, numbers
 
 
-def _check_distinct(queries: list[ArgumentQuery], folder: Path) -> None:
-    """Refuse a query id that two splits share: predictions name queries by id alone."""
-    split_of: dict[str, str] = {}
-    for query in queries:
-        if query.qid in split_of:
-            problem = f"{query.qid!r} is a query of {split_of[query.qid]} and of {query.split}"
-            raise InputError(problem, path=folder, field="query_id")
-        split_of[query.qid] = query.split
+def _check_splits(found: Mapping[str, list[ArgumentQuery]], folder: Path) -> None:
+    """Refuse ids and issues that two splits share.
 
-
-def _check_issues_apart(queries: Mapping[str, list[ArgumentQuery]], folder: Path) -> None:
-    """Refuse an issue that two splits share: what was learnt on one would be known on the other.
-
-    Args:
-        queries: kind → queries; an issue is the same in both kinds.
-        folder: of the release.
+    Predictions name queries by id alone; and what was learnt on an issue would be known of it, in either kind.
     """
-    split_of: dict[str, str] = {}
-    for kind, query in ((kind, query) for kind, found in queries.items() for query in found):
-        if split_of.setdefault(query.text, query.split) != query.split:
-            problem = f"the issue of query {query.qid!r} ({query.split}) is also in {split_of[query.text]}"
-            problem += "; the splits of a release share no issue"
-            raise InputError(problem, path=folder / f"{kind}-queries", field="text")
+    split_of_issue: dict[str, str] = {}
+    for kind, queries in found.items():
+        place, split_of = folder / f"{kind}-queries", dict[str, str]()
+        for query in queries:
+            if (other := split_of.setdefault(query.qid, query.split)) != query.split:
+                problem = f"{query.qid!r} is a query of {other} and of {query.split}"
+                raise InputError(problem, path=place, field="query_id")
+            if (other := split_of_issue.setdefault(query.text, query.split)) != query.split:
+                problem = f"the issue of query {query.qid!r} ({query.split}) is also in {other}"
+                raise InputError(f"{problem}; the splits of a release share no issue", path=place, field="text")
 
 
 # ---------------------------------------------------------------- rows and fields
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line, object) of a JSONL file; or, as the task's description shows it, of one JSON list over many lines.
+def _rows(path: Path) -> Iterator[Row]:
+    """Yield the objects of a JSONL file; or, as the task's description shows it, of one JSON list over many lines.
 
     In a list objects are counted in place of lines.
     """
     first = next((text.lstrip()[:1] for _, text in read_lines(path) if text.strip()), "")
-    if first != "[":
-        yield from read_jsonl(path)
-        return
-    listed = read_json(path)
-    for number, row in enumerate(listed, start=1):
-        if not isinstance(row, dict):
-            raise InputError(f"a JSON object was expected, not {type(row).__name__}", path=path, line=number)
-        yield number, row
-
-
-def _id(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -> tuple[str, bool]:
-    """Return an id as text, and whether it was a number."""
-    name, value = first_field(row, names, path, line)
-    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        # Only its type is said of something larger, which may hold anything, also a profile.
-        shown = type(value).__name__ if isinstance(value, list | dict) else repr(value)
-        raise InputError(f"text or a whole number was expected, not {shown}", path=path, line=line, field=name)
-    return str(value), isinstance(value, int)
-
-
-def _text(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -> str:
-    name, value = first_field(row, names, path, line)
-    if not isinstance(value, str):
-        raise InputError(f"text was expected, not {type(value).__name__}", path=path, line=line, field=name)
-    if not value.strip():
-        raise InputError("is blank", path=path, line=line, field=name)
-    return value
-
-
-def _optional_text(row: Mapping[str, Any], name: str, path: Path, line: int) -> str:
-    return "" if is_missing(row.get(name)) or row[name] == "" else _text(row, (name,), path, line)
+    for line, cells in enumerate(read_json(path), start=1) if first == "[" else read_jsonl(path):
+        if not isinstance(cells, dict):
+            raise InputError(f"a JSON object was expected, not {type(cells).__name__}", path=path, line=line)
+        yield Row(cells, path, line)
 
 
 def property_name(name: str) -> str:
@@ -339,75 +289,73 @@ def _common_name(name: str) -> str:
     return _ALIASES.get(plain, plain)
 
 
-def _profile(row: Mapping[str, Any], names: tuple[str, ...], path: Path, line: int) -> Profile:
-    """Return the profile of a row; values, which may also be where a key should be, are never part of a message."""
-    name, value = first_field(row, names, path, line)
-    if not isinstance(value, Mapping):
-        raise InputError(f"an object was expected, not {type(value).__name__}", path=path, line=line, field=name)
-    found: dict[str, tuple[str, ...]] = {}
-    for given, content in value.items():
-        own = _common_name(given)
-        if own not in PROPERTIES:
-            problem = f"a key is not a property; known: {', '.join(sorted(PROPERTIES))}"
-            raise InputError(problem, path=path, line=line, field=name)
-        if own in found:
-            raise InputError(f"{own} is there twice", path=path, line=line, field=name)
-        if not is_missing(content) and content not in ("", []):
-            found[own] = _values(own, content, path, line, f"{name}.{given}")
-    return MappingProxyType(found)
+class Row(tables.Row):
+    """A row whose fields are what they are, texts no numbers; no message shows what could be of a profile."""
+
+    def of_kind(self, names: Sequence[str], kind: type, expected: str) -> tuple[str, Any]:
+        """Return the first of some names that is there, and what it holds, which is of a kind."""
+        name, value = self.first(*names)
+        if not isinstance(value, kind):
+            raise self.wrong(name, f"{expected} was expected, not {type(value).__name__}")
+        return name, value
+
+    def text(self, *names: str, default: str | None = None) -> str:
+        """Return the text of the first of some names."""
+        self.of_kind(names, str, "text")
+        return super().text(*names, default=default)
+
+    def id(self, name: str, what: str, lines: dict[Any, int]) -> tuple[str, bool]:
+        """Return an id as text, which no line before has, and whether it was a number."""
+        _, value = self.first(name)
+        if not _is_id(value) or not str(value).strip():
+            raise self.wrong(name, f"text or a whole number was expected, not {_harmless(value)}")
+        self.check_new(lines, str(value), f"{what} {str(value)!r}", name)
+        return str(value), isinstance(value, int)
+
+    def docnos(self, name: str, known_docnos: Container[str], *, once: bool = False) -> tuple[str, ...]:
+        """Return a list of argument ids; of one that is there twice, the first if `once`, else that is an error."""
+        _, value = self.of_kind((name,), list, "a list of argument ids")
+        if not value:
+            raise self.wrong(name, "is empty")
+        for one in value:
+            if not _is_id(one):
+                raise self.wrong(name, f"{_harmless(one)} is not an argument id")
+        ids = Counter(map(str, value))
+        if unknown := [one for one in ids if one not in known_docnos]:
+            raise self.wrong(name, f"{unknown[0]!r} is not in the corpus")
+        if not once and (twice := [one for one, times in ids.items() if times > 1]):
+            raise self.wrong(name, f"{twice[0]!r} is listed twice")
+        return tuple(ids)
+
+    def profile(self, *names: str) -> Profile:
+        """Return the properties that the first of some names holds; those that are not known are left out."""
+        name, value = self.of_kind(names, dict, "an object")
+        found: dict[str, tuple[str, ...]] = {}
+        for given, content in value.items():
+            own, field = _common_name(given), f"{name}.{given}"
+            if own not in PROPERTIES:
+                raise self.wrong(name, f"a key is not a property; known: {', '.join(sorted(PROPERTIES))}")
+            if own in found:
+                raise self.wrong(name, f"{own} is there twice")
+            if is_missing(content) or content in ("", []):
+                continue
+            listed = content if own == ISSUES and isinstance(content, list) else [content]
+            if not all(isinstance(one, str) and one.strip() for one in listed):
+                several = "a list of non-blank texts was expected"
+                raise self.wrong(
+                    field, several if own == ISSUES else f"text was expected, not {type(content).__name__}"
+                )
+            found[own] = tuple(dict.fromkeys(one.strip() for one in listed))
+        return MappingProxyType(found)
 
 
-def _values(name: str, content: Any, path: Path, line: int, field: str) -> tuple[str, ...]:
-    if name == ISSUES:
-        listed = [content] if isinstance(content, str) else content
-        if not isinstance(listed, list) or not all(isinstance(one, str) and one.strip() for one in listed):
-            raise InputError("a list of non-blank texts was expected", path=path, line=line, field=field)
-        return tuple(dict.fromkeys(one.strip() for one in listed))
-    if not isinstance(content, str) or not content.strip():
-        raise InputError(f"text was expected, not {type(content).__name__}", path=path, line=line, field=field)
-    return (content.strip(),)
+def _is_id(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
-def _relevant(row: Mapping[str, Any], docnos: set[str], path: Path, line: int) -> tuple[str, ...] | None:
-    name = _RELEVANT[0]
-    if is_missing(row.get(name)):
-        return None
-    return listed_docnos(row, name, docnos, path, line)
-
-
-def listed_docnos(
-    row: Mapping[str, Any], name: str, docnos: Container[str], path: StrPath, line: int, *, repeats: str = "error"
-) -> tuple[str, ...]:
-    """Return a row's list of argument ids, each of which is known and is there once.
-
-    Args:
-        row: of a file.
-        name: the field that holds the list.
-        docnos: ids of the corpus.
-        path: the file.
-        line: where the row is in it.
-        repeats: of an id that is there twice: "error", or "once" to take the first and leave out the others.
-    """
-    _, value = first_field(row, (name,), path, line)
-    if not isinstance(value, list):
-        raise InputError(f"a list of argument ids was expected, not {type(value).__name__}", path=path, line=line,
-                         field=name)  # fmt: skip
-    if not value:
-        raise InputError("is empty", path=path, line=line, field=name)
-    ids = []
-    for one in value:
-        if isinstance(one, bool) or not isinstance(one, str | int):
-            # Only its type is said of something larger, which may hold anything, also a profile.
-            shown = type(one).__name__ if isinstance(one, list | dict) else repr(one)
-            raise InputError(f"{shown} is not an argument id", path=path, line=line, field=name)
-        ids.append(str(one))
-    unknown = next((one for one in ids if one not in docnos), None)
-    if unknown is not None:
-        raise InputError(f"{unknown!r} is not in the corpus", path=path, line=line, field=name)
-    if repeats == "error" and len(set(ids)) < len(ids):
-        twice = next(one for one, times in Counter(ids).items() if times > 1)
-        raise InputError(f"{twice!r} is listed twice", path=path, line=line, field=name)
-    return tuple(dict.fromkeys(ids))
+def _harmless(value: object) -> str:
+    """Return a value as a message may show it: of something larger, which may hold a profile, only its type."""
+    return type(value).__name__ if isinstance(value, list | dict) else repr(value)
 
 
 # ---------------------------------------------------------------- in counts
@@ -416,25 +364,16 @@ def listed_docnos(
 def summarise(release: Release) -> dict[str, Any]:
     """Return how much of what a release holds, and how much is not known.
 
-    Args:
-        release: arguments and queries.
-
     Returns:
         release, synthetic, ranked_for, arguments, issues; queries: a row for each kind and split with how many there
         are and how many come with their answers; unknown: property → how many arguments lack it; contradictions, see
         :func:`contradictions`, or None where the release is ranked for the reader.
     """
-    kinds = {"baseline": release.baseline, "perspective": release.perspective}
-    queries = [
-        {
-            "kind": kind,
-            "split": split,
-            "queries": sum(q.split == split for q in found),
-            "with_answers": sum(q.split == split and q.relevant is not None for q in found),
-        }
-        for kind, found in kinds.items()
-        for split in dict.fromkeys(q.split for q in found)
-    ]
+    queries = []
+    for kind, found in zip(_KINDS, (release.baseline, release.perspective), strict=True):
+        answered = Counter(q.split for q in found if q.relevant is not None)
+        for split, n in Counter(q.split for q in found).items():
+            queries.append({"kind": kind, "split": split, "queries": n, "with_answers": answered[split]})
     return {
         "release": release.name,
         "synthetic": release.synthetic,
@@ -450,22 +389,16 @@ def summarise(release: Release) -> dict[str, Any]:
 def contradictions(release: Release) -> dict[str, int]:
     """Count relevant arguments whose author is known not to be what the query asks for.
 
-    Args:
-        release: ranked for the author; for a reader, an argument of anybody may be relevant.
+    Of a release that is ranked for the author; for a reader, an argument of anybody may be relevant.
 
     Returns:
         relevant: pairs of a perspective query and an argument that answers it; contradicting: those in which the
         profile has the property with none of the values asked for; queries: with such a pair.
     """
     profiles = {one.docno: one.profile for one in release.arguments}
-    wrong = {
-        q.qid: sum(_contradicts(profiles[docno], q.asked) for docno in q.relevant or ()) for q in release.perspective
-    }
-    return {
-        "relevant": sum(len(q.relevant or ()) for q in release.perspective),
-        "contradicting": sum(wrong.values()),
-        "queries": sum(n > 0 for n in wrong.values()),
-    }
+    wrong = [sum(_contradicts(profiles[d], q.asked) for d in q.relevant or ()) for q in release.perspective]
+    relevant = sum(len(q.relevant or ()) for q in release.perspective)
+    return {"relevant": relevant, "contradicting": sum(wrong), "queries": sum(n > 0 for n in wrong)}
 
 
 def _contradicts(profile: Profile, asked: Profile) -> bool:

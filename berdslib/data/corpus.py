@@ -8,32 +8,25 @@ pages of the file come in when a passage is asked for, and the system takes them
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from glob import escape
 from itertools import islice
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
 from berdslib import paths
 from berdslib.data.formats import iter_passages, numbered_passages, passage_table
-from berdslib.data.passages import CUTS, NEAR, WORDS, corpus_statistics, cut_documents, documents_by, without_duplicates
+from berdslib.data.passages import CUTS, NEAR, WORDS, cut_documents, without_duplicates
 from berdslib.data.records import Passage
 from berdslib.data.tables import repeated
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath, atomic_path, unfinished_names
-
-__all__ = [
-    "DUPLICATES",
-    "Corpus",
-    "RepeatedDocnoError",
-    "is_corpus",
-    "open_corpus",
-    "write_corpus",
-]
 
 _FORMAT = "2"  # raised whenever what is written changes
 _READABLE = ("1", _FORMAT)  # 1 does not say how its passages were cut
@@ -41,6 +34,7 @@ _ROWS = 4096  # of a record batch, all of them but the last: so a position says 
 _PASSAGES, _HASHES, _POSITIONS = "passages.arrow", "hashes.npy", "positions.npy"
 _CUTS = ("none", *CUTS)
 DUPLICATES = ("keep", "exact", "near")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class RepeatedDocnoError(InputError):
@@ -81,16 +75,15 @@ class Corpus(Sequence[Passage]):
         if written not in _READABLE:
             raise InputError(f"is of format {written}, and {_FORMAT} is needed; write it again", path=path)
         self.cut = about.get(b"cut", b"none").decode()
-        # Cheap, as a batch refers to the mapped file; what is kept here are a few pointers.
-        self._batches: list[Any] = [None] * self._reader.num_record_batches
+        self._batch = cache(self._reader.get_batch)  # refers to the mapped file, and holds a few pointers
         if not self._fits():
             problem = "holds files of two corpora (hashes.npy and positions.npy do not fit passages.arrow)"
             raise InputError(f"{problem}; write it again", path=path)
 
     def _fits(self) -> bool:
         """Say whether the side files are as long as the table, and name the right passages at their two ends."""
-        full = max(len(self._batches) - 1, 0)
-        n = full * _ROWS + (self._batch(full).num_rows if self._batches else 0)
+        last = self._reader.num_record_batches - 1
+        n = last * _ROWS + self._batch(last).num_rows if last >= 0 else 0
         if not self._hashes.shape == self._positions.shape == (n,):
             return False
         ends = [(self._hashes[i], int(self._positions[i])) for i in (0, -1)] if n else []
@@ -112,12 +105,9 @@ class Corpus(Sequence[Passage]):
         return Passage(*(column[row].as_py() for column in self._batch(batch).columns))
 
     def __iter__(self) -> Iterator[Passage]:
-        for i in range(len(self._batches)):
+        for i in range(self._reader.num_record_batches):
             columns = (column.to_pylist() for column in self._reader.get_batch(i).columns)
             yield from map(Passage._make, zip(*columns, strict=True))
-
-    def __contains__(self, passage: object) -> bool:
-        return isinstance(passage, Passage) and self.by_docno.get(passage.docno) == passage
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Corpus, (self.path,)  # another process maps the same file
@@ -132,23 +122,8 @@ class Corpus(Sequence[Passage]):
 
     def docnos(self) -> Iterator[str]:
         """Yield the docnos in order, without reading texts."""
-        for i in range(len(self._batches)):
+        for i in range(self._reader.num_record_batches):
             yield from self._reader.get_batch(i).column(0).to_pylist()
-
-    def texts(self, size: int = 1024) -> Iterator[list[str]]:
-        """Yield the texts with their titles, as retrievers index them, in lists of `size` (the last may be shorter)."""
-        passages = iter(self)
-        while chunk := [p.full_text for p in islice(passages, size)]:
-            yield chunk
-
-    def statistics(self, documents: str = "auto") -> dict[str, float]:
-        """Return the columns of BeRDS Table 2; see :func:`berdslib.data.passages.corpus_statistics`.
-
-        Args:
-            documents: how passages of one document are told; "auto": by what is known of the corpus's cut, see
-                :func:`berdslib.data.passages.documents_by`.
-        """
-        return corpus_statistics(self, documents_by(documents, self.cut))
 
     def position(self, docno: str) -> int | None:
         """Return where the passage of this name is, or None."""
@@ -164,11 +139,6 @@ class Corpus(Sequence[Passage]):
     def _docno(self, position: int) -> str:
         batch, row = divmod(position, _ROWS)
         return str(self._batch(batch).column(0)[row].as_py())
-
-    def _batch(self, i: int) -> Any:
-        if self._batches[i] is None:
-            self._batches[i] = self._reader.get_batch(i)
-        return self._batches[i]
 
 
 class _ByDocno(Mapping[str, Passage]):
@@ -221,7 +191,6 @@ def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") 
     """
     known("cut", cut, _CUTS)
     path = Path(path)
-    _check_replaceable(path)
     with atomic_path(path, marker=_PASSAGES) as folder:
         folder.mkdir()
         hashes = _write_passages(passages, folder / _PASSAGES, cut)
@@ -232,16 +201,6 @@ def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") 
         np.save(folder / _POSITIONS, order)
         _check_distinct(Corpus(folder))
     return Corpus(path)
-
-
-def _check_replaceable(path: Path) -> None:
-    if not path.exists():
-        return
-    if not is_corpus(path):
-        raise InputError("exists and is not a corpus; it is not replaced", path=path)
-    others = sorted({file.name for file in path.iterdir()} - {_PASSAGES, _HASHES, _POSITIONS})
-    if others:
-        raise InputError(f"holds {others[0]!r} beside its corpus; it is not replaced", path=path)
 
 
 def _write_passages(passages: Iterable[Passage], path: Path, cut: str) -> np.ndarray:
@@ -259,19 +218,11 @@ def _write_passages(passages: Iterable[Passage], path: Path, cut: str) -> np.nda
             try:
                 columns = [pa.array(values, pa.large_string()) for values in zip(*chunk, strict=True)]
             except UnicodeEncodeError:
-                bad = next(p.docno for p in chunk if not _is_text(" ".join(p)))
+                bad = next(p.docno for p in chunk if _SURROGATE.search(" ".join(p)))
                 raise InputError(f"passage {bad!r} holds half of a surrogate pair (\\ud…)") from None
             writer.write_batch(pa.record_batch(columns, schema=schema))
             hashes.append(np.array([_hash(p.docno) for p in chunk], dtype=np.uint64))
     return np.concatenate(hashes)
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _check_distinct(corpus: Corpus) -> None:
@@ -284,75 +235,54 @@ def _check_distinct(corpus: Corpus) -> None:
             raise RepeatedDocnoError(corpus[second].docno, first, second)
 
 
-# ---------------------------------------------------------------- from a file, once
+# ---------------------------------------------------------------- from a file: cut, drop repeats, write
 
 
-def open_corpus(
-    path: StrPath, *, cut: str = "none", words: int = WORDS, duplicates: str = "keep", near: float = NEAR
-) -> Corpus:
-    """Open a file of passages or documents as a corpus on disk, which is built in the user cache the first time.
+class Written(NamedTuple):
+    """A corpus that was written: ``passages`` in it, ``exact`` and ``near`` repeats dropped, ``bytes`` on disk."""
 
-    A corpus on disk can be given too: as it is, it is opened where it lies.
+    passages: int
+    exact: int
+    near: int
+    bytes: int
 
-    It is made anew when the file's size or time of change, or a setting, is another. What was made before stays: empty
-    the cache's folder ``corpora`` to have the room back.
+
+def make_corpus(
+    source: Path,
+    target: Path,
+    *,
+    cut: str = "none",
+    words: int = WORDS,
+    duplicates: str = "keep",
+    near: float = NEAR,
+    limit: int = 0,
+) -> Written:
+    """Write the passages of a file, BEIR folder or corpus on disk as a corpus, cut and without repeats.
 
     Args:
-        path: what :func:`berdslib.data.formats.iter_passages` reads: JSONL, CSV, TSV or a BEIR folder, also with .gz;
-            or a folder that :func:`write_corpus` made.
-        cut: "none" (each row is a passage), "words" or "sentences" (each row is a document to be cut, see
-            :func:`berdslib.data.passages.split_words` and ``split_sentences``).
-        words: of a passage; only with a cut.
-        duplicates: "keep", or drop "exact" or "near" repeats, see ``without_duplicates``.
-        near: the similarity of near repeats; only with "near".
+        source: as for :func:`open_corpus`.
+        target: where to; a corpus that is there is replaced.
+        cut: "none" where rows are passages; "words" or "sentences" where they are documents to be cut.
+        words: of a passage, where documents are cut.
+        duplicates: "keep", "exact" (drop the same text), or "near" (drop similar text too).
+        near: similarity (Jaccard) at which a text is a near repeat.
+        limit: only the first so many rows; 0 = all.
     """
-    from filelock import FileLock
-
-    known("cut", cut, _CUTS)
     known("treatment of duplicates", duplicates, DUPLICATES)
-    if is_corpus(path) and (cut, duplicates) == ("none", "keep"):
-        return Corpus(path)
-    source = _source_file(Path(path))
-    settings = [cut, words if cut != "none" else None, duplicates, near if duplicates == "near" else None]
-    target = paths.cache_dir() / "corpora" / _cache_name(source, settings)
-    if target.exists():
-        return Corpus(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(target.with_name(f"{target.name}.lock")):
-        if target.exists():  # made by another process while this one waited
-            return Corpus(target)
-        for left in target.parent.glob(f"{escape(unfinished_names(target))}*"):
-            shutil.rmtree(left)  # of a process that was killed: a living one would hold the lock
-        with errors_in(source):
-            place = source.parent if source.name == _PASSAGES else source
-            make_corpus(place, target, cut=cut, words=words, duplicates=duplicates, near=near)
-    return Corpus(target)
-
-
-def _source_file(path: Path) -> Path:
-    """Return the file itself: of a BEIR folder, its corpus.jsonl, of a corpus on disk, its passages."""
-    path = path / _PASSAGES if is_corpus(path) else passage_table(path)
-    if not path.is_file():
-        raise InputError("no such file", path=path)
-    return path.resolve()
-
-
-def _state(source: Path) -> tuple[object, ...]:
-    """Return what changes with a file; its content is too large to be read for that."""
-    state = source.stat()
-    return str(source), state.st_size, state.st_mtime_ns
-
-
-def _cache_name(source: Path, settings: Sequence[object]) -> str:
-    key_parts = repr((_FORMAT, *_state(source), *settings))
-    return f"{source.name.partition('.')[0][:40]}-{hashlib.sha256(key_parts.encode()).hexdigest()[:16]}"
-
-
-# ---------------------------------------------------------------- cut, drop repeats, write
+    passages, is_cut = cut_rows(source, cut, words, limit)
+    removed: Counter[str] = Counter()
+    if duplicates != "keep":
+        passages = without_duplicates(passages, near if duplicates == "near" else None, removed)
+    try:
+        written = write_corpus(passages, target, is_cut)
+    except RepeatedDocnoError as error:
+        raise _with_lines(error, source, cut) from None
+    size = sum(path.stat().st_size for path in target.iterdir())
+    return Written(len(written), removed["exact"], removed["near"], size)
 
 
 def cut_rows(source: Path, cut: str = "none", words: int = WORDS, limit: int = 0) -> tuple[Iterable[Passage], str]:
-    """Return the passages of the first rows (0: all) of a file, BEIR folder or corpus on disk, and how they are cut."""
+    """Return the passages of the first rows (0: all) of a source, and how they are cut."""
     known("cut", cut, _CUTS)
     corpus = Corpus(source) if is_corpus(source) else None
     rows = islice(iter_passages(source) if corpus is None else corpus, limit or None)
@@ -364,42 +294,7 @@ def cut_rows(source: Path, cut: str = "none", words: int = WORDS, limit: int = 0
     return cut_documents(rows, lambda text: CUTS[cut](text, words)), cut
 
 
-def make_corpus(
-    source: Path,
-    target: Path,
-    *,
-    cut: str,
-    words: int,
-    duplicates: str,
-    near: float,
-    limit: int = 0,
-    removed: Counter[str] | None = None,
-) -> Corpus:
-    """Write the passages of a source as a corpus, cut and without repeats; see :func:`open_corpus`.
-
-    `limit` takes the first so many rows only, 0 all; `removed` is counted up under "exact" and "near".
-    """
-    known("treatment of duplicates", duplicates, DUPLICATES)
-    rows, is_cut = cut_rows(source, cut, words, limit)
-    passages: Iterable[Passage] = _unchanged(rows, source)
-    if duplicates != "keep":
-        passages = without_duplicates(passages, near if duplicates == "near" else None, removed)
-    try:
-        return write_corpus(passages, target, is_cut)
-    except RepeatedDocnoError as error:
-        raise _duplicate_line_error(error, source, cut) from None
-
-
-def _unchanged(passages: Iterable[Passage], source: Path) -> Iterator[Passage]:
-    """Yield the passages, and complain at the end if the file was written to meanwhile."""
-    file = source / _PASSAGES if is_corpus(source) else passage_table(source)
-    before = _state(file) if file.is_file() else None
-    yield from passages
-    if before is not None and _state(file) != before:
-        raise InputError("was changed while it was read; try again", path=file)
-
-
-def _duplicate_line_error(error: RepeatedDocnoError, source: StrPath, cut: str) -> InputError:
+def _with_lines(error: RepeatedDocnoError, source: Path, cut: str) -> InputError:
     """Return the error that says which two lines of the source share a docno; where it was cut, that of a document."""
     path = passage_table(source)
     if not path.is_file():
@@ -407,3 +302,45 @@ def _duplicate_line_error(error: RepeatedDocnoError, source: StrPath, cut: str) 
     wanted = error.docno if cut == "none" else error.docno.rpartition("-")[0]
     first, second, *_ = (line for line, passage in numbered_passages(path) if passage.docno == wanted)
     return repeated(f"docno {wanted!r}", first, path, second, "docno")
+
+
+def open_corpus(path: StrPath, cut: str = "none") -> Corpus:
+    """Open a file of passages or documents as a corpus on disk, which is built in the user cache the first time.
+
+    A corpus on disk can be given too: as it is, it is opened where it lies.
+
+    It is made anew when the file's size or time of change, or the cut, is another. What was made before stays: empty
+    the cache's folder ``corpora`` to have the room back.
+
+    Args:
+        path: what :func:`berdslib.data.formats.iter_passages` reads: JSONL, CSV, TSV or a BEIR folder, also with .gz;
+            or a folder that :func:`write_corpus` made.
+        cut: "none" (each row is a passage), "words" or "sentences" (each row is a document to be cut into passages of
+            100 words).
+    """
+    from filelock import FileLock
+
+    known("cut", cut, _CUTS)
+    if is_corpus(path) and cut == "none":
+        return Corpus(path)
+    source = Path(path) / _PASSAGES if is_corpus(path) else passage_table(path)
+    if not source.is_file():
+        raise InputError("no such file", path=source)
+    target = paths.cache_dir() / "corpora" / _cache_name(source.resolve(), cut)
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(target.with_name(f"{target.name}.lock")):
+            if not target.exists():  # else another process made it while this one waited
+                for left in target.parent.glob(f"{escape(unfinished_names(target))}*"):
+                    shutil.rmtree(left)  # of a process that was killed: a living one would hold the lock
+                with errors_in(source):
+                    make_corpus(Path(path), target, cut=cut)
+    return Corpus(target)
+
+
+def _cache_name(source: Path, cut: str) -> str:
+    """Return a name that changes with the file, by its size and time, as its content is too large to be read."""
+    state = source.stat()
+    # The last three were settings once.
+    key = (_FORMAT, str(source), state.st_size, state.st_mtime_ns, cut, None if cut == "none" else WORDS, "keep", None)
+    return f"{source.name.partition('.')[0][:40]}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"

@@ -1,4 +1,4 @@
-"""Parts of data sets by name, or of files: questions, passages, gold verdicts, pairs, recorded expansions.
+"""Data sets by name or from files: whole, as ``berdslib.load`` returns them, or their parts; and their cards.
 
 Files are looked for under BERDS_DATA first, then in the user's cache; only then is the network asked. A part of a file
 never comes before the whole of it, and one split is never substituted for another.
@@ -6,6 +6,8 @@ never comes before the whole of it, and one split is never substituted for anoth
 
 from __future__ import annotations
 
+import inspect
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral
@@ -16,49 +18,43 @@ from typing import Any
 import pandas as pd
 
 from berdslib.data import formats, own
+from berdslib.data.arguments import is_release
 from berdslib.data.catalogue import DATASETS, Dataset
+from berdslib.data.collection import Collection
 from berdslib.data.corpus import Corpus, is_corpus, open_corpus
 from berdslib.data.fetch import every_place, fetch_files, fetch_hint, marked
 from berdslib.data.passages import CUTS
-from berdslib.data.readers import READERS, LabelledPair, nuggets_at, read_labelled_pairs
+from berdslib.data.pir import is_pir, load_task
+from berdslib.data.readers import READERS, LabelledPair, beir_at, nuggets_at, table_at
 from berdslib.data.records import Passage, Question, check_questions, check_verdicts
-from berdslib.data.trec import read_verdicts
+from berdslib.data.scenario import Scenario, load_scenario
 from berdslib.data.web import OwnCorpora, is_web_corpora, open_web_corpora
-from berdslib.errors import InputError, MissingDataError, known
+from berdslib.errors import InputError, MissingDataError, known, says_what_it_takes
 
-READERS["own"] = own.READER
-_KINDS = {"questions": ("questions", "both"), "passages": ("passages", "both"), "both": ("both",), "pairs": ("pairs",)}
-
-
-def names(kind: str | None = None) -> list[str]:
-    """Return the names of all data sets, or of those of a kind.
-
-    Args:
-        kind: "questions" or "passages" (both include those that hold both), "both", "pairs", or None for all.
-    """
-    accepted = None if kind is None else _KINDS[known("kind of data set", kind, _KINDS)]
-    return [name for name, one in DATASETS.items() if accepted is None or one.kind in accepted]
-
+logger = logging.getLogger(__name__)
 
 # ---------------------------------------------------------------- what a name stands for
 
 
-def find(name: str | Path) -> Dataset | Path:
-    """Return the data set that a name or a folder stands for, or else the path that is meant.
+def names() -> list[str]:
+    """Return the names of all data sets."""
+    return list(DATASETS)
 
-    A known name comes first, also before a folder of that name. The folder of a data set, with its card, is a data set
-    like those that are known by name, and so are questions with nuggets. A path is a Path, or a text that names
-    something or looks like a path.
+
+def find(name: str | Path) -> Dataset:
+    """Return the data set that a name or a path stands for.
+
+    A known name comes first, also before a folder of that name. What a path holds is told by its content. A path is a
+    Path, or a text that names something or looks like a path.
     """
-    path = Path(name)
     if isinstance(name, str) and name in DATASETS:
         return _with_card(DATASETS[name])
-    if own.is_own(path):
-        return own.as_dataset(path)
-    if (nuggets := nuggets_at(path)) is not None:
-        return nuggets
+    path = Path(name)
+    for at in (own.own_at, nuggets_at, beir_at):
+        if (one := at(path)) is not None:
+            return one
     if isinstance(name, Path) or path.exists() or path.suffix != "" or len(path.parts) > 1:
-        return path
+        return table_at(path)
     return DATASETS.find(name)[0]  # which says what there is
 
 
@@ -68,8 +64,8 @@ def dataset(name: str | Path) -> Dataset:
     >>> dataset("kialo").hf_repo
     'timchen0618/Kialo'
     """
-    found = find(name)
-    return found if isinstance(found, Dataset) else DATASETS.find(str(name))[0]
+    one = find(name)
+    return DATASETS.find(str(name))[0] if one.reader == "table" else one
 
 
 def _with_card(one: Dataset) -> Dataset:
@@ -82,18 +78,19 @@ def _with_card(one: Dataset) -> Dataset:
         return replace(one, title="a data set of your own that cannot be read", parts=("questions",), how=str(error))
 
 
-def _part(name: str | Path, part: str) -> tuple[Dataset, Callable[..., Any]] | Path:
-    """Return a data set and what reads a part of it, or the path that is meant."""
+def _part(name: str | Path, part: str) -> tuple[Dataset, Callable[..., Any]]:
+    """Return a data set and what reads a part of it. A table may be of anything."""
     one = find(name)
-    if isinstance(one, Path):
-        return one
-    if part not in one.parts:
+    parts = READERS["table"] if one.reader == "table" else one.parts
+    if part not in parts:
         able = [n for n, other in DATASETS.items() if part in other.parts]
         raise InputError(f"load_{part} does not work with {one.name!r} (see its card), only with: {', '.join(able)}")
     return one, READERS[one.reader][part]
 
 
 def _splits(one: Dataset, split: str | None) -> tuple[str, ...]:
+    if one.reader == "table":
+        return ()
     if not one.splits:
         if split in (None, "all"):
             return ()
@@ -102,7 +99,7 @@ def _splits(one: Dataset, split: str | None) -> tuple[str, ...]:
     return one.splits if split == "all" else (split or one.splits[0],)
 
 
-# ---------------------------------------------------------------- loading
+# ---------------------------------------------------------------- parts
 
 
 def load_questions(name: str | Path, split: str | None = None, limit: int = 0) -> list[Question]:
@@ -111,19 +108,17 @@ def load_questions(name: str | Path, split: str | None = None, limit: int = 0) -
     Args:
         name: a data set, the path of a file that :func:`berdslib.data.formats.read_questions` reads, or a BEIR folder,
             whose queries have their own text as their one perspective.
-        split: a split, or "all"; None = the first of a data set's, which is "dev" where it has one, or everything where
-            it has none. Of a BEIR folder, what its qrels are of; None = "test" where there are several.
+        split: a split, or "all"; None = the first of a data set's, which is "dev" where it has one ("test" of a BEIR
+            folder), or everything where it has none.
         limit: only the first so many; 0 = all.
     """
     check_limit(limit)
-    found = _part(name, "questions")
-    if isinstance(found, tuple):
-        one, read = found
-        questions = list(check_questions(read(one, _splits(one, split)), need_perspectives=True))
-    elif formats.is_beir(found):
-        questions = formats.beir_questions(found, split)
+    one, read = _part(name, "questions")
+    questions: list[Question] = read(one, _splits(one, split))
+    if one.reader == "table":
+        questions = _of_split(questions, split or "all", one.place)
     else:
-        questions = of_split(formats.read_questions(found), split or "all", str(found))
+        check_questions(questions, need_perspectives=True)
     return questions[: limit or None]
 
 
@@ -155,10 +150,8 @@ def load_passages(name_or_path: str | Path, limit: int = 0) -> Sequence[Passage]
 
 def passage_file(name_or_path: str | Path) -> Path:
     """Return where the passages of a data set lie, to be streamed; a path is returned as it is."""
-    found = _part(name_or_path, "passages")
-    if isinstance(found, Path):
-        return found
-    path: Path = found[1](found[0])
+    one, read = _part(name_or_path, "passages")
+    path: Path = read(one)
     return path
 
 
@@ -169,20 +162,18 @@ def load_gold(name: str | Path) -> pd.DataFrame:
         name: a data set, a file that :func:`berdslib.data.trec.read_verdicts` reads, or a BEIR folder, whose judgements
             of all splits are returned.
     """
-    found = _part(name, "gold")
-    if isinstance(found, Path):
-        return formats.beir_gold(found) if found.is_dir() else read_verdicts(found)
-    return check_verdicts(found[1](found[0]))
+    one, read = _part(name, "gold")
+    return check_verdicts(read(one))
 
 
 def load_pairs(name: str | Path) -> list[LabelledPair]:
     """Return the (document, perspective) pairs that people labelled, of a data set ("pers-det") or of a file."""
-    found = _part(name, "pairs")
-    pairs: list[LabelledPair] = read_labelled_pairs(found) if isinstance(found, Path) else found[1](found[0])
+    one, read = _part(name, "pairs")
+    pairs: list[LabelledPair] = read(one)
     return pairs
 
 
-def load_expansions(name: str, split: str | None = None) -> dict[str, list[tuple[str, str]]]:
+def load_expansions(name: str | Path, split: str | None = None) -> dict[str, list[tuple[str, str]]]:
     """Return the recorded query expansions of a data set.
 
     Args:
@@ -192,20 +183,148 @@ def load_expansions(name: str, split: str | None = None) -> dict[str, list[tuple
     Returns:
         qid → [(name of the perspective, text), …], in the order in which they were generated.
     """
-    found = _part(name, "expansions")
-    if isinstance(found, Path):
-        raise InputError("expansions are those of a data set", path=found)
-    one, read = found
+    one, read = _part(name, "expansions")
     expansions: dict[str, list[tuple[str, str]]] = read(one, _splits(one, split))
     return expansions
 
 
-def recorded_expansions(one: Dataset, split: str | None) -> dict[str, list[tuple[str, str]]]:
+# ---------------------------------------------------------------- wholes
+
+
+@says_what_it_takes
+def load(
+    name: str | Path | Sequence[str | Path],
+    *,
+    passages: str | Path | Sequence[Passage] | None = None,
+    split: str | None = None,
+    gold: str | Path | pd.DataFrame | None = None,
+    limit: int = 0,
+) -> Collection:
+    """Return questions with their corpus and what is known about them.
+
+    Args:
+        name: a data set ("sample", "theperspective", "kialo", …); a task of PIR ("pir-demo:allsides",
+            "pir-sample:location", or a JSON file in the authors' layout, "FILE.json:TASK"); a scenario of
+            PerspectiveArg ("perspectivearg-sample:explicit", or a release's folder, "FOLDER:implicit"); a file of
+            questions (JSONL, TSV or CSV); a BEIR folder; or several of these, which need `passages`. A known name
+            comes before a folder of that name beside you: "./theperspective" is the folder.
+        passages: a data set, file or folder to search, or a list of passages; None for the data set's own.
+        split: a split of the data set, or "all", which PerspectiveArg has not; None for "dev" where there is one, else
+            for its first ("test" of a BEIR folder); for everything of what is not split, and of a file.
+        gold: verdicts to score by: a file, a data set, or a frame; None for the data set's own, where it has some.
+        limit: only the first so many questions of each; 0 for all.
+
+    Raises:
+        InputError: an unknown name or split, or a file that cannot be read.
+        MissingDataError: a data set that is neither on this machine nor reachable.
+    """
+    check_limit(limit)
+    several = _several(name)
+    if len(several) > 1 and passages is None:
+        raise InputError("several data sets are searched together only in a corpus that you name", field="passages")
+    shared = load_passages(passages) if isinstance(passages, str | Path) else passages
+    loaded = [_load_one(one, shared, split) for one in several]
+    for one in loaded:
+        if isinstance(one, Scenario) and (passages is not None or gold is not None or len(loaded) > 1):
+            problem = f"{one.name!r} comes with its own arguments and answers, and stands alone"
+            raise InputError(problem, field="passages" if gold is None else "gold")
+    if limit:
+        loaded = [one.only(one.questions[:limit]) for one in loaded]
+    whole = loaded[0] if len(loaded) == 1 else _joined(loaded, shared or ())
+    if gold is None:
+        return whole
+    return replace(whole, gold=load_gold(gold) if isinstance(gold, str | Path) else gold)
+
+
+def _several(given: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    several: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
+    if not several:
+        raise InputError("no data set is named; such as 'sample'", field="name")
+    for one in several:
+        if not isinstance(one, str | Path):
+            problem = f"a data set or a file is named by text, such as 'sample', not by {type(one).__name__}"
+            raise InputError(problem, field="name")
+    return several
+
+
+def _load_one(name: str | Path, shared: Sequence[Passage] | None, split: str | None) -> Collection:
+    """Return everything that a name stands for; its own corpus is read only where no other takes its place."""
+    found = _task(name, split)
+    if found is None:
+        one = find(name)
+        if one.make is not None:
+            found = _made(one, split)
+        else:
+            questions = load_questions(name, split)
+            own_passages = load_passages(name) if shared is None and "passages" in one.parts else ()
+            gold = load_gold(name) if "gold" in one.parts else None
+            found = Collection(one.name, questions, own_passages, gold, _recorded_expansions(one, split))
+    return found if shared is None or isinstance(found, Scenario) else replace(found, passages=shared)
+
+
+def _task(name: str | Path, split: str | None) -> Collection | None:
+    """Return a task of PIR or a scenario of PerspectiveArg, perhaps named behind a colon; None where it is neither."""
+    text, (head, _, task) = str(name), str(name).rpartition(":")
+    data_set = text.partition(":")[0]
+    is_known = isinstance(name, str) and data_set in DATASETS
+    if is_known and Path(data_set).is_dir() and (DATASETS.is_built_in(data_set) or not own.is_own(data_set)):
+        problem = "%r is a data set; a folder %r is here, too; to open it: './%s'"
+        logger.warning(problem, data_set, data_set, data_set)
+    for place, chosen in ((text, ""), (head, task)):
+        one = DATASETS.get(place) if is_known else None
+        reader = one.reader if one else ""
+        if reader == "perspectivearg" or (not is_known and place and is_release(place)):
+            return load_scenario(place, chosen, split)
+        if reader == "pir" or (not is_known and place and is_pir(Path(place))):
+            return _part_of(load_task(one or Path(place), chosen), split)
+    return None
+
+
+def _made(one: Dataset, split: str | None) -> Collection:
+    """Return what a function of the user's returns; it may take the split, or hold questions of all."""
+    assert one.make is not None
+    takes_split = "split" in inspect.signature(one.make).parameters
+    made = one.make(split=split) if takes_split else one.make()
+    if not isinstance(made, Collection):
+        raise InputError(f"the data set {one.name!r} must make a Collection, not {type(made).__name__}")
+    return made if takes_split else _part_of(made, split)
+
+
+def _part_of(whole: Collection, split: str | None) -> Collection:
+    """Return the part of a collection that is of a split; where it has splits, "dev" if none is named."""
+    has_dev = any(q.split == "dev" for q in whole.questions)
+    return whole.only(_of_split(whole.questions, split or ("dev" if has_dev else "all"), whole.name))
+
+
+def _of_split(questions: Sequence[Question], split: str, path: str) -> list[Question]:
+    """Return the questions of a split, or all of them for "all"."""
+    found = [q for q in questions if split in ("all", q.split)]
+    if not found:
+        there = ", ".join(sorted({q.split for q in questions} - {""})) or "none"
+        raise InputError(f"holds no questions of the split {split!r}; splits in it: {there}", path=path, field="split")
+    return found
+
+
+def _recorded_expansions(one: Dataset, split: str | None) -> dict[str, list[tuple[str, str]]]:
     """Return recorded expansions; of those that were never recorded, or are not on this machine, there are none."""
     try:
         return load_expansions(one.name, split) if "expansions" in one.parts else {}
     except MissingDataError:
         return {}  # a system that needs them says so, and what there is instead
+
+
+def _joined(parts: Sequence[Collection], passages: Sequence[Passage]) -> Collection:
+    verdicts = [one.gold for one in parts if one.gold is not None]
+    if verdicts and len(verdicts) < len(parts):
+        without = ", ".join(one.name for one in parts if one.gold is None)
+        logger.warning("%s has no gold verdicts, so those of the others are left out", without)
+    expansions = {qid: pairs for one in parts for qid, pairs in one.expansions.items()}
+    questions = [q for one in parts for q in one.questions]
+    gold = pd.concat(verdicts, ignore_index=True) if len(verdicts) == len(parts) else None
+    return Collection(",".join(one.name for one in parts), questions, passages, gold, expansions)
+
+
+# ---------------------------------------------------------------- fetching and describing
 
 
 def fetch(name: str) -> list[Path]:
@@ -215,9 +334,6 @@ def fetch(name: str) -> list[Path]:
     clone of the repository at BERDS_HF_DIR/OWNER/NAME takes its place.
     """
     return fetch_files(dataset(name))
-
-
-# ---------------------------------------------------------------- describing
 
 
 def card(name: str) -> str:
@@ -263,18 +379,6 @@ def statistics(questions: Sequence[Question]) -> dict[str, float]:
         "mean_perspectives": len(lengths) / len(questions),
         "mean_words": sum(lengths) / len(lengths) if lengths else float("nan"),
     }
-
-
-# ---------------------------------------------------------------- arguments
-
-
-def of_split(questions: Sequence[Question], split: str, path: str) -> list[Question]:
-    """Return the questions of a split, or all of them for "all"."""
-    found = [q for q in questions if split in ("all", q.split)]
-    if not found:
-        there = ", ".join(sorted({q.split for q in questions} - {""})) or "none"
-        raise InputError(f"holds no questions of the split {split!r}; splits in it: {there}", path=path, field="split")
-    return found
 
 
 def check_limit(limit: int) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import shutil
 import socket
 import ssl
 import time
@@ -23,13 +22,12 @@ from filelock import FileLock
 from berdslib import paths
 from berdslib.data.catalogue import Dataset, HubTable
 from berdslib.data.tables import write_jsonl
-from berdslib.errors import BerdsError, InputError, MissingDataError
+from berdslib.errors import InputError, MissingDataError
 from berdslib.files import atomic_path
 
 logger = logging.getLogger(__name__)
 
 LARGEST = 16 * 2**30  # bytes, where the size is not on record
-LEAST = 1024.0  # bytes a second, over as long as a server may be silent
 BACK_OFF = 0.5  # seconds before the first new attempt; doubled for each further one
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})  # statuses that may pass
 
@@ -75,17 +73,17 @@ def marked(places: Iterable[Path]) -> list[str]:
     return [f"    {path}: {state(path)}" for path in places]
 
 
-def first_existing(one: Dataset, places: Sequence[Path], what: str) -> Path:
+def there(places: Iterable[Path]) -> Path | None:
     """Return the first file that is there."""
-    for path in places:
-        if path.is_file():
-            return path
-    raise missing(one, what, places, [])
+    return next((path for path in places if path.is_file()), None)
 
 
-def first_passages(one: Dataset) -> Path:
-    """Return the first file of passages that is there."""
-    return first_existing(one, candidate_paths(one, one.passages), "passages")
+def first_existing(one: Dataset, places: Sequence[Path], what: str) -> Path:
+    """Return the first file that is there, or raise MissingDataError."""
+    path = there(places)
+    if path is None:
+        raise missing(one, what, places, [])
+    return path
 
 
 def missing(one: Dataset, what: str, places: Iterable[Path], reasons: Iterable[str]) -> MissingDataError:
@@ -114,7 +112,7 @@ def fetch_files(one: Dataset) -> list[Path]:
         raise MissingDataError(f"{one.name!r} cannot be fetched by a command. {fetch_hint(one)}")
     fetched = []
     if one.hf_repo:
-        fetched += fetch_splits(one) if one.splits else _fetch_repository(one)
+        fetched += fetch_splits(one) if one.splits else _fetch_repository(one, one.hf_repo)
     fetched += [_fetch_table(one, table) for table in one.tables]
     for remote in one.files:
         fetched.append(download(remote.url, cache_of(one) / remote.name, sha256=remote.sha256, size=remote.bytes))
@@ -134,10 +132,9 @@ def fetch_splits(one: Dataset) -> list[Path]:
             if field not in columns:
                 problem = f"the {split} split of {one.hf_repo} has no such field; it has: {', '.join(columns)}"
                 raise InputError(problem, field=field)
-        path = cache_of(one) / f"{split}.jsonl"
+        written.append(cache_of(one) / f"{split}.jsonl")
         start = one.dev_starts_at if split == "dev" else 0
-        write_jsonl(path, (_plain_row(row, number) for number, row in enumerate(rows, start=start)))
-        written.append(path)
+        write_jsonl(written[-1], (_plain_row(row, number) for number, row in enumerate(rows, start=start)))
     if not written:
         raise MissingDataError(f"{one.hf_repo} has neither a dev nor a test split; it has: {', '.join(tables)}")
     return written
@@ -168,26 +165,21 @@ def _hub_tables(one: Dataset, repo: str, config: str | None = None) -> Mapping[s
     except ImportError:
         problem = f"{repo}: reading a data set of Hugging Face needs datasets; pip install 'berdslib[hub]'"
         raise MissingDataError(problem) from None
-    clone = _clone(repo)
-    if clone is None:
-        require_hub(repo)
+    source = str(_clone(repo) or repo)
     try:
-        tables: Mapping[str, Any] = datasets.load_dataset(
-            str(clone or repo), config, cache_dir=str(cache_of(one) / "hf")
-        )
+        tables: Mapping[str, Any] = datasets.load_dataset(source, config, cache_dir=str(cache_of(one) / "hf"))
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
-        raise MissingDataError(f"{clone or f'Hugging Face {repo}'} could not be read: {error}") from error
+        where = f"Hugging Face {repo}" if source == repo else source
+        raise MissingDataError(f"{where} could not be read: {error}") from error
     return tables
 
 
-def _fetch_repository(one: Dataset) -> list[Path]:
+def _fetch_repository(one: Dataset, repo: str) -> list[Path]:
     """Copy a Hugging Face repository as it is."""
     import huggingface_hub
 
-    repo = str(one.hf_repo)
     folder = _clone(repo)
     if folder is None:
-        require_hub(repo)
         folder = cache_of(one)
         try:
             huggingface_hub.snapshot_download(repo, repo_type="dataset", local_dir=folder)
@@ -198,9 +190,13 @@ def _fetch_repository(one: Dataset) -> list[Path]:
 
 
 def _clone(repo: str) -> Path | None:
+    """Return the folder with a clone of a repository; where there is none, the hub must be reachable."""
     chosen = os.environ.get("BERDS_HF_DIR")
     folder = Path(chosen).expanduser() / repo if chosen else None
-    return folder if folder is not None and folder.is_dir() else None
+    if folder is not None and folder.is_dir():
+        return folder
+    require_hub(repo)
+    return None
 
 
 def require_hub(repo: str) -> None:
@@ -238,7 +234,7 @@ def download(
         target: where the file shall lie; missing folders are made.
         sha256: its checksum in hexadecimal; None = not checked.
         size: its size in bytes; None = not checked, and LARGEST at most.
-        timeout: seconds with nothing, or next to nothing, from the server after which an attempt is given up.
+        timeout: seconds with nothing from the server after which an attempt is given up.
         retries: new attempts after failures that may pass.
 
     Returns:
@@ -247,30 +243,29 @@ def download(
     target = Path(target)
     if urlsplit(url).scheme not in ("http", "https"):
         raise InputError(f"{url!r} is not an http or https address", field="url")
-    if _complete(target, sha256, size):
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(target.with_name(f".{target.name}.lock"), thread_local=False):
-        if not _complete(target, sha256, size):
-            _retrieve(url, target, sha256, size, timeout, retries)
-    return target
-
-
-def _complete(target: Path, sha256: str | None, size: int | None) -> bool:
     if target.is_dir():
         raise InputError("is a folder; a file is to be written here", path=target)
     if not target.exists():
-        return False
-    there, problem = target.stat().st_size, ""
-    if size not in (None, there):
-        problem = f"holds {there:,} bytes, but {size:,} are on record"
-    elif sha256 is not None:
-        with target.open("rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != sha256.lower():
-                problem = "is not the file that is on record: its checksum differs"
-    if problem:
-        raise InputError(f"{problem}; remove it to have it fetched anew", path=target)
-    return True
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(target.with_name(f".{target.name}.lock"), thread_local=False):
+            if not target.exists():
+                _retrieve(url, target, sha256, size, timeout, retries)
+                return target
+    if problem := _differs(target, sha256, size):
+        raise InputError(f"is not the file on record: {problem}; remove it to have it fetched anew", path=target)
+    return target
+
+
+def _differs(path: Path, sha256: str | None, size: int | None) -> str:
+    """Say how a file differs from the one that is on record; "" where it does not."""
+    found = path.stat().st_size
+    if size not in (None, found):
+        return f"it has {found:,} bytes, and {size:,} are on record"
+    if sha256 is None:
+        return ""
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return "" if digest == sha256.lower() else f"its sha256 is {digest}, and {sha256} is on record"
 
 
 def _retrieve(url: str, target: Path, sha256: str | None, size: int | None, timeout: float, retries: int) -> None:
@@ -280,23 +275,18 @@ def _retrieve(url: str, target: Path, sha256: str | None, size: int | None, time
     for attempt in range(retries + 1):
         try:
             with atomic_path(target) as unfinished:
-                found = _stream(url, unfinished, size, timeout)
-                if sha256 is not None and found != sha256.lower():
-                    problem = (
-                        f"{url}: its sha256 is {found}, and {sha256} is on record. Not written to {target}: the file "
-                    )
-                    problem += (
-                        "has changed at its source, or something on the way (a proxy, a login page) answered instead."
-                    )
-                    raise MissingDataError(problem)
+                _stream(url, unfinished, size or LARGEST, timeout)
+                if problem := _differs(unfinished, sha256, size):
+                    hint = "it has changed at its source, or something on the way (a proxy, a login page) answered"
+                    raise MissingDataError(f"{url}: {problem}. Not written to {target}: {hint}")
             return
         except httpx.HTTPStatusError as error:
             why = f"the server answered {error.response.status_code} {error.response.reason_phrase}"
             passes = error.response.status_code in TRANSIENT
         except httpx.RequestError as error:
             why = str(error) or type(error).__name__
-            passes = not isinstance(error, httpx.UnsupportedProtocol | httpx.TooManyRedirects)
-            passes = passes and "CERTIFICATE_VERIFY_FAILED" not in why
+            final = isinstance(error, httpx.UnsupportedProtocol | httpx.TooManyRedirects)
+            passes = not final and "CERTIFICATE_VERIFY_FAILED" not in why
         if not passes or attempt == retries:
             break
         logger.warning("%s: %s; attempt %d of %d follows", url, why, attempt + 2, retries + 1)
@@ -305,43 +295,20 @@ def _retrieve(url: str, target: Path, sha256: str | None, size: int | None, time
     raise MissingDataError(f"{url} could not be fetched: {why}. {hint} {target}")
 
 
-def _stream(url: str, path: Path, size: int | None, timeout: float) -> str:
-    """Write what the server sends, unless it is too much, too little, or too slow; return its sha256."""
+def _stream(url: str, path: Path, most: int, timeout: float) -> None:
+    """Write what the server sends, unless it is too much."""
     import httpx
     from tqdm import tqdm
 
     headers = {"User-Agent": "berdslib", "Accept-Encoding": "identity"}
     options: dict[str, Any] = {"follow_redirects": True, "timeout": timeout, "verify": ssl.create_default_context()}
-    done, seen, digest = 0, 0, hashlib.sha256()
     with httpx.stream("GET", url, headers=headers, **options) as response:
         response.raise_for_status()
         total = int(response.headers.get("content-length", 0))
-        if total > (size or LARGEST) or (size and 0 < total < size):
-            raise _another_size(url, f"{total:,}", size)
-        free = shutil.disk_usage(path.parent).free
-        if total > free:
-            raise BerdsError(f"{url} needs {total:,} bytes, but only {free:,} are free at {path.parent}")
-        began = time.monotonic()
         bar = tqdm(total=total or None, desc=url.rpartition("/")[2], unit="B", unit_scale=True, delay=2)
         with bar, path.open("wb") as file:
             for chunk in response.iter_raw():
-                done += len(chunk)
-                if done > (size or LARGEST):
-                    raise _another_size(url, f"more than {size or LARGEST:,}", size)
-                if (
-                    time.monotonic() - began > timeout
-                ):  # a server that sends a byte now and then would keep us for hours
-                    if done - seen < LEAST * timeout:
-                        raise httpx.ReadTimeout(f"only {done - seen:,} bytes in {timeout:g} s")
-                    began, seen = time.monotonic(), done
+                if max(total, file.tell() + len(chunk)) > most:
+                    raise MissingDataError(f"{url} has more than the {most:,} bytes that are expected; it was not kept")
                 file.write(chunk)
-                digest.update(chunk)
                 bar.update(len(chunk))
-    if size not in (None, done):
-        raise _another_size(url, f"{done:,}", size)
-    return digest.hexdigest()
-
-
-def _another_size(url: str, found: str, size: int | None) -> MissingDataError:
-    accepted = f"{size:,} are on record: another version of the file" if size else f"{LARGEST:,} are accepted"
-    return MissingDataError(f"{url} has {found} bytes, but {accepted}; it was not kept")

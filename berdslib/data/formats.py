@@ -18,6 +18,7 @@ import pandas as pd
 from berdslib.data.records import (
     OPPOSE,
     SUPPORT,
+    VERDICT_COLUMNS,
     Passage,
     Question,
     check_passages,
@@ -27,18 +28,7 @@ from berdslib.data.records import (
     make_verdicts,
     ranked_run,
 )
-from berdslib.data.tables import (
-    check_new,
-    from_json,
-    is_missing,
-    number,
-    read_jsonl,
-    read_table,
-    text_field,
-    text_list,
-    write_jsonl,
-    yes_probability,
-)
+from berdslib.data.tables import Row, check_new, read_jsonl, read_table, write_jsonl
 from berdslib.data.trec import check_trec_ids, write_trec_qrels
 from berdslib.errors import InputError, known
 from berdslib.files import StrPath, atomic_path, write_text
@@ -50,20 +40,19 @@ logger = logging.getLogger(__name__)
 ID_FIELDS = ("docno", "_id", "id", "pid", "passage_id", "docid", "doc_id")
 TEXT_FIELDS = ("text", "contents", "content", "raw", "passage", "passage_text", "segment", "body")
 TITLE_FIELDS = ("title", "page_title", "wikipedia_title", "headline")
-
+_QID = ("qid", "id", "_id")
 
 LAYOUTS = ("beir", "berds", "trec")
-
 
 # ---------------------------------------------------------------- questions
 
 
-def read_questions(path: StrPath, *, source: str = "", split: str = "") -> list[Question]:
+def read_questions(path: StrPath, *, source: str = "", split: str = "", start: int = 0) -> list[Question]:
     """Read questions from JSONL, CSV or TSV.
 
     Accepted columns: `question` (or `text`, `title`), `perspectives` (a list), optionally `qid` (or `id`, `_id`),
-    `stances`, `source`, `split`, `labels`. Without an id, questions are numbered from 0. The official BeRDS files (with
-    `ctxs`) and the recorded-expansion rows (`org_q`) have readers of their own below; both are recognised here too.
+    `stances`, `source`, `split`, `labels`. Without an id, questions are numbered from `start`. The official BeRDS files
+    (with `ctxs`) and the recorded-expansion rows (`org_q`) have readers of their own below; both are recognised here.
     """
     rows = read_table(path)
     first = next(rows, None)
@@ -71,46 +60,32 @@ def read_questions(path: StrPath, *, source: str = "", split: str = "") -> list[
         raise InputError("holds no questions", path=path)
     rows = chain([first], rows)
     if "org_q" in first[1]:
-        return [q for q, _ in _group_expansions(rows, path, source, split)]
+        return [q for q, _ in _group_expansions(rows, source, split)]
     questions = []
     seen: dict[Any, int] = {}
-    for i, (line, row) in enumerate(rows):
-        questions.append(_question(row, i, path, line, source, split))
-        check_new(seen, questions[-1].qid, f"question id {questions[-1].qid!r}", path, line, "qid")
+    for number, (_, row) in enumerate(rows, start):
+        questions.append(_question(row, number, source, split))
+        row.check_new(seen, questions[-1].qid, f"question id {questions[-1].qid!r}", "qid")
     return questions
 
 
-def _question(row: Mapping[str, Any], number: int, path: StrPath, line: int, source: str, split: str) -> Question:
-    perspectives = text_list(row, "perspectives", path, line, optional=True)
-    named = not all(is_missing(row.get(n)) for n in ("qid", "id", "_id"))
+def _question(row: Row, number: int, source: str, split: str) -> Question:
+    perspectives = row.texts("perspectives", optional=True)
+    n, stances, labels = len(perspectives), row.listed("stances") or [None] * len(perspectives), row.get("labels")
+    if not isinstance(stances, list) or len(stances) != n or any(one not in (SUPPORT, OPPOSE, None) for one in stances):
+        raise row.wrong("stances", f'a list of {n} stances was expected, each "support", "oppose" or null')
+    # A field that holds something else than the short names of the perspectives is another tool's.
+    if not isinstance(labels, list) or len(labels) != n or not all(isinstance(one, str) for one in labels):
+        labels = []
     return Question(
-        qid=text_field(row, ("qid", "id", "_id"), path, line) if named else str(number),
-        text=text_field(row, ("question", "text", "title"), path, line),
+        qid=row.text(*_QID) if row.has(*_QID) else str(number),
+        text=row.text("question", "text", "title"),
         perspectives=perspectives,
-        stances=_stances(row, len(perspectives), path, line),
-        source=text_field(row, ("source",), path, line, default=source),
-        split=text_field(row, ("split",), path, line, default=split),
-        labels=_labels(row, len(perspectives)),
+        stances=tuple(stances),
+        source=row.text("source", default=source),
+        split=row.text("split", default=split),
+        labels=tuple(labels),
     )
-
-
-def _labels(row: Mapping[str, Any], n: int) -> tuple[str, ...]:
-    """Return the short names of the perspectives; a field that holds something else is another tool's."""
-    found = row.get("labels")
-    is_ours = isinstance(found, list) and len(found) == n and all(isinstance(one, str) for one in found)
-    return tuple(found) if is_ours and found else ()
-
-
-def _stances(row: Mapping[str, Any], n: int, path: StrPath, line: int) -> tuple[str | None, ...]:
-    value = row.get("stances")
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        value = from_json(value, path, line, "stances")
-    if is_missing(value) or value == "" or value == []:
-        return (None,) * n
-    if not isinstance(value, list) or len(value) != n or any(v not in (SUPPORT, OPPOSE, None) for v in value):
-        problem = f'a list of {n} stances was expected, each "support", "oppose" or null'
-        raise InputError(problem, path=path, line=line, field="stances")
-    return tuple(value)
 
 
 # ---------------------------------------------------------------- recorded expansions
@@ -126,40 +101,36 @@ def read_expansions(
     Returns:
         A list of (question, [(name, text), …]), the expansions in the order in which they were generated.
     """
-    grouped = _group_expansions(read_jsonl(path), path, source, split)
+    grouped = _group_expansions(read_jsonl(path), source, split)
     if not grouped:
         raise InputError("holds no expansions", path=path)
     return grouped
 
 
 def _group_expansions(
-    rows: Iterable[tuple[int, dict[str, Any]]], path: StrPath, source: str, split: str
+    rows: Iterable[tuple[int, Row]], source: str, split: str
 ) -> list[tuple[Question, list[tuple[str, str]]]]:
-    questions: dict[str, Question] = {}
-    qids: set[str] = set()
-    expansions: dict[str, list[tuple[str, str]]] = {}
-    for line, row in rows:
-        text = text_field(row, ("org_q",), path, line)
-        perspectives = text_list(row, "perspectives", path, line)
-        if text not in questions:
-            qid = text_field(row, ("org_id",), path, line, default=str(len(questions)))
+    grouped: dict[str, tuple[Question, list[tuple[str, str]]]] = {}
+    asked: dict[str, str] = {}
+    for _, row in rows:
+        text, perspectives = row.text("org_q"), row.texts("perspectives")
+        if text not in grouped:
+            qid = row.text("org_id", default=str(len(grouped)))
+            if asked.setdefault(qid, text) != text:
+                raise row.wrong("org_id", f"{qid!r} is used for two different questions")
             qid = f"{source}-{qid}" if source else qid
-            if qid in qids:
-                raise InputError(f"{qid!r} is used for two different questions", path=path, line=line, field="org_id")
-            qids.add(qid)
-            questions[text] = Question(qid, text, perspectives, (None,) * len(perspectives), source, split)
-        elif questions[text].perspectives != perspectives:
-            problem = "differ from those in an earlier row of the same question"
-            raise InputError(problem, path=path, line=line, field="perspectives")
-        name = text_field(row, ("perspective",), path, line, default="")
-        expansions.setdefault(text, []).append((name, text_field(row, ("text",), path, line)))
-    return [(q, expansions[t]) for t, q in questions.items()]
+            grouped[text] = Question(qid, text, perspectives, (None,) * len(perspectives), source, split), []
+        question, expansions = grouped[text]
+        if question.perspectives != perspectives:
+            raise row.wrong("perspectives", "differ from those in an earlier row of the same question")
+        expansions.append((row.text("perspective", default=""), row.text("text")))
+    return list(grouped.values())
 
 
 # ---------------------------------------------------------------- passages
 
 
-def iter_passages(path: StrPath, *, id_prefix: str = "") -> Iterator[Passage]:
+def iter_passages(path: StrPath) -> Iterator[Passage]:
     """Yield passages from JSONL, CSV or TSV with named columns, or from a BEIR folder (its corpus.jsonl).
 
     Accepted columns, in the order in which they are looked for:
@@ -174,7 +145,7 @@ def iter_passages(path: StrPath, *, id_prefix: str = "") -> Iterator[Passage]:
     and Pyserini's JSONL (id, contents) as they are. Other columns are not read.
     """
     for _, passage in numbered_passages(path):
-        yield passage._replace(docno=id_prefix + passage.docno) if id_prefix else passage
+        yield passage
 
 
 def numbered_passages(path: StrPath) -> Iterator[tuple[int, Passage]]:
@@ -183,15 +154,14 @@ def numbered_passages(path: StrPath) -> Iterator[tuple[int, Passage]]:
     said = False
     for line, row in read_table(path):
         if not any(name in row for name in TEXT_FIELDS):
-            text_field(row, TEXT_FIELDS, path, line)  # says what was looked for
-        text = _first_text(row, TEXT_FIELDS, path, line)
-        named = not all(is_missing(row.get(name)) or row[name] == "" for name in ID_FIELDS)
-        docno = text_field(row, ID_FIELDS, path, line) if named else f"line-{line}"
+            row.first(*TEXT_FIELDS)  # says what was looked for
+        named = row.has(*ID_FIELDS)
+        docno = row.text(*ID_FIELDS) if named else f"line-{line}"
         if not named and not said:
             said = True
             problem = "%s: line %d has no id; such rows are named after their line, as in %r"
             logger.warning(problem, path, line, docno)
-        yield line, Passage(docno, text, _first_text(row, TITLE_FIELDS, path, line))
+        yield line, Passage(docno, _first_text(row, TEXT_FIELDS), _first_text(row, TITLE_FIELDS))
 
 
 def passage_table(path: StrPath) -> Path:
@@ -199,15 +169,14 @@ def passage_table(path: StrPath) -> Path:
     return _beir_file(Path(path), "corpus.jsonl") if Path(path).is_dir() else Path(path)
 
 
-def _first_text(row: Mapping[str, Any], names: Sequence[str], path: StrPath, line: int) -> str:
+def _first_text(row: Row, names: Sequence[str]) -> str:
     """Return the first of the named fields that is not blank; if all are, the first that is not empty, or ""."""
     blank = ""
     for name in names:
-        if name in row:
-            text = text_field(row, (name,), path, line, default="")
-            if text.strip():
-                return text
-            blank = blank or text
+        text = row.text(name, default="")
+        if text.strip():
+            return text
+        blank = blank or text
     return blank
 
 
@@ -246,55 +215,44 @@ def is_beir(path: StrPath) -> bool:
 
 
 def beir_splits(folder: StrPath) -> list[str]:
-    """Return the splits of a BEIR folder, those that its qrels are of, by name."""
+    """Return the splits of a BEIR folder, those that its qrels are of: "test" first, the others by name."""
     found = {p.name.removesuffix(".gz").removesuffix(".tsv") for p in (Path(folder) / "qrels").glob("*.tsv*")}
     if not found:
         raise InputError("a BEIR folder needs qrels/SPLIT.tsv, such as qrels/test.tsv", path=folder)
-    return sorted(found)
+    return sorted(found, key=lambda split: (split != "test", split))
 
 
-def beir_questions(folder: StrPath, split: str | None = None) -> list[Question]:
-    """Return the queries of a BEIR folder that a split judges, each with its own text as its one perspective.
+def beir_questions(folder: StrPath, splits: Sequence[str]) -> list[Question]:
+    """Return the queries of a BEIR folder that some splits judge, each with its own text as its one perspective.
 
-    Args:
-        folder: of the data set.
-        split: a split, "all", or None for "test" where there are several; a query that is in two splits is that of the
-            first, in its place.
+    A query that is in two splits is that of the first, in its place.
     """
-    folder, there = Path(folder), beir_splits(folder)
-    if split is None and len(there) > 1 and "test" not in there:
-        raise InputError(f"say which split; there are {', '.join(there)}", path=folder, field="split")
-    first = [part for part in there if part == "test"]
-    wanted = {None: first or there, "all": [*first, *(part for part in there if part != "test")]}
-    splits = wanted.get(split) or [str(split)]
-    asked = {part: set(_beir_qrels(folder, part)["qid"]) for part in splits}
-    found: dict[str, Question] = {}
+    folder = Path(folder)
     queries = read_questions(_beir_file(folder, "queries.jsonl"))
-    for part in splits:
+    found: dict[str, Question] = {}
+    for split in splits:
+        asked = set(_beir_qrels(folder, split)["qid"])
         for q in queries:
-            if q.qid in asked[part]:
-                found.setdefault(q.qid, Question(q.qid, q.text, (q.text,), (None,), folder.name, part))
+            if q.qid in asked:
+                found.setdefault(q.qid, Question(q.qid, q.text, (q.text,), (None,), folder.name, split))
     return list(found.values())
 
 
-def beir_gold(folder: StrPath, split: str | None = None) -> pd.DataFrame:
-    """Return the judgements of a split of a BEIR folder, or of all, as verdicts; a score above 0 is a yes.
+def beir_gold(folder: StrPath) -> pd.DataFrame:
+    """Return the judgements of all splits of a BEIR folder as verdicts; a score above 0 is a yes.
 
     Of a passage that two splits judge for the same query, that of the first split counts, "test" before the others.
     """
-    splits = [split] if split else sorted(beir_splits(folder), key=lambda part: part != "test")
-    whole = pd.concat([_beir_qrels(Path(folder), part) for part in splits])
+    whole = pd.concat([_beir_qrels(Path(folder), split) for split in beir_splits(folder)])
     return check_verdicts(whole.drop_duplicates(["qid", "docno"]))
 
 
 def _beir_qrels(folder: Path, split: str) -> pd.DataFrame:
-    path = _beir_file(folder, f"qrels/{split}.tsv")
     rows = []
     seen: dict[Any, int] = {}
-    for line, row in read_table(path):
-        qid, docno = (text_field(row, (field,), path, line) for field in ("query-id", "corpus-id"))
-        check_new(seen, (qid, docno), f"passage {docno!r} of query {qid!r}", path, line, "corpus-id")
-        relevant = number(row.get("score"), path, line, "score") > 0
+    for _, row in read_table(_beir_file(folder, f"qrels/{split}.tsv")):
+        qid, docno, relevant = row.text("query-id"), row.text("corpus-id"), row.number("score") > 0
+        row.check_new(seen, (qid, docno), f"passage {docno!r} of query {qid!r}", "corpus-id")
         rows.append((qid, 0, docno, float(relevant), relevant))
     return make_verdicts(rows, "gold")
 
@@ -348,54 +306,42 @@ def read_berds(
     questions: list[Question] = []
     passages: dict[str, Passage] = {}
     lists: dict[str, list[str]] = {}
-    verdict_rows: list[tuple[str, int, str, float, bool]] = []
+    verdicts: list[tuple[str, int, str, float, bool]] = []
     seen: dict[Any, int] = {}
-    for place, (line, row) in enumerate(read_jsonl(path)):
-        question = _question(row, place, path, line, "berds", "")
-        if not question.perspectives:
-            raise InputError("missing; a list of texts was expected", path=path, line=line, field="perspectives")
-        contexts = row.get("ctxs")
-        if not isinstance(contexts, list) or not all(isinstance(c, dict) for c in contexts):
-            raise InputError("a list of documents {title, text} was expected", path=path, line=line, field="ctxs")
-        docnos = []
-        for rank, ctx in enumerate(contexts, start=1):
-            passage = _context(ctx, question.qid, rank, path, line)
-            if passages.setdefault(passage.docno, passage) != passage:
-                raise InputError(f"{passage.docno!r} is used for two different documents", path=path, line=line)
-            docnos.append(passage.docno)
-        if len(set(docnos)) < len(docnos):
-            raise InputError("a document is listed twice", path=path, line=line, field="ctxs")
-        if predictions is not None:
-            p_yes, supports = _recorded(row, contexts, predictions, len(question.perspectives), path, line)
-            for docno, values, said in zip(docnos, p_yes, supports, strict=True):
-                pairs = enumerate(zip(values, said, strict=True))
-                verdict_rows += [(question.qid, i, docno, p, yes) for i, (p, yes) in pairs]
-        check_new(seen, question.qid, f"question id {question.qid!r}", path, line, "qid")
+    for number, (line, row) in enumerate(read_jsonl(path)):
+        row.texts("perspectives")  # here there have to be some
+        question, contexts = _question(row, number, "berds", ""), row.get("ctxs")
+        qid = question.qid
+        row.check_new(seen, qid, f"question id {qid!r}", "qid")
+        if not isinstance(contexts, list) or not all(isinstance(one, dict) for one in contexts):
+            raise row.wrong("ctxs", "a list of documents {title, text} was expected")
+        lists[qid] = []
+        for rank, ctx in enumerate((Row(one, path, line) for one in contexts), start=1):
+            docno = ctx.text("id", "docno", "_id", default="") or f"{qid}/{rank}"
+            passage = Passage(docno, ctx.text("text"), ctx.text("title", default=""))
+            if passages.setdefault(docno, passage) != passage:
+                raise row.wrong(None, f"{docno!r} is used for two different documents")
+            lists[qid].append(docno)
+        if len(set(lists[qid])) < len(contexts):
+            raise row.wrong("ctxs", "a document is listed twice")
+        for docno, said in zip(lists[qid], _recorded(row, contexts, predictions, question), strict=False):
+            verdicts += [(qid, pid, docno, p_yes, yes) for pid, (p_yes, yes) in enumerate(said)]
         questions.append(question)
-        lists[question.qid] = docnos
     if not questions:
         raise InputError("holds no questions", path=path)
-    verdicts = make_verdicts(verdict_rows, predictions) if predictions is not None else None
-    return questions, list(passages.values()), ranked_run(lists), verdicts
+    found = make_verdicts(verdicts, predictions) if predictions is not None else None
+    return questions, list(passages.values()), ranked_run(lists), found
 
 
 def prediction_fields(path: StrPath) -> list[str]:
     """Return the names of the recorded predictions (fields ending in "-preds") in the first row of a BeRDS JSONL."""
-    first = next(read_jsonl(path), None)
-    if first is None:
+    _, row = next(read_jsonl(path), (0, None))
+    if row is None:
         raise InputError("holds no questions", path=path)
-    row = first[1]
     contexts = row.get("ctxs")
-    names = [*row, *(contexts[0] if isinstance(contexts, list) and contexts and isinstance(contexts[0], dict) else ())]
-    return [n for n in names if n.endswith("-preds")]
-
-
-def _context(ctx: Mapping[str, Any], qid: str, rank: int, path: StrPath, line: int) -> Passage:
-    return Passage(
-        docno=text_field(ctx, ("id", "docno", "_id"), path, line, default="") or f"{qid}/{rank}",
-        text=text_field(ctx, ("text",), path, line),
-        title=text_field(ctx, ("title",), path, line, default=""),
-    )
+    first = contexts[0] if isinstance(contexts, list) and contexts else None
+    names = [*row, *(first if isinstance(first, dict) else ())]
+    return [name for name in names if name.endswith("-preds")]
 
 
 def _supports_field(predictions: str) -> str:
@@ -404,47 +350,35 @@ def _supports_field(predictions: str) -> str:
 
 
 def _recorded(
-    row: Mapping[str, Any], contexts: Sequence[Mapping[str, Any]], name: str, n: int, path: StrPath, line: int
-) -> tuple[list[list[float]], list[list[bool]]]:
-    """Return the recorded probabilities of one row and which of them are a yes, each (documents, n perspectives)."""
-    p_yes = _predictions(row, contexts, name, n, path, line)
-    field = _supports_field(name)
-    if not any(field in part for part in (row, *contexts)):
-        return p_yes, [[p >= 0.5 for p in values] for values in p_yes]
-    said = _predictions(row, contexts, field, n, path, line)
-    unclear = next((value for values in said for value in values if value not in (0.0, 1.0)), None)
-    if unclear is not None:
-        raise InputError(f"{unclear} is neither yes (1) nor no (0)", path=path, line=line, field=field)
-    return p_yes, [[value == 1.0 for value in values] for values in said]
+    row: Row, contexts: Sequence[Mapping[str, Any]], name: str | None, question: Question
+) -> Iterator[list[tuple[float, bool]]]:
+    """Yield for each document and each perspective the recorded probability, and whether it is a yes."""
+    if name is None:
+        return
+    supports = _supports_field(name)
+    tables = [_predictions(row, contexts, name, len(question.perspectives))]
+    if any(supports in part for part in (row, *contexts)):
+        tables.append(_predictions(row, contexts, supports, len(question.perspectives)))
+        if unclear := {value for values in tables[1] for value in values} - {0.0, 1.0}:
+            raise row.wrong(supports, f"{min(unclear)} is neither yes (1) nor no (0)")
+    for p_yes, said in zip(tables[0], tables[-1], strict=True):
+        yield [(p, yes >= 0.5) for p, yes in zip(p_yes, said, strict=True)]
 
 
-def _predictions(
-    row: Mapping[str, Any],
-    contexts: Sequence[Mapping[str, Any]],
-    name: str,
-    n_perspectives: int,
-    path: StrPath,
-    line: int,
-) -> list[list[float]]:
-    """Return the recorded predictions of one row as a (documents, perspectives) table."""
-    if contexts and all(name in c for c in contexts):
-        table: Any = [c[name] for c in contexts]
-    elif name in row:
-        table = row[name]
-    elif not contexts:
-        return []
-    else:
-        raise InputError("no such predictions in this row or its documents", path=path, line=line, field=name)
-    shape = (
-        f"{len(contexts)} lists (one per document) of {n_perspectives} values (one per perspective); "
-        "the official scripts append to old predictions when they run twice"
-    )
-    if not isinstance(table, list) or len(table) != len(contexts):
-        raise InputError(f"expected {shape}", path=path, line=line, field=name)
-    for values in table:
-        if not isinstance(values, list) or len(values) != n_perspectives:
-            raise InputError(f"expected {shape}", path=path, line=line, field=name)
-    return [[yes_probability(v, path, line, name) for v in values] for values in table]
+def _predictions(row: Row, contexts: Sequence[Mapping[str, Any]], name: str, n: int) -> list[list[float]]:
+    """Return the recorded predictions of one row as a (documents, n perspectives) table."""
+    in_documents = bool(contexts) and all(name in one for one in contexts)
+    table = [one[name] for one in contexts] if in_documents else row.get(name, None if contexts else [])
+    if table is None:
+        raise row.wrong(name, "no such predictions in this row or its documents")
+    fits = isinstance(table, list) and len(table) == len(contexts)
+    if not fits or not all(isinstance(values, list) and len(values) == n for values in table):
+        problem = (
+            f"expected {len(contexts)} lists (one per document) of {n} values (one per perspective); "
+            "the official scripts append to old predictions when they run twice"
+        )
+        raise row.wrong(name, problem)
+    return [[row.verdict(name, value) for value in values] for values in table]
 
 
 def write_berds(
@@ -467,37 +401,27 @@ def write_berds(
             1 and 0, in a field named after it ("mistral-supports" for "mistral-preds").
     """
     run = check_run(run)
-    known_verdicts = {} if verdicts is None else _by_key(check_verdicts(verdicts))
+    judged = [] if verdicts is None else check_verdicts(verdicts)[VERDICT_COLUMNS[:-1]].itertuples(index=False)
+    said = {(qid, pid, docno): (p_yes, int(yes)) for qid, pid, docno, p_yes, yes in judged}
     unknown = next((d for d in run["docno"] if d not in passages), None)
     if unknown is not None:
         raise InputError(f"the run lists passage {unknown!r}, which is not among the passages", field="docno")
-    lists = {str(qid): group["docno"].tolist() for qid, group in run.groupby("qid", sort=False)}
+    lists = {qid: group["docno"].tolist() for qid, group in run.groupby("qid", sort=False)}
 
     def context(q: Question, docno: str) -> dict[str, Any]:
         ctx: dict[str, Any] = {"id": docno, "title": passages[docno].title, "text": passages[docno].text}
         if verdicts is not None:
-            said = [known_verdicts.get((q.qid, i, docno), (0.0, False)) for i in range(len(q.perspectives))]
-            ctx[predictions] = [p_yes for p_yes, _ in said]
-            ctx[_supports_field(predictions)] = [int(supports) for _, supports in said]
+            found = [said.get((q.qid, pid, docno), (0.0, 0)) for pid in range(len(q.perspectives))]
+            ctx[predictions] = [p_yes for p_yes, _ in found]
+            ctx[_supports_field(predictions)] = [yes for _, yes in found]
         return ctx
 
-    write_jsonl(
-        path,
-        (
-            {
-                "id": q.qid,
-                "question": q.text,
-                "perspectives": list(q.perspectives),
-                "ctxs": [context(q, d) for d in lists.get(q.qid, [])],
-            }
-            for q in questions
-        ),
-    )
+    def rows() -> Iterator[dict[str, Any]]:
+        for q in questions:
+            listed = [context(q, docno) for docno in lists.get(q.qid, [])]
+            yield {"id": q.qid, "question": q.text, "perspectives": list(q.perspectives), "ctxs": listed}
 
-
-def _by_key(verdicts: pd.DataFrame) -> dict[tuple[str, int, str], tuple[float, bool]]:
-    columns = (verdicts[name] for name in ("qid", "pid", "docno", "p_yes", "supports"))
-    return {(q, int(i), d): (float(p), bool(yes)) for q, i, d, p, yes in zip(*columns, strict=True)}
+    write_jsonl(path, rows())
 
 
 # ---------------------------------------------------------------- for other tools
@@ -514,9 +438,8 @@ def write_trec_collection(
     corpus = list(passages)
     check_passages(corpus)
     check_trec_ids(questions, corpus)
-    topics: list[Sequence[object]] = [("qid", "question"), *((q.qid, q.text) for q in questions)]
-    subtopics: list[Sequence[object]] = [("qid", "subtopic", "perspective", "stance")]
-    subtopics += [
+    topics = [("qid", "question"), *((q.qid, q.text) for q in questions)]
+    subtopics = [("qid", "subtopic", "perspective", "stance")] + [
         (q.qid, i, p, stance or "")
         for q in questions
         for i, (p, stance) in enumerate(zip_longest(q.perspectives, q.stances))
@@ -524,13 +447,9 @@ def write_trec_collection(
     with atomic_path(folder, marker="qrels.txt") as unfinished:
         write_trec_qrels(unfinished / "qrels.txt", gold)
         write_passages(unfinished / "corpus.jsonl", corpus)
-        _write_tsv(unfinished / "topics.tsv", topics)
-        _write_tsv(unfinished / "subtopics.tsv", subtopics)
-
-
-def _write_tsv(path: Path, rows: Iterable[Sequence[object]]) -> None:
-    with write_text(path) as file:
-        csv.writer(file, delimiter="\t", lineterminator="\n").writerows(rows)
+        for name, rows in (("topics.tsv", topics), ("subtopics.tsv", subtopics)):
+            with write_text(unfinished / name) as file:
+                csv.writer(file, delimiter="\t", lineterminator="\n").writerows(rows)
 
 
 def export_collection(

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,7 +35,6 @@ _UNSPACED = re.compile(
 )
 
 Weights = Mapping[str, float]
-Pairs = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def leaks(
@@ -77,7 +77,7 @@ def leaks(
     [['1', '2', 'perspectives', 1.0, 'dev', 'test']]
     """
     check_questions(questions)
-    if isinstance(threshold, bool) or not isinstance(threshold, Real) or not 0 < threshold <= 1:
+    if not isinstance(threshold, Real) or isinstance(threshold, bool) or not 0 < threshold <= 1:
         raise InputError(f"an overlap above 0 and up to 1 was expected, not {threshold!r}", field="threshold")
     if isinstance(kinds, str) or not kinds:
         raise InputError(f"a list of some of {', '.join(KINDS)} was expected, not {kinds!r}", field="kinds")
@@ -88,7 +88,13 @@ def leaks(
         "perspectives": lambda: _same_perspectives(questions, threshold),
         "passages": lambda: _same_passages(questions, gold, passages, threshold),
     }
-    return _frame(questions, {kind: compare[kind]() for kind in KINDS if kind in kinds})
+    rows = pd.concat([compare[kind]().assign(kind=kind) for kind in KINDS if kind in kinds])
+    rows["about"] = rows["overlap"].round(12)  # sums of the same numbers in another order are ties
+    rows = rows.sort_values(["about", "i", "j"], ascending=[False, True, True], kind="stable")
+    for end, place in (("first", "i"), ("second", "j")):
+        rows[end] = pd.array([questions[at].qid for at in rows[place]], dtype="str")
+        rows[f"{end}_split"] = pd.array([questions[at].split for at in rows[place]], dtype="str")
+    return rows[LEAK_COLUMNS].astype({"kind": "str"}).reset_index(drop=True)
 
 
 def groups(
@@ -108,16 +114,15 @@ def groups(
     >>> groups(asked)
     [['1', '3'], ['2']]
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+    from scipy.cluster.hierarchy import DisjointSet
 
     found = leaks(questions, gold, threshold=threshold, kinds=kinds, passages=passages)
-    place = {q.qid: i for i, q in enumerate(questions)}
-    ends = found["first"].map(place).to_numpy(dtype=int), found["second"].map(place).to_numpy(dtype=int)
-    graph = coo_array((np.ones(len(found), dtype=np.int8), ends), shape=(len(questions), len(questions)))
-    together: dict[int, list[str]] = {}
-    for question, group in zip(questions, connected_components(graph, directed=False)[1], strict=True):
-        together.setdefault(int(group), []).append(question.qid)
+    sides = DisjointSet(q.qid for q in questions)
+    for first, second in zip(found["first"], found["second"], strict=True):
+        sides.merge(first, second)
+    together: dict[str, list[str]] = {}
+    for question in questions:
+        together.setdefault(sides[question.qid], []).append(question.qid)
     return list(together.values())
 
 
@@ -161,63 +166,46 @@ def _weights(held: Iterable[frozenset[str]]) -> Weights:
     return {element: float(np.log1p(len(sets) / (1 + count))) for element, count in counts.items()}
 
 
-def _same_text(questions: Sequence[Question], threshold: float) -> Pairs:
+def _same_text(questions: Sequence[Question], threshold: float) -> pd.DataFrame:
     texts = [_content(issue_of(q)) for q in questions]
     return _similar(texts, _weights(texts), threshold, "text")
 
 
-def _supporting(
-    questions: Sequence[Question], gold: pd.DataFrame | None, passages: Iterable[Passage]
-) -> list[frozenset[str]]:
-    """Return what supports a perspective of each question: the names of passages, one name for those that are alike."""
-    if gold is None:
-        return [frozenset()] * len(questions)
-    checked = check_verdicts(gold)
-    checked = checked[checked["supports"] & checked["qid"].isin({q.qid for q in questions})]
-    name = _names_of_texts(passages, set(checked["docno"]))
-    listed = {str(qid): frozenset(name.get(d, d) for d in part) for qid, part in checked.groupby("qid")["docno"]}
-    return [listed.get(q.qid, frozenset()) for q in questions]
-
-
 def _same_passages(
     questions: Sequence[Question], gold: pd.DataFrame | None, passages: Iterable[Passage], threshold: float
-) -> Pairs:
-    supporting = _supporting(questions, gold, passages)
+) -> pd.DataFrame:
+    """Compare what supports a perspective of each question: names of passages, one name for those that are alike."""
+    listed: dict[str, frozenset[str]] = {}
+    if gold is not None:
+        checked = check_verdicts(gold)
+        checked = checked[checked["supports"] & checked["qid"].isin({q.qid for q in questions})]
+        wanted, first = set(checked["docno"]), dict[str, str]()
+        texts = ((p.docno, " ".join(p.full_text.casefold().split())) for p in passages if p.docno in wanted)
+        name = {docno: first.setdefault(text or docno, docno) for docno, text in texts}
+        listed = {str(qid): frozenset(name.get(d, d) for d in part) for qid, part in checked.groupby("qid")["docno"]}
+    supporting = [listed.get(q.qid, frozenset()) for q in questions]
     return _similar(supporting, dict.fromkeys(chain.from_iterable(supporting), 1.0), threshold, "passages")
 
 
-def _names_of_texts(passages: Iterable[Passage], wanted: Collection[str]) -> Mapping[str, str]:
-    """Return docno → the first docno with the same text, of those that are wanted."""
-    first: dict[str, str] = {}
-    texts = ((p.docno, " ".join(p.full_text.casefold().split())) for p in passages if p.docno in wanted)
-    return {docno: first.setdefault(text or docno, docno) for docno, text in texts}
-
-
-def _same_perspectives(questions: Sequence[Question], threshold: float) -> Pairs:
-    owner = [(place, pid) for place, q in enumerate(questions) for pid in range(len(q.perspectives))]
+def _same_perspectives(questions: Sequence[Question], threshold: float) -> pd.DataFrame:
+    owner = np.array([(i, pid) for i, q in enumerate(questions) for pid in range(len(q.perspectives))]).reshape(-1, 2)
     said = [[_content(p) for p in q.perspectives] for q in questions]
     weights = _weights(frozenset().union(*one) for one in said)
-    alike: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for a, b in zip(*_similar([*chain(*said)], weights, SAME_STATEMENT, "perspectives")[:2], strict=True):
-        (first, pid), (second, other) = owner[a], owner[b]
-        if first != second:
-            alike.setdefault((first, second), []).append((pid, other))
-    rows = []
-    for (first, second), edges in alike.items():
-        sizes = len(questions[first].perspectives), len(questions[second].perspectives)
-        if min(sizes) >= threshold * max(sizes) and (overlap := _matched_share(edges, *sizes)) >= threshold:
-            rows.append((first, second, overlap))
-    first_places, second_places, overlaps = zip(*rows, strict=True) if rows else ((), (), ())
-    return np.array(first_places, dtype=int), np.array(second_places, dtype=int), np.array(overlaps, dtype=float)
+    alike = _similar([*chain(*said)], weights, SAME_STATEMENT, "perspectives")
+    edges = pd.DataFrame(np.hstack([owner[alike["i"]], owner[alike["j"]]]), columns=["i", "pid", "j", "other"])
+    sizes = [len(q.perspectives) for q in questions]
+    pairs: Iterable[Any] = edges[edges["i"] != edges["j"]].groupby(["i", "j"])
+    rows = [(i, j, _matched_share(part, sizes[i], sizes[j])) for (i, j), part in pairs]
+    found = pd.DataFrame(rows, columns=["i", "j", "overlap"]).astype({"i": int, "j": int, "overlap": float})
+    return found[found["overlap"] >= threshold]
 
 
-def _matched_share(edges: Sequence[tuple[int, int]], n1: int, n2: int) -> float:
+def _matched_share(edges: pd.DataFrame, n1: int, n2: int) -> float:
     """Return the Jaccard similarity of two lists of statements, given which of them may be matched."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching
 
-    pids, others = zip(*edges, strict=True)
-    graph = csr_array((np.ones(len(edges), dtype=np.int8), (pids, others)), shape=(n1, n2))
+    graph = csr_array((np.ones(len(edges)), (edges["pid"], edges["other"])), shape=(n1, n2))
     matches = int(np.count_nonzero(maximum_bipartite_matching(graph) >= 0))
     return matches / (n1 + n2 - matches)
 
@@ -225,27 +213,26 @@ def _matched_share(edges: Sequence[tuple[int, int]], n1: int, n2: int) -> float:
 # ---------------------------------------------------------------- all pairs of sets
 
 
-def _similar(sets: Sequence[frozenset[str]], weights: Weights, least: float, kind: str) -> Pairs:
+def _similar(sets: Sequence[frozenset[str]], weights: Weights, least: float, kind: str) -> pd.DataFrame:
     """Return the places i < j of all pairs of sets whose weighted Jaccard similarity is at least `least`, with it."""
     from scipy.sparse import csr_array
 
     place = {element: i for i, element in enumerate(weights)}
     elements = np.array([place[element] for one in sets for element in sorted(one)], dtype=np.int64)
     ends = np.cumsum([0, *map(len, sets)])
-    weight = np.array([*weights.values()], dtype=np.float64)
+    weight = np.array([*weights.values()], dtype=np.float64)[elements]
     shape = len(sets), max(1, len(place))
-    held = csr_array((np.ones(len(elements)), elements, ends), shape=shape)
-    weighted = csr_array((weight[elements], elements, ends), shape=shape)
+    held, weighted = (csr_array((data, elements, ends), shape) for data in (np.ones(len(elements)), weight))
     # Added up one by one, as the product does it: equal sets overlap by exactly 1.
-    total = np.bincount(np.repeat(np.arange(len(sets)), np.diff(ends)), weight[elements], minlength=len(sets))
-    parts, n = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))], 0
-    for start in range(0, len(sets), _ROWS):
+    total = np.bincount(np.repeat(np.arange(len(sets)), np.diff(ends)), weight, minlength=len(sets))
+    parts: list[pd.DataFrame] = []
+    n = 0
+    for start in range(0, max(1, len(sets)), _ROWS):
         shared = (weighted[start : start + _ROWS] @ held.T).tocoo()
-        first, second, common = shared.row.astype(np.int64) + start, shared.col.astype(np.int64), shared.data
-        similarity = common / (total[first] + total[second] - common)
-        kept = (first < second) & (similarity >= least - 1e-9)  # sums in another order may differ by less
-        parts.append((first[kept], second[kept], similarity[kept]))
-        n += int(np.count_nonzero(kept))
+        i, j = shared.row.astype(np.int64) + start, shared.col.astype(np.int64)
+        rows = pd.DataFrame({"i": i, "j": j, "overlap": shared.data / (total[i] + total[j] - shared.data)})
+        parts.append(rows[(i < j) & (rows["overlap"] >= least - 1e-9)])  # sums in another order may differ by less
+        n += len(parts[-1])
         if n > _MOST_PAIRS:
             problem = (
                 f"more than {_MOST_PAIRS:,} pairs of questions or statements have the same {kind}: that is no leak, "
@@ -253,27 +240,4 @@ def _similar(sets: Sequence[frozenset[str]], weights: Weights, least: float, kin
                 "without a split (`dev=0`, `--dev 0`)"
             )
             raise InputError(problem, field="kinds")
-    first, second, similarity = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return first, second, similarity
-
-
-def _frame(questions: Sequence[Question], found: dict[str, Pairs]) -> pd.DataFrame:
-    qids = np.array([q.qid for q in questions], dtype=object)
-    splits = np.array([q.split for q in questions], dtype=object)
-    parts = [
-        pd.DataFrame(
-            {
-                "first": qids[first],
-                "second": qids[second],
-                "kind": kind,
-                "overlap": overlap,
-                "about": overlap.round(12),  # sums of the same numbers in another order are ties
-                "first_split": splits[first],
-                "second_split": splits[second],
-                "place": first * len(questions) + second,
-            }
-        )
-        for kind, (first, second, overlap) in found.items()
-    ]
-    rows = pd.concat(parts).sort_values(["about", "place"], ascending=[False, True], kind="stable")
-    return rows[LEAK_COLUMNS].astype({c: "str" for c in LEAK_COLUMNS if c != "overlap"}).reset_index(drop=True)
+    return pd.concat(parts)

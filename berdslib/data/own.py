@@ -110,13 +110,18 @@ def write_dataset(
         if gold is not None:
             trec.write_verdicts(new / GOLD, gold)
         with write_text(new / README) as file:
-            file.write(_in_words(card, questions, has_corpus=first is not None, has_gold=gold is not None))
+            file.write(_in_words(card, questions, row))
         with write_text(new / CARD) as file:
             file.write(json.dumps(row, indent=1, ensure_ascii=False) + "\n")
         (folder / CARD).unlink(missing_ok=True)
         for name in (QUESTIONS, CORPUS, GOLD, README, CARD):
             if (new / name).exists():
                 os.replace(new / name, folder / name)
+
+
+def own_at(path: Path) -> Dataset | None:
+    """Return the folder of a data set, with its card, as the entry of one; else None."""
+    return as_dataset(path) if is_own(path) else None
 
 
 def is_own(path: str | Path) -> bool:
@@ -223,29 +228,22 @@ def _row(question: Question) -> dict[str, Any]:
     }
 
 
-def _in_words(card: OwnCard, questions: Sequence[Question], *, has_corpus: bool, has_gold: bool) -> str:
-    counts = {part: sum(q.split == part for q in questions) for part in ("dev", "test")}
-    split = f" ({counts['dev']} dev, {counts['test']} test)" if all(counts.values()) else ""
-    corpus = f"`{CORPUS}`" if has_corpus else "none; choose one to search"
-    lines = [
-        f"# {card.title}",
-        "",
-        f"- Questions: {len(questions)}{split}, with {sum(len(q.perspectives) for q in questions)} perspectives"
-        f" (`{QUESTIONS}`)",
-        f"- Corpus: {corpus}",
-        *([f"- Gold verdicts: `{GOLD}`"] if has_gold else []),
-        f"- Language: {card.language}",
-        f"- Licence: {card.licence}",
-        *([f"- Source: {card.source}"] if card.source else []),
-        *(f"- {name.replace('_', ' ').capitalize()}: {_plain(value)}" for name, value in card.made.items()),
-        "",
-        "```python",
-        "import berdslib as bd",
-        "",
-        f'questions = bd.load("{card.name}")  # after: berds data add FOLDER',
-        "```",
+def _in_words(card: OwnCard, questions: Sequence[Question], row: Mapping[str, Any]) -> str:
+    dev, test = (sum(q.split == part for q in questions) for part in ("dev", "test"))
+    split = f" ({dev} dev, {test} test)" if dev and test else ""
+    perspectives = sum(len(q.perspectives) for q in questions)
+    facts = [
+        ("Questions", f"{len(questions)}{split}, with {perspectives} perspectives (`{QUESTIONS}`)"),
+        ("Corpus", f"`{CORPUS}`" if row["corpus"] else "none; choose one to search"),
+        ("Gold verdicts", f"`{GOLD}`" if row["gold"] else ""),
+        ("Language", card.language),
+        ("Licence", card.licence),
+        ("Source", card.source),
+        *((name.replace("_", " ").capitalize(), _plain(value)) for name, value in card.made.items()),
     ]
-    return "\n".join(lines) + "\n"
+    listed = "\n".join(f"- {name}: {said}" for name, said in facts if said)
+    call = f'questions = bd.load("{card.name}")  # after: berds data add FOLDER'
+    return f"# {card.title}\n\n{listed}\n\n```python\nimport berdslib as bd\n\n{call}\n```\n"
 
 
 def _plain(value: object) -> str:

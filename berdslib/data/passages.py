@@ -6,7 +6,6 @@ Everything streams, so that a dump larger than memory can be processed.
 from __future__ import annotations
 
 import hashlib
-import logging
 import math
 import re
 from array import array
@@ -15,23 +14,12 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import pairwise
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, known
-
-__all__ = [
-    "CUTS",
-    "corpus_statistics",
-    "cut_documents",
-    "documents_by",
-    "split_sentences",
-    "split_words",
-    "without_duplicates",
-]
-
-logger = logging.getLogger(__name__)
 
 Split = Callable[[str], list[str]]
 
@@ -162,55 +150,45 @@ def without_duplicates(
     """
     if near is not None and not 0.5 <= near <= 1:  # the lower, the more memory each passage takes
         raise InputError(f"a similarity from 0.5 to 1 was expected, not {near}", field="near")
-    return _without_duplicates(passages, near, Counter() if removed is None else removed)
-
-
-def _without_duplicates(passages: Iterable[Passage], near: float | None, removed: Counter[str]) -> Iterator[Passage]:
+    removed = Counter() if removed is None else removed
     seen: set[bytes] = set()
-    similar = _NearDuplicates(near) if near is not None else None
-    before = removed.copy()
+    seen_similar = None if near is None else _near_duplicates(near)
     for passage in passages:
         words = (passage.text if passage.text.strip() else passage.title).casefold().split()
         digest = hashlib.blake2b(" ".join(words).encode(), digest_size=16).digest()
         if digest in seen:
             removed["exact"] += 1
-        elif similar is not None and similar.seen_similar(words):
+        elif seen_similar and seen_similar(words):
             removed["near"] += 1
         else:
             seen.add(digest)
             yield passage
-    exact, close = (removed[kind] - before[kind] for kind in ("exact", "near"))
-    logger.info("%d passages kept; %d exact and %d near repeats of these removed", len(seen), exact, close)
 
 
-class _NearDuplicates:
-    """Remembers passages by their pairs of words, and finds those that are similar to a new one."""
+def _near_duplicates(near: float) -> Callable[[list[str]], bool]:
+    """Return what says of a passage's words whether a similar passage was seen, and remembers them if not."""
+    import rensa
 
-    def __init__(self, near: float) -> None:
-        import rensa
+    # Two passages meet if all rows of at least one band agree: 1 - (1 - near^rows)^bands of those at the threshold.
+    missed_by_band = 1 - near**_ROWS_OF_BAND
+    bands = math.ceil(math.log(1 - _FOUND) / math.log(missed_by_band)) if missed_by_band else 1
+    width = bands * _ROWS_OF_BAND
+    candidates = rensa.RMinHashLSH(threshold=near, num_perm=width, num_bands=bands)
+    kept: list[bytes] = []  # the pairs of words as sorted 32-bit hashes
 
-        # Two passages meet if all rows of at least one band agree: 1 - (1 - near^rows)^bands of those at the threshold.
-        missed_by_band = 1 - near**_ROWS_OF_BAND
-        bands = math.ceil(math.log(1 - _FOUND) / math.log(missed_by_band)) if missed_by_band else 1
-        self._near, self._width = near, bands * _ROWS_OF_BAND
-        self._candidates: Any = rensa.RMinHashLSH(threshold=near, num_perm=self._width, num_bands=bands)
-        self._new_signature = rensa.RMinHash
-        self._kept: list[bytes] = []  # the pairs of words as sorted 32-bit hashes
-
-    def seen_similar(self, words: list[str]) -> bool:
-        """Return whether a similar passage has been seen; remember this one if not."""
-        from zlib import crc32
-
+    def seen_similar(words: list[str]) -> bool:
         pairs = {f"{a} {b}" for a, b in pairwise(words)} or set(words)
-        signature = self._new_signature(num_perm=self._width, seed=1)
+        signature = rensa.RMinHash(num_perm=width, seed=1)
         signature.update(list(pairs))
-        hashes = np.unique(np.fromiter((crc32(pair.encode()) for pair in pairs), dtype=np.uint32, count=len(pairs)))
-        for candidate in self._candidates.query(signature):
-            if _jaccard(hashes, np.frombuffer(self._kept[candidate], dtype=np.uint32)) >= self._near:
+        hashes = np.unique(np.array([crc32(pair.encode()) for pair in pairs], dtype=np.uint32))
+        for candidate in candidates.query(signature):
+            if _jaccard(hashes, np.frombuffer(kept[candidate], dtype=np.uint32)) >= near:
                 return True
-        self._candidates.insert(len(self._kept), signature)
-        self._kept.append(hashes.tobytes())
+        candidates.insert(len(kept), signature)
+        kept.append(hashes.tobytes())
         return False
+
+    return seen_similar
 
 
 def _jaccard(a: np.ndarray, b: np.ndarray) -> float:
@@ -228,19 +206,6 @@ _DOCUMENTS: dict[str, Callable[[Passage], str] | None] = {
     "title": lambda p: p.title or p.docno,
     "passage": None,
 }
-
-
-def documents_by(documents: str, cut: str) -> str:
-    """Return what "auto" stands for as a way to tell documents, and any other way as it is.
-
-    A final -NUMBER tells pieces of a document only where :func:`cut_documents` cut it; names as MED-10 end so too.
-
-    >>> documents_by("auto", "words"), documents_by("auto", "none"), documents_by("title", "none")
-    ('docno', 'passage', 'title')
-    """
-    if documents != "auto":
-        return documents
-    return "passage" if cut == "none" else "docno"
 
 
 def corpus_statistics(passages: Iterable[Passage], documents: str = "docno") -> dict[str, float]:
@@ -269,17 +234,9 @@ def corpus_statistics(passages: Iterable[Passage], documents: str = "docno") -> 
     for passage in tqdm(passages, desc="counting passages", unit="passage", delay=2, leave=False):
         n += 1
         words += len(passage.text.split())
-        if document_of is not None:
-            document = hash(document_of(passage))
-            if not seen or seen[-1] != document:
-                seen.append(document)
+        if document_of is not None and (document := hash(document_of(passage))) not in seen[-1:]:
+            seen.append(document)
     if not n:
         raise InputError("there are no passages to count")
-    return {"passages": n, "documents": n if document_of is None else _distinct(seen), "mean_words": words / n}
-
-
-def _distinct(numbers: array[int]) -> int:
-    """Return how many different numbers there are, at least one; they are sorted where they are."""
-    ordered = np.frombuffer(numbers, dtype=np.int64)
-    ordered.sort()
-    return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
+    documents_seen = n if document_of is None else len(np.unique(np.frombuffer(seen, dtype=np.int64)))
+    return {"passages": n, "documents": documents_seen, "mean_words": words / n}

@@ -9,27 +9,25 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from berdslib.data.catalogue import Dataset
 from berdslib.data.collection import Collection
-from berdslib.data.fetch import cache_of, candidate_paths, data_paths, fetch_files, first_existing
+from berdslib.data.fetch import candidate_paths, every_place, fetch_files, first_existing
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts, no_repeats
-from berdslib.data.tables import number, read_json, read_jsonl, read_table, text_field
+from berdslib.data.tables import Row, read_json, read_jsonl, read_table
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath
 from berdslib.paths import shipped
 
 # The lists of the official layout that hold one entry a query.
 _PER_QUERY = ("queries", "source_queries", "perspectives", "query_labels")
-_TABLES = ("corpus", "queries", "qrels")
 _ENDINGS = (".jsonl", ".parquet", ".tsv", ".csv")
 _ROOT = ("root", "source-query", "root-query")
-
-
 _STANCES = {"support": SUPPORT, "undermine": OPPOSE, "oppose": OPPOSE, "refute": OPPOSE}
 
 
@@ -107,46 +105,45 @@ def root_id(root: str) -> str:
 # ---------------------------------------------------------------- loading
 
 
-def read_task(path: Path, task: str | None = None) -> Collection:
-    """Read one task of a JSON file in the authors' layout, or the one of a folder of tables.
+def load_task(place: Dataset | Path, task: str = "") -> Collection:
+    """Return a task of a data set, of a JSON file in the authors' layout, or the one of a folder of tables.
 
     **The full tasks were never downloaded from here**: what their columns are called is our guess at BEIR's manner (see
     :func:`read_pir_folder`), and a file that differs is refused with the names that would be accepted.
 
     Args:
-        path: the file or folder.
-        task: which of the tasks that a file holds; may be left out where there is only one. Of a folder: what to call
-            its task.
+        place: the data set, file or folder; the full tasks are downloaded if they are not there.
+        task: which of the tasks that a file holds; "" where there is only one. Of a folder: what to call its task.
     """
+    if isinstance(place, Dataset) and place.hf_repo:  # it holds one task, whatever its folder is called
+        own = place.name.removeprefix("pir-")
+        task = known("PIR task", task or own, (own,))
+    path = _place_of(place) if isinstance(place, Dataset) else place
     if path.is_dir():
-        return read_pir_folder(path, task or path.name)
+        return read_pir_folder(path, task or path.resolve().name)
     tasks = _read_tasks(path)
-    chosen = next(iter(tasks)) if task is None and len(tasks) == 1 else task
-    if chosen is None:
+    if not task and len(tasks) > 1:
         raise InputError(f"holds several tasks; name one of: {', '.join(tasks)}", path=path, field="task")
-    return _official_task(known("PIR task", chosen, tasks), tasks[chosen], path)
+    chosen = known("PIR task", task or next(iter(tasks)), tasks)
+    return _official_task(chosen, Row(tasks[chosen], path))
 
 
-def place_of(one: Dataset) -> Path:
-    """Return where the tasks of a data set lie; the full tasks are downloaded if they are not there."""
+def _place_of(one: Dataset) -> Path:
     if one.shipped:
         return shipped(one.shipped) / "tasks.json"
     if not one.hf_repo:
         return first_existing(one, candidate_paths(one, one.local), "tasks")
-    for place in (*data_paths(one.local), cache_of(one)):
-        if place.is_dir():
-            return place
-    return Path(os.path.commonpath([file.parent for file in fetch_files(one)]))
+    there = next((place for place in every_place(one) if place.is_dir()), None)
+    return there or Path(os.path.commonpath([file.parent for file in fetch_files(one)]))
 
 
 def is_pir(path: Path) -> bool:
     """Return whether a path is a JSON file in the authors' layout, or a folder of tables whose queries have a root."""
-    if path.is_file() and ".json" in path.suffixes:
-        return not _is_jsonl(path)
-    if not path.is_dir() or not _may_hold_queries(path) or not _files(path, "queries"):
+    if path.is_file():
+        return ".json" in path.suffixes and not _is_jsonl(path)
+    if not path.is_dir() or not _files(path, "queries"):
         return False
-    _, _, row = next(_rows(path, "queries"), (None, 0, {}))
-    return any(field in row for field in _ROOT)
+    return any(field in row for row in islice(_rows(path, "queries"), 1) for field in _ROOT)
 
 
 def _is_jsonl(path: Path) -> bool:
@@ -156,12 +153,6 @@ def _is_jsonl(path: Path) -> bool:
     except InputError:
         return False
     return any(isinstance(value, str) for value in row.values())
-
-
-def _may_hold_queries(folder: Path) -> bool:
-    """Look no deeper than the folders in a folder: it may be anything, and a whole tree takes long to walk."""
-    near = chain(folder.glob("*"), folder.glob("*/*"))
-    return any(path.name.lower().startswith("queries") for path in near)
 
 
 def location_groups() -> dict[str, str]:
@@ -183,53 +174,52 @@ def _read_tasks(path: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _official_task(name: str, content: Mapping[str, Any], path: Path) -> Collection:
-    corpus = _texts(content, "corpus", path)
-    docnos = _texts(content, "docnos", path) if "docnos" in content else places(len(corpus))
-    columns = [_texts(content, field, path) for field in _PER_QUERY]
-    n = len(columns[0])
-    for field, column in zip(_PER_QUERY, columns, strict=True):
+def _official_task(name: str, task: Row) -> Collection:
+    corpus = _texts(task, "corpus")
+    docnos = _texts(task, "docnos") if "docnos" in task else places(len(corpus))
+    if len(docnos) != len(corpus):
+        raise task.wrong("docnos", f"holds {len(docnos)} entries for {len(corpus)} texts")
+    columns = {field: _texts(task, field) for field in _PER_QUERY}
+    n = len(columns["queries"])
+    for field, column in columns.items():
         if len(column) != n:
-            raise InputError(f"holds {len(column)} entries for {n} queries", path=path, field=field)
-    for field, column in zip(_PER_QUERY[:3], columns, strict=False):
-        if blank := [i for i, text in enumerate(column) if not text.strip()]:
-            raise InputError(f"entry {blank[0]} is blank", path=path, field=field)
-    gold = _gold_lists(content.get("key_ref"), n, docnos, path)
+            raise task.wrong(field, f"holds {len(column)} entries for {n} queries")
+        if field != "query_labels" and (blank := [i for i, text in enumerate(column) if not text.strip()]):
+            raise task.wrong(field, f"entry {blank[0]} is blank")
+    gold = _gold_lists(task, n, docnos)
     rows = [
         PirQuery(str(i), text, root, perspective, gold[i], label)
-        for i, (text, root, perspective, label) in enumerate(zip(*columns, strict=True))
+        for i, (text, root, perspective, label) in enumerate(zip(*columns.values(), strict=True))
     ]
-    with errors_in(path):
-        passages = tuple(Passage(docno, text) for docno, text in zip(docnos, corpus, strict=True))
-        return pir_collection(name, rows, passages)
+    with errors_in(task.path):
+        return pir_collection(name, rows, tuple(map(Passage, docnos, corpus)))
 
 
-def _texts(content: Mapping[str, Any], field: str, path: Path) -> list[str]:
-    found = content.get(field)
+def _texts(task: Row, field: str) -> list[str]:
+    found = task.get(field)
     if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-        raise InputError(f"a list of texts was expected; the task has: {', '.join(content)}", path=path, field=field)
+        raise task.wrong(field, f"a list of texts was expected; the task has: {', '.join(task)}")
     return found
 
 
-def _gold_lists(key_ref: Any, n_queries: int, texts: Sequence[str], path: Path) -> list[tuple[str, ...]]:
-    """Return the gold docnos of each query, given those of all texts. Places are numbers or strings in the release."""
-    if not isinstance(key_ref, dict):
-        raise InputError("an object query → places in the corpus was expected", path=path, field="key_ref")
-    by_query = {str(query): listed for query, listed in key_ref.items()}
-    unknown = by_query.keys() - {str(i) for i in range(n_queries)}
-    if unknown and n_queries:
-        raise InputError(f"there is no query {min(unknown)!r} among {n_queries}", path=path, field="key_ref")
-    docnos = {str(i): docno for i, docno in enumerate(texts)}
+def _gold_lists(task: Row, n_queries: int, docnos: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the gold docnos of each query. Queries and places are numbers or strings in the release."""
+    field = "key_ref"
+    if not isinstance(task.get(field), dict):
+        raise task.wrong(field, "an object query → places in the corpus was expected")
+    listed = {str(query): listed for query, listed in task[field].items()}
+    docno_at = {str(i): docno for i, docno in enumerate(docnos)}
+    queries = [str(i) for i in range(n_queries)]
+    if n_queries and (unknown := listed.keys() - set(queries)):
+        raise task.wrong(field, f"there is no query {min(unknown)!r} among {n_queries}")
     lists = []
-    for i in range(n_queries):
-        listed = by_query.get(str(i))
-        if not isinstance(listed, list):
-            raise InputError(f"no list of places for query {i}", path=path, field="key_ref")
-        gold = dict.fromkeys(str(place) for place in listed)
-        stray = [place for place in gold if place not in docnos]
-        if stray:
-            raise InputError(f"{stray[0]!r} of query {i} is not one of {len(texts)} places", path=path, field="key_ref")
-        lists.append(tuple(docnos[place] for place in gold))
+    for query in queries:
+        if not isinstance(listed.get(query), list):
+            raise task.wrong(field, f"no list of places for query {query}")
+        gold = dict.fromkeys(map(str, listed[query]))
+        if stray := [place for place in gold if place not in docno_at]:
+            raise task.wrong(field, f"{stray[0]!r} of query {query} is not one of {len(docnos)} places")
+        lists.append(tuple(docno_at[place] for place in gold))
     return lists
 
 
@@ -249,8 +239,8 @@ def places(n: int) -> list[str]:
 def read_pir_folder(folder: StrPath, name: str) -> Collection:
     """Read a task from a folder with the tables corpus, queries and qrels (JSONL, Parquet, TSV or CSV).
 
-    A table is every file whose path below the folder has a part that starts with its name: ``corpus.jsonl``,
-    ``qrels/test.tsv``, ``queries/train-00000-of-00001.parquet``. Several files of one table are joined.
+    A table is every file that starts with its name, or lies in a folder that does, here or one folder further down:
+    ``corpus.jsonl``, ``qrels/test.tsv``, ``data/queries-00000-of-00001.parquet``. Several files of one are joined.
     Columns: corpus ``_id`` (or ``id``, ``corpus-id``), ``text``, optionally ``title``; queries ``_id`` (or ``id``,
     ``query-id``), ``text`` (or ``query``), ``root`` (or ``source_query``, ``root_query``), ``perspective``, optionally
     ``label`` (or ``query_label``); qrels ``query-id``, ``corpus-id``, optionally ``score`` (relevant if above 0).
@@ -261,61 +251,52 @@ def read_pir_folder(folder: StrPath, name: str) -> Collection:
         name: the task's name.
     """
     folder = Path(folder)
-    passages = tuple(
-        Passage(
-            text_field(row, ("_id", "id", "corpus-id"), path, line),
-            text_field(row, ("text",), path, line, default=""),
-            text_field(row, ("title",), path, line, default=""),
-        )
-        for path, line, row in _rows(folder, "corpus", need=("text",))
-    )
-    gold: dict[str, list[str]] = {}
-    for path, line, row in _rows(folder, "qrels"):
-        qid = text_field(row, ("query-id",), path, line)
-        docno = text_field(row, ("corpus-id",), path, line)
-        if row.get("score") is None or number(row["score"], path, line, "score") > 0:
-            gold.setdefault(qid, []).append(docno)
-    queries: list[PirQuery] = []
-    for path, line, row in _rows(folder, "queries"):
-        qid = text_field(row, ("_id", "id", "query-id"), path, line)
-        text = text_field(row, ("text", "query"), path, line)
-        root = text_field(row, _ROOT, path, line)
-        perspective = text_field(row, ("perspective",), path, line)
-        label = text_field(row, ("label", "query-label"), path, line, default="")
-        queries.append(PirQuery(qid, text, root, perspective, tuple(dict.fromkeys(gold.pop(qid, ()))), label))
+    passages = []
+    for row in _rows(folder, "corpus"):
+        if "text" not in row:
+            row.first("text")  # says what there is
+        docno, text = row.text("_id", "id", "corpus-id"), row.text("text", default="")
+        passages.append(Passage(docno, text, row.text("title", default="")))
+    gold: dict[str, dict[str, None]] = {}
+    for row in _rows(folder, "qrels"):
+        qid, docno = row.text("query-id"), row.text("corpus-id")
+        if row.get("score") is None or row.number("score") > 0:
+            gold.setdefault(qid, {})[docno] = None
+    queries = []
+    for row in _rows(folder, "queries"):
+        qid, text, root = row.text("_id", "id", "query-id"), row.text("text", "query"), row.text(*_ROOT)
+        label = row.text("label", "query-label", default="")
+        queries.append(PirQuery(qid, text, root, row.text("perspective"), tuple(gold.pop(qid, ())), label))
     if gold:
         raise InputError(f"the query {next(iter(gold))!r} is judged but not among the queries", path=folder)
     with errors_in(folder):
-        return pir_collection(name, queries, passages)
+        return pir_collection(name, queries, tuple(passages))
 
 
-def _rows(folder: Path, table: str, need: Sequence[str] = ()) -> Iterator[tuple[Path, int, dict[str, Any]]]:
-    """Yield (file, line, row) of a table; underscores in the names of its columns become hyphens, but not in `_id`."""
+def _rows(folder: Path, table: str) -> Iterator[Row]:
+    """Yield the rows of a table; underscores in the names of its columns become hyphens, but not in `_id`."""
     files = _files(folder, table)
     if not files:
         endings = ", ".join(_ENDINGS)
         raise InputError(f"holds no table {table!r}; a file {table}.* or a folder {table}/ ({endings})", path=folder)
     for path in files:
         for line, row in _read_parquet(path) if path.suffix == ".parquet" else read_table(path):
-            row = {key if key == "_id" else key.replace("_", "-"): value for key, value in row.items()}
-            for field in need:
-                if field not in row:
-                    raise InputError(f"missing; the row has: {', '.join(row)}", path=path, line=line, field=field)
-            yield path, line, row
+            yield Row(((key if key == "_id" else key.replace("_", "-"), row[key]) for key in row), path, line)
 
 
 def _files(folder: Path, table: str) -> list[Path]:
-    return [p for p in sorted(folder.rglob("*")) if p.is_file() and _table_of(p.relative_to(folder)) == table]
+    """Return the files of a table. The folder may be anything, and a whole tree takes long to walk."""
+    patterns = (f"{table}*", f"{table}*/*", f"*/{table}*", f"*/{table}*/*")
+    found = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
+    return sorted(path for path in found if _is_table(path.relative_to(folder)))
 
 
-def _table_of(relative: Path) -> str | None:
+def _is_table(relative: Path) -> bool:
     ending = Path(relative.name.removesuffix(".gz")).suffix
-    if ending not in _ENDINGS or any(part.startswith(".") for part in relative.parts):
-        return None
-    return next((t for part in relative.parts for t in _TABLES if part.lower().startswith(t)), None)
+    return ending in _ENDINGS and not any(part.startswith(".") for part in relative.parts)
 
 
-def _read_parquet(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_parquet(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     import pyarrow as pa
     import pyarrow.parquet
 
@@ -340,15 +321,10 @@ def pir_statistics(task: Collection) -> dict[str, float]:
     counts = [len(set(q.perspectives)) for q in task.questions]
     return {
         "queries": len(queries),
-        "mean_query_words": _mean_words(q.text for q in queries),
+        "mean_query_words": fmean(len(q.text.split()) for q in queries),
         "corpus": len(task.passages),
-        "mean_corpus_words": _mean_words(p.full_text for p in task.passages),
+        "mean_corpus_words": fmean(len(p.full_text.split()) for p in task.passages),
         "roots": len(counts),
-        "mean_perspectives": sum(counts) / len(counts),
+        "mean_perspectives": fmean(counts),
         "single_roots": counts.count(1),
     }
-
-
-def _mean_words(texts: Iterable[str]) -> float:
-    counts = [len(text.split()) for text in texts]
-    return sum(counts) / len(counts)

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from berdslib import paths
-from berdslib.data import formats
-from berdslib.data.catalogue import Dataset
+from berdslib.data import formats, own
+from berdslib.data.catalogue import Dataset, added_dataset
 from berdslib.data.fetch import (
     cache_of,
     candidate_paths,
@@ -24,11 +24,11 @@ from berdslib.data.fetch import (
     download,
     fetch_splits,
     first_existing,
-    first_passages,
     missing,
+    there,
 )
 from berdslib.data.records import OPPOSE, SUPPORT, Question, make_verdicts
-from berdslib.data.tables import check_new, first_field, id_list, is_missing, read_jsonl, read_table, text_field
+from berdslib.data.tables import Row, is_missing, read_jsonl, read_table
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, MissingDataError
 from berdslib.files import StrPath
@@ -42,6 +42,39 @@ def _local_file(one: Dataset) -> Path:
     return first_existing(one, candidate_paths(one, one.local[:1]), "questions")
 
 
+def _passages(one: Dataset) -> Path:
+    return first_existing(one, candidate_paths(one, one.passages), "passages")
+
+
+def _name_of(path: Path) -> str:
+    path = path.resolve()
+    return path.name.partition(".")[0] or path.name
+
+
+# ---------------------------------------------------------------- whatever lies at a path
+
+
+def beir_at(folder: Path) -> Dataset | None:
+    """Return a folder with the queries of a BEIR data set as a data set; else None."""
+    if not formats.is_beir(folder):
+        return None
+    splits, parts = tuple(formats.beir_splits(folder)), ("questions", "passages", "gold")
+    return added_dataset(_name_of(folder), str(folder), reader="beir", kind="both", splits=splits, parts=parts)
+
+
+def table_at(path: Path) -> Dataset:
+    """Return a file or a folder of which nothing is known; of a file, that it holds questions is a guess."""
+    return added_dataset(_name_of(path), str(path), reader="table", parts=("questions",))
+
+
+def _table_questions(one: Dataset, _splits: Sequence[str]) -> list[Question]:
+    return [q if q.source else q._replace(source=one.name) for q in formats.read_questions(one.place)]
+
+
+def _gold_at(one: Dataset) -> pd.DataFrame:
+    return formats.beir_gold(one.place) if Path(one.place).is_dir() else read_verdicts(one.place)
+
+
 # ---------------------------------------------------------------- the sample
 
 
@@ -51,12 +84,10 @@ def _sample_questions(one: Dataset, splits: Sequence[str]) -> list[Question]:
 
 def _sample_expansions(one: Dataset, splits: Sequence[str]) -> Expanded:
     asked = {q.qid for q in _sample_questions(one, splits)}
-    path = paths.shipped(one.shipped) / "expansions.jsonl"
     found: Expanded = {}
-    for line, row in read_jsonl(path):
-        qid, label, text = (text_field(row, (f,), path, line) for f in ("qid", "name", "text"))
-        if qid in asked:
-            found.setdefault(qid, []).append((label, text))
+    for _, row in read_jsonl(paths.shipped(one.shipped) / "expansions.jsonl"):
+        if (qid := row.text("qid")) in asked:
+            found.setdefault(qid, []).append((row.text("name"), row.text("text")))
     return found
 
 
@@ -72,10 +103,10 @@ def _berds_expansions(one: Dataset, splits: Sequence[str]) -> Expanded:
         raise MissingDataError(f"expansions of {one.name!r} were published for its dev split only; use split = 'dev'")
     remote = one.files[0]
     places = candidate_paths(one, (f"berds/{remote.name}",))
-    path = next((p for p in places if p.is_file()), places[-1])
-    if not path.is_file():
+    path = there(places)
+    if path is None:
         try:
-            download(remote.url, path, sha256=remote.sha256, size=remote.bytes)
+            path = download(remote.url, places[-1], sha256=remote.sha256, size=remote.bytes)
         except MissingDataError as error:
             raise missing(one, "recorded expansions", places, [str(error)]) from None
     return {q.qid: texts for q, texts in formats.read_expansions(path, source=one.name, split="dev")}
@@ -84,39 +115,31 @@ def _berds_expansions(one: Dataset, splits: Sequence[str]) -> Expanded:
 def _berds_split(one: Dataset, split: str) -> list[Question]:
     path = _berds_file(one, split)
     logger.info("%s, %s split: read from %s", one.name, split, path)
-    found = formats.read_questions(path, source=one.name)
+    found = formats.read_questions(path, source=one.name, start=one.dev_starts_at if split == "dev" else 0)
     if path.name == one.files[0].name:
         logger.warning(
             "%s, %s split: %d questions of the recorded expansions stand in for the official file, which may hold more;"
             " with a network: berds data fetch %s", one.name, split, len(found), one.name,
         )  # fmt: skip
-    _, first = next(read_jsonl(path))
-    numbered = not first.keys() & {"qid", "id", "_id", "org_q"}
-    start = one.dev_starts_at if numbered and split == "dev" else 0
-
-    def named(q: Question, i: int) -> Question:
-        label = str(start + i) if numbered else q.qid
-        qid = label if label.startswith(f"{one.name}-") else f"{one.name}-{label}"
-        return q._replace(qid=qid, source=one.name, split=split)
-
-    return [named(q, i) for i, q in enumerate(found)]
+    own_id = f"{one.name}-"
+    qids = [q.qid if q.qid.startswith(own_id) else own_id + q.qid for q in found]
+    return [q._replace(qid=qid, source=one.name, split=split) for qid, q in zip(qids, found, strict=True)]
 
 
 def _berds_file(one: Dataset, split: str) -> Path:
     places = _berds_places(one, split)
-    for path in places:
-        if path.is_file():
-            return path
+    if (path := there(places)) is not None:
+        return path
     try:
         fetch_splits(one)
         reasons = [f"{one.hf_repo} has no {split} split"]
     except MissingDataError as error:
         reasons = [str(error)]
-    if (fetched := cache_of(one) / f"{split}.jsonl").is_file():
-        return fetched
-    others = [(other, path) for other in one.splits if other != split for path in _berds_places(one, other)]
-    for other, path in [pair for pair in others if pair[1].is_file()][:1]:
-        reasons.append(f"Only the {other} split is here ({path}); it is never used in place of {split}.")
+    if (path := there(places)) is not None:
+        return path
+    for other in one.splits:
+        if (path := there(_berds_places(one, other))) is not None:
+            reasons.append(f"Only the {other} split is here ({path}); it is never used in place of {split}.")
     raise missing(one, f"{split} split", places, reasons)
 
 
@@ -129,41 +152,31 @@ def _berds_places(one: Dataset, split: str) -> list[Path]:
 # ---------------------------------------------------------------- Theperspective
 
 
+def _two_sides_rows(one: Dataset) -> Iterator[tuple[str, Row]]:
+    """Yield (qid, row): their own id, in which one has a blank, which TREC files cannot carry."""
+    for _, row in read_jsonl(_local_file(one)):
+        yield f"{one.name}-" + re.sub(r"\s", "-", row.text("id")), row
+
+
 def _two_sides(one: Dataset, _splits: Sequence[str]) -> list[Question]:
-    path = _local_file(one)
     return [
-        Question(
-            qid=_two_sides_qid(one, row, path, line),
-            text=text_field(row, ("title",), path, line),
-            perspectives=(text_field(row, ("t1",), path, line), text_field(row, ("t2",), path, line)),
-            stances=(SUPPORT, OPPOSE),
-            source=one.name,
-        )
-        for line, row in read_jsonl(path)
+        Question(qid, row.text("title"), (row.text("t1"), row.text("t2")), (SUPPORT, OPPOSE), one.name)
+        for qid, row in _two_sides_rows(one)
     ]
 
 
 def _two_sides_gold(one: Dataset) -> pd.DataFrame:
-    path = _local_file(one)
     rows = []
-    for line, row in read_jsonl(path):
-        qid = _two_sides_qid(one, row, path, line)
+    for qid, row in _two_sides_rows(one):
         for pid, field in enumerate(("favor_ids", "against_ids")):
-            listed = id_list(row.get(field), path, line, field)
+            listed = row.ids(field)
             if len(set(listed)) < len(listed):
-                raise InputError("a passage is listed twice", path=path, line=line, field=field)
+                raise row.wrong(field, "a passage is listed twice")
             rows += [(qid, pid, docno, 1.0, True) for docno in listed]
     return make_verdicts(rows, "gold")
 
 
-def _two_sides_qid(one: Dataset, row: Mapping[str, Any], path: Path, line: int) -> str:
-    """Their own id; one of them holds a blank, which TREC files cannot carry."""
-    return f"{one.name}-" + re.sub(r"\s", "-", text_field(row, ("id",), path, line))
-
-
 # ---------------------------------------------------------------- labelled pairs
-
-_LABELS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
 class LabelledPair(NamedTuple):
@@ -175,36 +188,19 @@ class LabelledPair(NamedTuple):
     label: bool
 
 
-PROPOSAL, NEGATED = "proposal", "negated proposal"
-
-
-class StancePair(NamedTuple):
-    """A document, a statement, and whether the document supports it; ``kind`` as the source has it.
-
-    ``question`` is what pairs have in common that are not independent: the story, the topic or the question.
-    """
-
-    question: str
-    document: str
-    perspective: str
-    label: bool
-    kind: str
-
-
 def read_labelled_pairs(path: StrPath) -> list[LabelledPair]:
     """Read pairs from TSV, CSV or JSONL with the columns question, document, perspective, label.
 
     A label is 1/0, true/false or yes/no. The published training script knows only the string "True", and so finds no
     positive example in the released file, which has 1/0 (divergences.md B10); here a file with one class is refused.
     """
+    labels = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
     pairs = []
-    for line, row in read_table(path):
-        label = _LABELS.get(str(row.get("label", "")).strip().lower())
+    for _, row in read_table(path):
+        label = labels.get(str(row.get("label", "")).strip().lower())
         if label is None:
-            problem = f"{row.get('label')!r} is not a label; accepted: 1/0, true/false, yes/no"
-            raise InputError(problem, path=path, line=line, field="label")
-        question, document, perspective = (text_field(row, (name,), path, line) for name in LabelledPair._fields[:3])
-        pairs.append(LabelledPair(question, document, perspective, label))
+            raise row.wrong("label", f"{row.get('label')!r} is not a label; accepted: 1/0, true/false, yes/no")
+        pairs.append(LabelledPair(row.text("question"), row.text("document"), row.text("perspective"), label))
     if not pairs:
         raise InputError("holds no pairs", path=path)
     if len({p.label for p in pairs}) < 2:
@@ -239,19 +235,22 @@ def read_nuggets(path: StrPath, *, source: str = "") -> tuple[list[Question], pd
     verdicts: list[tuple[str, int, str, float, bool]] = []
     seen: dict[Any, int] = {}
     both = unsupported = 0
-    for line, row in read_jsonl(path):
-        qid = text_field(row, _ID, path, line)
-        check_new(seen, qid, f"question id {qid!r}", path, line, "query_id")
-        texts = []
-        for pid, (text, listed, no) in enumerate(_nuggets_of(row, path, line)):
-            texts.append(text)
+    for _, row in read_jsonl(path):
+        qid = row.text(*_ID)
+        row.check_new(seen, qid, f"question id {qid!r}", "query_id")
+        nuggets = _nuggets_of(row)
+        for pid, nugget in enumerate(nuggets):
+            listed = dict.fromkeys(nugget.ids(nugget.first(*_RELEVANT)[0]))
+            other = next((name for name in _NOT_RELEVANT if not is_missing(nugget.get(name))), None)
+            no = dict.fromkeys(nugget.ids(other) if other else ())
             yes = [docno for docno in listed if docno not in no]
             both, unsupported = both + len(listed) - len(yes), unsupported + (not yes)
             verdicts += [(qid, pid, docno, 1.0, True) for docno in yes]
             verdicts += [(qid, pid, docno, 0.0, False) for docno in no]
-        title = text_field(row, _TITLE, path, line, default="").strip()
-        asked = f"{title} {text_field(row, _TEXT, path, line)}".strip()  # as FreshStack's own loader joins them
-        questions.append(Question(qid, asked, tuple(texts), (None,) * len(texts), source))
+        # As FreshStack's own loader joins them.
+        asked = f"{row.text(*_TITLE, default='').strip()} {row.text(*_TEXT)}".strip()
+        texts = tuple(nugget.text(*_STATEMENT) for nugget in nuggets)
+        questions.append(Question(qid, asked, texts, (None,) * len(texts), source))
     if not questions:
         raise InputError("holds no questions", path=path)
     if both or unsupported:
@@ -260,68 +259,54 @@ def read_nuggets(path: StrPath, *, source: str = "") -> tuple[list[Question], pd
     return questions, make_verdicts(verdicts, "gold")
 
 
-def _nuggets_of(
-    row: Mapping[str, Any], path: StrPath, line: int
-) -> Iterator[tuple[str, dict[str, None], dict[str, None]]]:
-    """Yield (text, ids of passages that support it, ids of those that do not), each id once and in its order."""
-    field, found = first_field(row, _NUGGETS, path, line)
-    if not isinstance(found, list) or not found:
-        problem = "a list of at least one object was expected, each with a text and the ids of its passages"
-        raise InputError(problem, path=path, line=line, field=field)
-    for i, nugget in enumerate(found):
-        where = f"{field}[{i}]"
-        if not isinstance(nugget, dict):
-            problem = f"an object with a text and the ids of its passages was expected, not {type(nugget).__name__}"
-            raise InputError(problem, path=path, line=line, field=where)
-        try:
-            name, relevant = first_field(nugget, _RELEVANT, path, line)
-            other = next((name for name in _NOT_RELEVANT if not is_missing(nugget.get(name))), "")
-            no = id_list(nugget[other], path, line, other) if other else []
-            text = text_field(nugget, _STATEMENT, path, line)
-            yield text, dict.fromkeys(id_list(relevant, path, line, name)), dict.fromkeys(no)
-        except InputError as error:
-            raise InputError(error.problem, path=path, line=line, field=f"{where}.{error.field}") from None
+def _nuggets_of(row: Row) -> list[Row]:
+    field, found = row.first(*_NUGGETS)
+    if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
+        raise row.wrong(field, "a list of objects was expected, each with a text and the ids of its passages")
+    return [Row(one, row.path, row.line, within=f"{field}[{i}].") for i, one in enumerate(found)]
 
 
 def nuggets_at(place: Path) -> Dataset | None:
     """Return a file of questions with nuggets, or a folder with one (queries.jsonl), as a data set; else None."""
-    path = place / "queries.jsonl" if place.is_dir() else place
+    path = _nuggets_file(place)
     if not path.is_file() or ".jsonl" not in path.suffixes:
         return None
     try:
-        _, row = next(read_jsonl(path), (0, {}))
+        row: Mapping[str, Any] = next((row for _, row in read_jsonl(path)), {})
     except InputError:  # whoever reads the file as something says what is wrong
         return None
     found = next((row[name] for name in _NUGGETS if name in row), None)
     if not (isinstance(found, list) and found and isinstance(found[0], dict)) or "perspectives" in row:
         return None
-    has_corpus = (place / "corpus.jsonl").is_file()
-    return Dataset(
-        name=place.resolve().name.partition(".")[0] or place.name,
-        title="questions with nuggets, and the passages that support each",
-        paper="own",
-        kind="both" if has_corpus else "questions",
-        source=str(place),
-        licence="unknown",
-        size="not counted",
-        reader="nuggets",
-        parts=("questions", "passages", "gold") if has_corpus else ("questions", "gold"),
-        place=str(place),
-        how=f"It lies in {place}.",
-    )
+    with_corpus = (place / "corpus.jsonl").is_file()
+    kind, parts = ("both", ("questions", "passages", "gold")) if with_corpus else ("questions", ("questions", "gold"))
+    return added_dataset(_name_of(place), str(place), reader="nuggets", kind=kind, parts=parts)
 
 
-def _nuggets_file(one: Dataset) -> Path:
-    if not one.place:
-        return _local_file(one)
-    place = Path(one.place)
+def _nuggets_file(place: Path) -> Path:
     return place / "queries.jsonl" if place.is_dir() else place
+
+
+def _read_nuggets(one: Dataset) -> tuple[list[Question], pd.DataFrame]:
+    return read_nuggets(_nuggets_file(Path(one.place)) if one.place else _local_file(one), source=one.name)
 
 
 # ---------------------------------------------------------------- all of them
 
 Reader = Mapping[str, Callable[..., Any]]
 READERS: dict[str, Reader] = {
+    "table": {
+        "questions": _table_questions,
+        "passages": lambda one: Path(one.place),
+        "gold": _gold_at,
+        "pairs": lambda one: read_labelled_pairs(one.place),
+    },
+    "beir": {
+        "questions": lambda one, splits: formats.beir_questions(one.place, splits),
+        "passages": lambda one: Path(one.place),
+        "gold": _gold_at,
+    },
+    "own": own.READER,
     "sample": {
         "questions": _sample_questions,
         "passages": lambda one: paths.shipped(one.shipped) / "passages.jsonl",
@@ -329,14 +314,14 @@ READERS: dict[str, Reader] = {
         "expansions": _sample_expansions,
     },
     "berds": {"questions": _berds_questions, "expansions": _berds_expansions},
-    "passages": {"passages": first_passages},
+    "passages": {"passages": _passages},
     "pairs": {
         "pairs": lambda one: read_labelled_pairs(first_existing(one, candidate_paths(one, one.local), "labelled pairs"))
     },
-    "theperspective": {"questions": _two_sides, "passages": first_passages, "gold": _two_sides_gold},
+    "theperspective": {"questions": _two_sides, "passages": _passages, "gold": _two_sides_gold},
     "nuggets": {
-        "questions": lambda one, _: read_nuggets(_nuggets_file(one), source=one.name)[0],
-        "passages": lambda one: Path(one.place) / "corpus.jsonl" if one.place else first_passages(one),
-        "gold": lambda one: read_nuggets(_nuggets_file(one), source=one.name)[1],
+        "questions": lambda one, _: _read_nuggets(one)[0],
+        "passages": lambda one: Path(one.place) / "corpus.jsonl" if one.place else _passages(one),
+        "gold": lambda one: _read_nuggets(one)[1],
     },
 }

@@ -13,10 +13,11 @@ import pandas as pd
 from berdslib.errors import InputError
 
 SUPPORT, OPPOSE = "support", "oppose"
-RUN_COLUMNS = ["qid", "docno", "rank", "score"]
 MOST_PERSPECTIVES = 10**9  # of one question; a larger index is a mistake
 LARGEST_SCORE = 3e38  # in size: trec_eval and its kin read scores in single precision
-VERDICT_COLUMNS = ["qid", "pid", "docno", "p_yes", "supports", "judge"]
+_RUN = {"qid": "str", "docno": "str", "rank": "int64", "score": "float64"}
+_VERDICTS = {"qid": "str", "pid": "int64", "docno": "str", "p_yes": "float64", "supports": "bool", "judge": "str"}
+RUN_COLUMNS, VERDICT_COLUMNS = [*_RUN], [*_VERDICTS]
 
 
 class Question(NamedTuple):
@@ -169,8 +170,7 @@ def make_run(qids: Sequence[str], docnos: Sequence[str], scores: Sequence[float]
     >>> make_run(["q1", "q1"], ["b", "a"], [1.0, 1.0])["docno"].tolist()
     ['a', 'b']
     """
-    frame = _unranked(qids, docnos, scores)
-    return _ranked(frame.sort_values(["qid", "score", "docno"], ascending=[True, False, True], kind="stable"))
+    return _by_score(_unranked(qids, docnos, scores))
 
 
 def make_run_as_trec_eval(qids: Sequence[str], docnos: Sequence[str], scores: Sequence[float]) -> pd.DataFrame:
@@ -187,17 +187,31 @@ def make_run_as_trec_eval(qids: Sequence[str], docnos: Sequence[str], scores: Se
     return _ranked(frame.sort_values(["qid", "single", "docno"], ascending=[True, False, False], kind="stable"))
 
 
-def _unranked(qids: Sequence[str], docnos: Sequence[str], scores: Sequence[float]) -> pd.DataFrame:
+def _unranked(
+    qids: Iterable[Any], docnos: Iterable[Any], scores: Sequence[float] | np.ndarray, *, field: str = "score"
+) -> pd.DataFrame:
+    """Return the columns as a frame: ids as text, and scores that are finite, or an error about this field."""
     columns = {"qid": _ids(qids, "qid"), "docno": _ids(docnos, "docno"), "score": np.asarray(scores, dtype=np.float64)}
     frame = pd.DataFrame(columns)
-    _require_finite(frame["score"], frame)
+    bad = ~(frame["score"].abs() <= LARGEST_SCORE)
+    if bad.any():
+        at = frame[bad].iloc[0]
+        problem = f"{field} of passage {at.docno!r} for question {at.qid!r} is not a finite number"
+        raise InputError(f"{problem} (of at most {LARGEST_SCORE} in size)", field=field)
     return frame
+
+
+def _by_score(frame: pd.DataFrame) -> pd.DataFrame:
+    return _ranked(frame.sort_values(["qid", "score", "docno"], ascending=[True, False, True], kind="stable"))
 
 
 def _ranked(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a run in the order of its rows."""
     frame = frame.reset_index(drop=True)
-    _require_distinct(frame)
+    twice = frame.duplicated(["qid", "docno"])
+    if twice.any():
+        at = frame[twice].iloc[0]
+        raise InputError(f"passage {at.docno!r} is listed twice for question {at.qid!r}")
     frame["rank"] = frame.groupby("qid", sort=False).cumcount() + 1
     frame["score"] = _strictly_decreasing(frame["score"].to_numpy(), frame["rank"].to_numpy())
     return frame[RUN_COLUMNS]
@@ -214,7 +228,7 @@ def ranked_run(lists: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     return make_run(qids, docnos, scores)
 
 
-def check_run(run: pd.DataFrame, *, path: str | None = None) -> pd.DataFrame:
+def check_run(run: pd.DataFrame) -> pd.DataFrame:
     """Return a clean copy of a run, whoever made it: ids as text, sorted, ranks from 1.
 
     The order is that of `score` where the frame has one, and ranks are counted anew: those of PyTerrier start at 0.
@@ -224,47 +238,44 @@ def check_run(run: pd.DataFrame, *, path: str | None = None) -> pd.DataFrame:
         InputError: no frame, a missing column, an id that is neither text nor a whole number, a score that is not a
             number, or a docno twice for one question.
     """
-    if not isinstance(run, pd.DataFrame):
-        problem = f"a run is a data frame with columns {', '.join(RUN_COLUMNS)}, not {type(run).__name__}"
-        raise InputError(problem, path=path)
+    needs = "a run needs columns qid, docno and score (or rank)"
+    _check_columns(run, RUN_COLUMNS, "a run is", needs, 2, "score", "rank")
     if _is_clean_run(run):
         return run.reset_index(drop=True)
-    missing = [c for c in ("qid", "docno") if c not in run.columns]
-    if missing or not {"score", "rank"} & set(run.columns):
-        need = missing or ["score or rank"]
-        raise InputError(f"a run needs columns qid, docno and score (or rank); missing: {', '.join(need)}", path=path)
     column = "score" if "score" in run.columns else "rank"
     scores = _numbers(run[column]).to_numpy()
-    if column == "rank":
-        scores = -scores
-    _require_finite(pd.Series(scores), run.reset_index(drop=True), field=column, path=path)
-    return make_run(run["qid"].tolist(), run["docno"].tolist(), scores.tolist())
+    return _by_score(_unranked(run["qid"], run["docno"], scores if column == "score" else -scores, field=column))
+
+
+def _check_columns(frame: object, columns: list[str], is_a: str, needs: str, required: int, *either: str) -> None:
+    """Raise InputError unless this is a frame with the first of its columns, and with one or the other of two more."""
+    if not isinstance(frame, pd.DataFrame):
+        raise InputError(f"{is_a} a data frame with columns {', '.join(columns)}, not {type(frame).__name__}")
+    missing = [name for name in columns[:required] if name not in frame.columns]
+    if missing or not {*either} & {*frame.columns}:
+        raise InputError(f"{needs}; missing: {', '.join(missing) or ' or '.join(either)}")
 
 
 def _is_clean_run(run: pd.DataFrame) -> bool:
     """Say whether :func:`make_run` would return the same rows."""
-    if run.columns.tolist() != RUN_COLUMNS or [str(t) for t in run.dtypes] != ["str", "str", "int64", "float64"]:
+    if not _is_clean(run, _RUN, ["qid", "rank"]):
         return False
-    question, inside = _sorted_groups(run["qid"])
-    document = pd.factorize(run["docno"])[0]
-    if question is None or (document < 0).any():
-        return False
-    starts = np.append(0, np.flatnonzero(~inside) + 1) if len(run) else np.empty(0, dtype=np.int64)
-    ranks = np.arange(len(run)) - starts[question] + 1
-    scores = run["score"].to_numpy()
-    if not ((run["rank"].to_numpy() == ranks).all() and (np.abs(scores) <= LARGEST_SCORE).all()):
-        return False
-    decreasing = np.diff(scores.astype(np.float32)) < 0
-    distinct = pd.Index(question * (len(run) + 1) + document).is_unique
-    return bool(decreasing[inside].all() and distinct)
+    rank, score = run["rank"].to_numpy(), run["score"].to_numpy()
+    counted = (rank == run.groupby("qid", sort=False).cumcount() + 1).all() and (np.abs(score) <= LARGEST_SCORE).all()
+    falling = ((np.diff(score.astype(np.float32)) < 0) | (rank[1:] == 1)).all()
+    return bool(counted and falling) and not run.duplicated(["qid", "docno"]).any()
 
 
-def _sorted_groups(ids: pd.Series) -> tuple[np.ndarray | None, np.ndarray]:
-    """Return the number of each row's group, and which rows are followed by one of the same; None if not sorted."""
-    group, names = pd.factorize(ids)
-    step = np.diff(group)
-    in_order = (group >= 0).all() and ((step == 0) | (step == 1)).all() and pd.Index(names).is_monotonic_increasing
-    return (group if in_order else None), step == 0
+def _is_clean(frame: pd.DataFrame, columns: Mapping[str, str], order: Sequence[str]) -> bool:
+    """Say whether a frame has these columns (name → type), nothing empty, and rows that increase in an order."""
+    types = [(name, str(kind)) for name, kind in frame.dtypes.items()]
+    if types != [*columns.items()] or frame.isna().any(axis=None):
+        return False
+    larger, equal = np.zeros(len(frame[1:]), bool), np.ones(len(frame[1:]), bool)
+    for values in (frame[name].to_numpy() for name in order):
+        larger |= equal & (values[1:] > values[:-1]).astype(bool)
+        equal &= (values[1:] == values[:-1]).astype(bool)
+    return bool(larger.all())
 
 
 def make_verdicts(rows: Iterable[tuple[str, int, str, float, bool]], judge: str) -> pd.DataFrame:
@@ -283,7 +294,7 @@ def make_verdicts(rows: Iterable[tuple[str, int, str, float, bool]], judge: str)
     return check_verdicts(pd.DataFrame(list(rows), columns=VERDICT_COLUMNS[:-1]).assign(judge=judge))
 
 
-def check_verdicts(verdicts: pd.DataFrame, *, path: str | None = None) -> pd.DataFrame:
+def check_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Return a clean, sorted copy of a verdict frame, whoever made it.
 
     `supports`, true and false or 1 and 0, is derived from p_yes >= 0.5 where the column is missing, and p_yes from
@@ -293,15 +304,10 @@ def check_verdicts(verdicts: pd.DataFrame, *, path: str | None = None) -> pd.Dat
         InputError: no frame, a missing column, an id that is neither text nor a whole number, p_yes outside 0..1, a pid
             that is no whole number from 0, or the same verdict twice.
     """
-    if not isinstance(verdicts, pd.DataFrame):
-        problem = f"verdicts are a data frame with columns {', '.join(VERDICT_COLUMNS)}, not {type(verdicts).__name__}"
-        raise InputError(problem, path=path)
+    needs = "verdicts need columns qid, pid, docno and p_yes"
+    _check_columns(verdicts, VERDICT_COLUMNS, "verdicts are", needs, 3, "p_yes", "supports")
     if _are_clean_verdicts(verdicts):
         return verdicts.reset_index(drop=True)
-    missing = [c for c in ("qid", "pid", "docno") if c not in verdicts.columns]
-    if missing or not {"p_yes", "supports"} & set(verdicts.columns):
-        need = missing or ["p_yes or supports"]
-        raise InputError(f"verdicts need columns qid, pid, docno and p_yes; missing: {', '.join(need)}", path=path)
     frame = verdicts.reset_index(drop=True).copy()
     frame["qid"], frame["docno"] = _ids(frame["qid"], "qid"), _ids(frame["docno"], "docno")
     if "supports" in frame.columns:
@@ -309,47 +315,40 @@ def check_verdicts(verdicts: pd.DataFrame, *, path: str | None = None) -> pd.Dat
         wrong = ~supports.isin([0, 1])
         if wrong.any():
             found = shortened(frame["supports"][wrong].iloc[0])
-            raise InputError(f"supports must be true or false (1 or 0), not {found}", path=path, field="supports")
+            raise InputError(f"supports must be true or false (1 or 0), not {found}", field="supports")
         frame["supports"] = supports
-    frame["p_yes"] = _numbers(frame["p_yes"]) if "p_yes" in frame.columns else frame["supports"]
+    frame["p_yes"] = _numbers(frame["p_yes" if "p_yes" in frame.columns else "supports"])
     bad = ~frame["p_yes"].between(0.0, 1.0)
     if bad.any():
-        at = frame[bad].iloc[0]
-        raise InputError(f"p_yes of ({at.qid}, {at.pid}, {at.docno}) is not a number from 0 to 1", path=path)
+        raise InputError(f"p_yes of {_key(frame, bad)} is not a number from 0 to 1")
     pid = _numbers(frame["pid"])
     if (~pid.between(0, MOST_PERSPECTIVES - 1) | (pid % 1 != 0)).any():
-        raise InputError("pid must be a whole number from 0, the index of the perspective", path=path, field="pid")
+        raise InputError("pid must be a whole number from 0, the index of the perspective", field="pid")
     frame["pid"] = pid.astype(np.int64)
-    if "supports" not in frame.columns:
-        frame["supports"] = frame["p_yes"] >= 0.5
-    frame["supports"] = frame["supports"].astype(bool)
+    frame["supports"] = (frame["supports"] if "supports" in frame.columns else frame["p_yes"] >= 0.5).astype(bool)
     if "judge" not in frame.columns:
         frame["judge"] = "unknown"
     frame = frame.sort_values(["qid", "pid", "docno"], kind="stable").reset_index(drop=True)
     twice = frame.duplicated(["qid", "pid", "docno"])
     if twice.any():
-        at = frame[twice].iloc[0]
-        raise InputError(f"two verdicts for ({at.qid}, {at.pid}, {at.docno}); keep one", path=path)
+        raise InputError(f"two verdicts for {_key(frame, twice)}; keep one")
     return frame[VERDICT_COLUMNS]
+
+
+def _key(frame: pd.DataFrame, rows: pd.Series) -> str:
+    """Return of which passage and perspective the first of some rows is."""
+    at = frame[rows].iloc[0]
+    return f"({at.qid}, {at.pid}, {at.docno})"
 
 
 def _are_clean_verdicts(verdicts: pd.DataFrame) -> bool:
     """Say whether :func:`check_verdicts` would change nothing."""
-    kinds = ["str", "int64", "str", "float64", "bool", "str"]
-    if verdicts.columns.tolist() != VERDICT_COLUMNS or [str(t) for t in verdicts.dtypes] != kinds:
+    if not _is_clean(verdicts, _VERDICTS, ["qid", "pid", "docno"]):
         return False
-    question, same_question = _sorted_groups(verdicts["qid"])
-    if question is None or verdicts[["docno", "judge"]].isna().any(axis=None):
-        return False
-    pid, docno = verdicts["pid"].to_numpy(), verdicts["docno"].to_numpy(dtype=object)
-    same_pid = same_question & (pid[1:] == pid[:-1])
-    # Sorted, and none twice: each row is larger than the one before it.
-    larger = ~same_question | (pid[1:] > pid[:-1]) | (same_pid & (docno[1:] > docno[:-1]))
-    in_range = verdicts["p_yes"].between(0.0, 1.0).all() and verdicts["pid"].between(0, MOST_PERSPECTIVES - 1).all()
-    return bool(larger.all() and in_range)
+    return bool(verdicts["p_yes"].between(0, 1).all() and verdicts["pid"].between(0, MOST_PERSPECTIVES - 1).all())
 
 
-def _ids(values: Sequence[Any] | pd.Series, field: str) -> pd.Series:
+def _ids(values: Iterable[Any], field: str) -> pd.Series:
     """Return ids as text; whole numbers, which pandas makes of them, are taken too."""
     try:
         return pd.Series([v if type(v) is str else _id(v, field) for v in values], dtype="str")
@@ -367,25 +366,6 @@ def _numbers(column: pd.Series) -> pd.Series:
     """Return a column as float64, NaN where it holds no number."""
     found = pd.to_numeric(column, errors="coerce")
     return pd.Series(found.to_numpy(dtype=np.float64, na_value=np.nan), index=column.index)
-
-
-def _require_finite(scores: pd.Series, frame: pd.DataFrame, *, field: str = "score", path: str | None = None) -> None:
-    bad = ~(np.abs(scores.to_numpy()) <= LARGEST_SCORE)
-    if bad.any():
-        at = frame.iloc[int(np.flatnonzero(bad)[0])]
-        raise InputError(
-            f"{field} of passage {at['docno']!r} for question {at['qid']!r} is not a finite number "
-            f"(of at most {LARGEST_SCORE} in size)",
-            field=field,
-            path=path,
-        )
-
-
-def _require_distinct(frame: pd.DataFrame) -> None:
-    twice = frame.duplicated(["qid", "docno"])
-    if twice.any():
-        at = frame[twice].iloc[0]
-        raise InputError(f"passage {at.docno!r} is listed twice for question {at.qid!r}")
 
 
 def _strictly_decreasing(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:

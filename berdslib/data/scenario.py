@@ -18,7 +18,7 @@ for the training split.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -33,15 +33,15 @@ from berdslib.data.arguments import (
     ArgumentQuery,
     Profile,
     Release,
+    Row,
     in_words,
-    listed_docnos,
     read_release,
 )
 from berdslib.data.catalogue import DATASETS
 from berdslib.data.collection import Collection
 from berdslib.data.fetch import candidate_paths, first_existing
 from berdslib.data.records import Passage, Question, check_run, make_verdicts, no_repeats, ranked_run
-from berdslib.data.tables import check_new, read_jsonl, text_field, write_jsonl
+from berdslib.data.tables import read_jsonl, write_jsonl
 from berdslib.errors import InputError, MissingDataError, known
 from berdslib.files import StrPath
 from berdslib.paths import shipped
@@ -138,33 +138,26 @@ def open_scenario(release: Release, rule: str, split: str = "dev", *, training: 
     """
     known("scenario", rule, SCENARIOS)
     known("split", split, SPLITS)
-    queries = _queries(release, rule, split)
+    queries, source = _queries(release, rule, split), training or release
     if not queries:
         kind = "baseline" if rule == BASELINE else "perspective"
         there = ", ".join(sorted({q.split for q in _queries(release, rule)})) or "none"
         problem = f"release {release.name!r} has no {kind} queries of the split {split!r}; there are: {there}"
         raise InputError(problem, field="split")
-    source = release if training is None else training
-    learnable = (source is not release or split != "train") and bool(_queries(source, rule, "train"))
     docno_of = _docnos(release, rule)
     passages = _passages(release, docno_of)
-    lessons = None
-    if learnable:
-        same = source is release
-        _check_apart(queries, _queries(source, rule, "train"), source.name)
-        theirs = docno_of if same else _docnos(source, rule)
-        lessons = _handout(source, rule, "train", theirs, passages if same else _passages(source, theirs))
-    shown = _handout(release, rule, split, docno_of, passages, lessons)
+    learnt = [] if source is release and split == "train" else _queries(source, rule, "train")
+    # Nothing is learnt on an issue that is scored: its answers would be known.
+    if shared := {q.text for q in queries} & {q.text for q in learnt}:
+        problem = f"{len(shared)} of the issues that are scored are in the training split of {source.name!r}, too"
+        raise InputError(f"{problem}; nothing may be learnt from what is scored", field="training")
+    same = source is release
+    theirs = docno_of if same or not learnt else _docnos(source, rule)
+    texts = passages if same or not learnt else _passages(source, theirs)
     return Scenario(
-        shown.name,
-        shown.questions,
-        shown.passages,
-        shown.gold,
-        rule=rule,
-        asked=shown.asked,
-        profiles=shown.profiles,
-        training=lessons,
-        ranked_for=shown.ranked_for,
+        **_shown(release, rule, queries, docno_of),
+        passages=passages,
+        training=Handout(**_shown(source, rule, learnt, theirs), passages=texts) if learnt else None,
         release=release,
         split=split,
         authors=OfAuthors({docno_of[one.docno]: one.profile for one in release.arguments}),
@@ -172,36 +165,21 @@ def open_scenario(release: Release, rule: str, split: str = "dev", *, training: 
     )
 
 
-def _check_apart(scored: Sequence[ArgumentQuery], learnt: Sequence[ArgumentQuery], source: str) -> None:
-    """Refuse to learn on an issue that is scored: its answers would be known."""
-    if shared := {q.text for q in scored} & {q.text for q in learnt}:
-        problem = f"{len(shared)} of the issues that are scored are in the training split of {source!r}, too"
-        raise InputError(f"{problem}; nothing may be learnt from what is scored", field="training")
-
-
-def _handout(
-    release: Release,
-    rule: str,
-    split: str,
-    docno_of: Mapping[str, str],
-    passages: Sequence[Passage],
-    training: Handout | None = None,
-) -> Handout:
-    """Return a split by its rule, with its answers where they are known."""
-    queries = _queries(release, rule, split)
+def _shown(
+    release: Release, rule: str, queries: Sequence[ArgumentQuery], docno_of: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return what is known of some queries under a rule, with their answers where these are known."""
     source = f"{release.name} (synthetic)" if release.synthetic else release.name
     answers = _answers(queries, docno_of)
-    return Handout(
-        f"{release.name}:{rule}",
-        [_question(q, source) for q in queries],
-        passages,
-        None if answers is None else make_verdicts(answers, "gold"),
-        rule=rule,
-        asked={q.qid: dict(q.asked) for q in queries if q.asked},
-        profiles=OfAuthors({one.docno: one.profile for one in release.arguments}) if rule == EXPLICIT else None,
-        training=training,
-        ranked_for=release.ranked_for,
-    )
+    return {
+        "name": f"{release.name}:{rule}",
+        "questions": [_question(q, source) for q in queries],
+        "gold": None if answers is None else make_verdicts(answers, "gold"),
+        "rule": rule,
+        "asked": {q.qid: dict(q.asked) for q in queries if q.asked},
+        "profiles": OfAuthors({one.docno: one.profile for one in release.arguments}) if rule == EXPLICIT else None,
+        "ranked_for": release.ranked_for,
+    }
 
 
 def _answers(
@@ -219,22 +197,18 @@ def _answers(
 
 
 def _queries(release: Release, rule: str, split: str | None = None) -> list[ArgumentQuery]:
-    queries = release.baseline if rule == BASELINE else release.perspective
-    return [q for q in queries if split in (None, q.split)]
+    return [q for q in (release.baseline if rule == BASELINE else release.perspective) if split in (None, q.split)]
 
 
 def _question(query: ArgumentQuery, source: str) -> Question:
     """Return a query as a question with one perspective: what an argument must be to answer it."""
-    wanted = in_words(query.asked)
-    if not wanted:
-        return Question(query.qid, query.text, (query.text,), (None,), source, query.split)
-    return Question(query.qid, query.text, (wanted,), (None,), source, query.split, labels=(wanted,))
+    labels = (in_words(query.asked),) if query.asked else ()
+    return Question(query.qid, query.text, labels or (query.text,), (None,), source, query.split, labels=labels)
 
 
 def _passages(release: Release, docno_of: Mapping[str, str]) -> tuple[Passage, ...]:
     # By docno: the order of the release might go by author. The issue and the stance are labels, not text.
-    passages = [Passage(docno_of[one.docno], one.text) for one in release.arguments]
-    return tuple(sorted(passages))
+    return tuple(sorted(Passage(docno_of[one.docno], one.text) for one in release.arguments))
 
 
 def _docnos(release: Release, rule: str) -> dict[str, str]:
@@ -244,13 +218,12 @@ def _docnos(release: Release, rule: str) -> dict[str, str]:
         return {one.docno: one.docno for one in release.arguments}
     whole = hashlib.blake2b(digest_size=32)
     for one in release.arguments:
-        profile = sorted((name, values) for name, values in one.profile.items())
-        whole.update(repr((one.docno, one.text, profile)).encode("utf-8", "surrogatepass"))
-    key = whole.digest()
-    return {
-        one.docno: hashlib.blake2b(one.docno.encode("utf-8", "surrogatepass"), key=key, digest_size=10).hexdigest()
-        for one in release.arguments
-    }
+        whole.update(repr((one.docno, one.text, sorted(one.profile.items()))).encode("utf-8", "surrogatepass"))
+
+    def hidden(own: str) -> str:
+        return hashlib.blake2b(own.encode("utf-8", "surrogatepass"), key=whole.digest(), digest_size=10).hexdigest()
+
+    return {one.docno: hidden(one.docno) for one in release.arguments}
 
 
 # ---------------------------------------------------------------- by name
@@ -270,30 +243,29 @@ def load_scenario(name: str, rule: str, split: str | None = None, *, train: str 
         raise InputError(f"name one of its scenarios: {', '.join(f'{name}:{one}' for one in SCENARIOS)}")
     known("scenario", rule, SCENARIOS)
     release = load_release(name)
-    queries = release.baseline if rule == BASELINE else release.perspective
-    there = {query.split for query in queries}
+    there = {query.split for query in _queries(release, rule)}
     first = next((one for one in ("dev", "train", "test") if one in there), "dev")
     return open_scenario(release, rule, split or first, training=_training(name, train))
 
 
 def load_release(name: str) -> Release:
     """Return a release of PerspectiveArg: a data set, or a folder."""
-    if name not in DATASETS or DATASETS[name].reader != "perspectivearg":
+    one = DATASETS.get(name)
+    if one is None or one.reader != "perspectivearg":
         return read_release(Path(name))
-    one = DATASETS[name]
     if one.shipped:
         return read_release(shipped(one.shipped))
     return read_release(first_existing(one, candidate_paths(one, one.local), "release").parent, name)
 
 
 def _training(name: str, train: str | None) -> Release | None:
-    if train is not None:
-        return load_release(train)
-    if name not in DATASETS or DATASETS[name].shipped or name == _OF_2019:
+    if train is None and (name not in DATASETS or DATASETS[name].shipped or name == _OF_2019):
         return None
     try:
-        return load_release(_OF_2019)
+        return load_release(train or _OF_2019)
     except MissingDataError:
+        if train:
+            raise
         return None  # a system that learns says what it needs
 
 
@@ -315,20 +287,14 @@ def write_predictions(path: StrPath, run: pd.DataFrame, scenario: Scenario) -> N
         scenario: what was searched.
     """
     run = check_run(run)
-    qids = [q.qid for q in scenario.questions]
-    _check_own(run["qid"], set(qids), "a query", scenario)
-    _check_own(run["docno"], scenario.ids.keys(), "an argument", scenario)
+    asked = [q.qid for q in scenario.questions]
+    for column, what, own in (("qid", "a query", set(asked)), ("docno", "an argument", scenario.ids)):
+        if strange := [one for one in run[column].unique() if one not in own]:
+            raise InputError(f"{strange[0]!r} is not {what} of {scenario.name!r} ({scenario.split})", field=column)
     as_argument, as_query = (int if are_numbers else str for are_numbers in scenario.release.number_ids)
     lists = run["docno"].groupby(run["qid"], sort=False).agg(list)
-    rows = (
-        {
-            _QUERY: as_query(qid),
-            _LISTED: [as_argument(scenario.ids[docno]) for docno in lists[qid]],
-        }
-        for qid in qids
-        if qid in lists.index
-    )
-    write_jsonl(path, rows)
+    found = ((qid, [as_argument(scenario.ids[docno]) for docno in lists[qid]]) for qid in asked if qid in lists.index)
+    write_jsonl(path, ({_QUERY: as_query(qid), _LISTED: ids} for qid, ids in found))
 
 
 def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, repeats: str = "error") -> pd.DataFrame:
@@ -353,11 +319,11 @@ def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, 
     docno_of, line_of = scenario.docnos, dict[Any, int]()
     lists: dict[str, list[str]] = {}
     for line, row in read_jsonl(path):
-        qid = text_field(row, (_QUERY,), path, line)
-        check_new(line_of, qid, f"query {qid!r}", path, line, _QUERY)
+        qid = row.text(_QUERY)
+        row.check_new(line_of, qid, f"query {qid!r}", _QUERY)
         if qid not in asked:
             raise InputError(_whose(qid, scenario), path=path, line=line, field=_QUERY)
-        found = listed_docnos(row, _LISTED, docno_of, path, line, repeats=repeats)
+        found = Row(row, path, line).docnos(_LISTED, docno_of, once=repeats == "once")
         if len(found) < enough:
             counted = f"{len(found)} different argument{'' if len(found) == 1 else 's'}"
             raise InputError(f"lists {counted}; at least {enough} are needed", path=path, line=line, field=_LISTED)
@@ -371,20 +337,12 @@ def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, 
     return ranked_run(lists)
 
 
-def _check_own(ids: pd.Series, own: Container[str], what: str, scenario: Scenario) -> None:
-    strange = next((one for one in ids.unique() if one not in own), None)
-    if strange is not None:
-        problem = f"{strange!r} is not {what} of {scenario.name!r} ({scenario.split})"
-        raise InputError(problem, field="qid" if what == "a query" else "docno")
-
-
 def _whose(qid: str, scenario: Scenario) -> str:
     """Say of which split or kind a query is that this scenario does not ask."""
-    release = scenario.release
-    kinds = {"baseline": release.baseline, "perspective": release.perspective}
-    own = "baseline" if scenario.rule == BASELINE else "perspective"
-    for kind in (own, *(kinds.keys() - {own})):
-        split = next((query.split for query in kinds[kind] if query.qid == qid), None)
-        if split is not None:
-            return f"{qid!r} is a {kind} query of {split!r}; this scenario asks the {own} queries of {scenario.split!r}"
+    kinds = {"baseline": scenario.release.baseline, "perspective": scenario.release.perspective}
+    own, other = kinds if scenario.rule == BASELINE else reversed(kinds)
+    for kind in (own, other):
+        if query := next((q for q in kinds[kind] if q.qid == qid), None):
+            asks = f"this scenario asks the {own} queries of {scenario.split!r}"
+            return f"{qid!r} is a {kind} query of {query.split!r}; {asks}"
     return f"{qid!r} is not a query of the release"

@@ -1,12 +1,11 @@
-"""Tables in text files, JSONL, CSV and TSV, and the checks of their single fields; errors name file, line and field."""
+"""Tables in text files, JSONL, CSV and TSV, as rows that check their fields; errors name file, line and field."""
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,41 +13,139 @@ from berdslib.errors import InputError
 from berdslib.files import StrPath, read_lines, write_text
 
 # A passage of a web page can be long, but a field of more than 16 MiB is a broken file (often an unclosed quote).
-_LONGEST_FIELD = 16 * 1024 * 1024
+csv.field_size_limit(max(csv.field_size_limit(), 16 * 1024 * 1024))
 
 
-def read_jsonl(path: StrPath) -> Iterator[tuple[int, dict[str, Any]]]:
+class Row(dict[str, Any]):
+    """The fields of a row of a file, or of an object in it, which stands ``within`` a field of its row."""
+
+    __slots__ = ("line", "path", "within")
+
+    def __init__(
+        self,
+        cells: Mapping[str, Any] | Iterable[tuple[str, Any]],
+        path: StrPath,
+        line: int | None = None,
+        within: str = "",
+    ) -> None:
+        super().__init__(cells)
+        self.path, self.line, self.within = path, line, within
+
+    def wrong(self, field: str | None, problem: str) -> InputError:
+        """Return the error for a field."""
+        return InputError(problem, path=self.path, line=self.line, field=field and f"{self.within}{field}")
+
+    def has(self, *names: str) -> bool:
+        """Whether one of some fields is there and not empty."""
+        return any(not is_missing(self.get(name)) and self[name] != "" for name in names)
+
+    def first(self, *names: str) -> tuple[str, Any]:
+        """Return the first of some names that is there, and what it holds; one that is not empty goes before others."""
+        there = [n for n in names if not is_missing(self.get(n))]
+        name = next((n for n in there if self[n] != ""), there[0] if there else None)
+        if name is None:
+            others = f"looked for {', '.join(names)}; " if len(names) > 1 else ""
+            raise self.wrong(names[0], f"missing; {others}the row has: {', '.join(map(str, self))}")
+        return name, self[name]
+
+    def text(self, *names: str, default: str | None = None) -> str:
+        """Return the first of some fields as text, which is not blank; a number will do, as an id.
+
+        With a default, it is that where all are empty, and a blank text will do.
+        """
+        if default is not None and not self.has(*names):
+            return default
+        name, value = self.first(*names)
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise self.wrong(name, f"text was expected, not {type(value).__name__}")
+        if isinstance(value, float) and math.isinf(value):
+            raise self.wrong(name, f"text was expected, not {value}")
+        if default is None and not str(value).strip():
+            raise self.wrong(name, "is blank")
+        return str(value)
+
+    def listed(self, name: str) -> Any:
+        """Return what a field holds, None where it is empty; in CSV and TSV a list is JSON in the cell."""
+        value = self.get(name)
+        if isinstance(value, str) and value.lstrip().startswith("["):
+            return from_json(value, self.path, self.line, name)
+        return value if self.has(name) else None
+
+    def texts(self, name: str, *, optional: bool = False) -> tuple[str, ...]:
+        """Return a list of texts."""
+        found = self.listed(name)
+        if found is None and optional:
+            return ()
+        if not isinstance(found, list) or not all(isinstance(one, str) and one.strip() for one in found):
+            missing = "missing; a list of texts was expected" if found is None else ""
+            raise self.wrong(name, missing or "a list of non-blank texts was expected")
+        return tuple(found)
+
+    def ids(self, name: str) -> list[str]:
+        """Return a list of ids, which are texts or whole numbers, as texts."""
+        found = self.get(name)
+        if not isinstance(found, list) or any(isinstance(i, bool) or not isinstance(i, int | str) for i in found):
+            raise self.wrong(name, "a list of passage ids was expected")
+        return [str(one) for one in found]
+
+    def number(self, name: str) -> float:
+        """Return a finite number."""
+        _, value = self.first(name)
+        try:
+            found = math.nan if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError):
+            found = math.nan
+        if not math.isfinite(found):
+            raise self.wrong(name, f"{value!r} is not a finite number")
+        return found
+
+    def verdict(self, name: str, value: object) -> float:
+        """Return a recorded verdict, which the field holds, as a probability."""
+        said = str(value).strip().lower()
+        try:
+            found = float({"yes": 1, "true": 1, "no": 0, "false": 0}.get(said, said))
+        except ValueError:
+            found = math.nan
+        if not 0 <= found <= 1:
+            problem = f'{value!r} is not a verdict; accepted: 0/1, true/false, "Yes"/"No", a probability'
+            raise self.wrong(name, problem)
+        return found
+
+    def check_new(self, seen: dict[Any, int], key: Any, what: str, field: str) -> None:
+        """Remember where a key is, and raise InputError if it occurred in an earlier row."""
+        check_new(seen, key, what, self.path, self.line or 0, field)
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a field is empty: null, or NaN, which pandas uses instead."""
+    return value is None or value != value  # only NaN is not equal to itself
+
+
+def read_jsonl(path: StrPath) -> Iterator[tuple[int, Row]]:
     """Yield (line number, object) for each non-blank line of a JSONL file."""
     for line, text in read_lines(path):
         if text.strip():
             row = from_json(text, path, line)
             if not isinstance(row, dict):
                 raise InputError(f"a JSON object was expected, not {type(row).__name__}", path=path, line=line)
-            yield line, row
+            yield line, Row(row, path, line)
 
 
 def from_json(text: str, path: StrPath, line: int | None = None, field: str | None = None) -> Any:
-    """Return what a text in JSON stands for.
-
-    Args:
-        text: a line or a cell of a file, or all of it.
-        path: the file.
-        line: where the text is in it; None where it is all of it.
-        field: the cell.
-    """
+    """Return what a text in JSON stands for: a line or a cell of a file, or all of it."""
     try:
         value = json.loads(text)
         if "\\ud" in text.lower():  # half of a surrogate pair is legal JSON, but no text: it cannot be written
             json.dumps(value, ensure_ascii=False).encode()
-    except json.JSONDecodeError as error:
-        problem = f"not valid JSON: {error.msg} (column {error.colno})"
-        raise InputError(problem, path=path, line=line or error.lineno, field=field) from None
-    except UnicodeEncodeError:
-        raise InputError("holds half of a surrogate pair (\\ud…)", path=path, line=line, field=field) from None
-    except ValueError as error:  # a number of thousands of digits
-        raise InputError(f"not valid JSON: {str(error).partition(':')[0]}", path=path, line=line, field=field) from None
-    except RecursionError:
-        raise InputError("JSON is nested too deeply", path=path, line=line, field=field) from None
+    except (ValueError, RecursionError) as error:
+        problem = f"not valid JSON: {str(error).partition(':')[0]}"
+        if isinstance(error, json.JSONDecodeError):
+            problem, line = f"{problem} (column {error.colno})", line or error.lineno
+        elif isinstance(error, UnicodeEncodeError):
+            problem = "holds half of a surrogate pair (\\ud…)"
+        elif isinstance(error, RecursionError):
+            problem = "JSON is nested too deeply"
+        raise InputError(problem, path=path, line=line, field=field) from None
     return value
 
 
@@ -69,13 +166,6 @@ def repeated(what: str, first: int, path: StrPath, line: int, field: str) -> Inp
     return InputError(problem, path=path, line=line, field=field)
 
 
-def id_list(value: object, path: StrPath, line: int, field: str) -> list[str]:
-    """Return a list of ids, which are texts or whole numbers, as texts."""
-    if not isinstance(value, list) or any(isinstance(i, bool) or not isinstance(i, int | str) for i in value):
-        raise InputError("a list of passage ids was expected", path=path, line=line, field=field)
-    return [str(i) for i in value]
-
-
 def write_jsonl(path: StrPath, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write one JSON object a line, atomically."""
     with write_text(path) as file:
@@ -83,7 +173,7 @@ def write_jsonl(path: StrPath, rows: Iterable[Mapping[str, Any]]) -> None:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def read_table(path: StrPath) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_table(path: StrPath) -> Iterator[tuple[int, Row]]:
     """Yield (line number, row) of a JSONL, CSV or TSV file with named columns; the kind is told by the name.
 
     Cells are quoted where they have to be, as Python's csv module does it, in TSV too (the DPR dump). A TSV file that
@@ -101,7 +191,7 @@ def read_table(path: StrPath) -> Iterator[tuple[int, dict[str, Any]]]:
         raise InputError("unknown kind of file; accepted: .jsonl, .csv, .tsv, each also with .gz", path=path)
 
 
-def _read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, Row]]:
     widths: list[int] = []  # columns of each line of the row, taken as if there were no quotation marks
 
     def lines() -> Iterator[str]:
@@ -115,7 +205,7 @@ def _read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, dict[s
     header: list[str] = []
     line = 1  # where the row starts: a quoted cell may hold line breaks
     try:
-        for row in _with_long_fields(reader):
+        for row in reader:
             if len(row) < 2 and not "".join(row).strip():
                 pass  # a blank line
             elif not header:
@@ -134,7 +224,7 @@ def _read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, dict[s
                 )
                 raise InputError(problem, path=path, line=line)
             else:
-                yield line, dict(zip(header, row, strict=True))
+                yield line, Row(zip(header, row, strict=True), path, line)
             line = reader.line_num + 1
             widths.clear()
     except csv.Error as error:
@@ -142,100 +232,3 @@ def _read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, dict[s
         raise InputError(problem, path=path, line=line) from None
     if not header:
         raise InputError("is empty; a header line with column names was expected", path=path)
-
-
-def _with_long_fields(reader: Iterator[list[str]]) -> Iterator[list[str]]:
-    """Yield the rows of a csv reader; the limit of a field is the whole process's, so it is put back each time."""
-    while True:
-        before = csv.field_size_limit(_LONGEST_FIELD)
-        try:
-            row = next(reader, None)
-        finally:
-            csv.field_size_limit(before)
-        if row is None:
-            return
-        yield row
-
-
-# ---------------------------------------------------------------- fields
-
-
-def is_missing(value: object) -> bool:
-    """Return whether a field is empty: null, or NaN, which pandas uses instead."""
-    return value is None or value != value  # only NaN is not equal to itself
-
-
-def first_field(row: Mapping[str, Any], names: Sequence[str], path: StrPath, line: int) -> tuple[str, Any]:
-    """Return the first of some names that a row has, and what is there."""
-    there = [n for n in names if not is_missing(row.get(n))]
-    name = next((n for n in there if row[n] != ""), there[0] if there else None)
-    if name is None:
-        others = f"looked for {', '.join(names)}; " if len(names) > 1 else ""
-        problem = f"missing; {others}the row has: {', '.join(map(str, row))}"
-        raise InputError(problem, path=path, line=line, field=names[0])
-    return name, row[name]
-
-
-def text_field(
-    row: Mapping[str, Any], names: Sequence[str], path: StrPath, line: int, *, default: str | None = None
-) -> str:
-    """Return the first of the named fields as text; numbers are accepted as ids, blank text is not accepted."""
-    if default is not None and all(is_missing(row.get(n)) or row[n] == "" for n in names):
-        return default
-    name, value = first_field(row, names, path, line)
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InputError(f"text was expected, not {type(value).__name__}", path=path, line=line, field=name)
-    if isinstance(value, float) and math.isinf(value):
-        raise InputError(f"text was expected, not {value}", path=path, line=line, field=name)
-    text = str(value)
-    if not text.strip() and default is None:
-        raise InputError("is blank", path=path, line=line, field=name)
-    return text
-
-
-def text_list(
-    row: Mapping[str, Any], name: str, path: StrPath, line: int, *, optional: bool = False
-) -> tuple[str, ...]:
-    """Return a field that holds a list of texts (in CSV and TSV: a JSON list in the cell)."""
-    value = row.get(name)
-    if is_missing(value) or value == "":
-        if optional:
-            return ()
-        raise InputError("missing; a list of texts was expected", path=path, line=line, field=name)
-    if isinstance(value, str):
-        value = from_json(value, path, line, name) if value.lstrip().startswith("[") else None
-    if not isinstance(value, list) or not all(isinstance(v, str) and v.strip() for v in value):
-        raise InputError("a list of non-blank texts was expected", path=path, line=line, field=name)
-    return tuple(value)
-
-
-def number(value: object, path: StrPath, line: int, field: str) -> float:
-    """Return a value as a finite number, or raise InputError."""
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        found = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise InputError(f"{value!r} is not a number", path=path, line=line, field=field) from None
-    if not math.isfinite(found):
-        raise InputError(f"{value!r} is not a finite number", path=path, line=line, field=field)
-    return found
-
-
-def parse_number(value: object) -> object:
-    """Turn the text of a CSV cell into the number it spells, if it spells one."""
-    if isinstance(value, str):
-        with contextlib.suppress(ValueError):
-            return float(value)
-    return value
-
-
-def yes_probability(value: object, path: StrPath, line: int, field: str) -> float:
-    """Return a recorded verdict (0/1, true/false, Yes/No, a probability) as a number from 0 to 1."""
-    spelled = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0}
-    if isinstance(value, str) and value.strip().lower() in spelled:
-        return spelled[value.strip().lower()]
-    if isinstance(value, bool | int | float) and 0 <= value <= 1:
-        return float(value)
-    problem = f'{value!r} is not a verdict; accepted: 0/1, true/false, "Yes"/"No", a probability'
-    raise InputError(problem, path=path, line=line, field=field)

@@ -11,6 +11,7 @@ import pandas as pd
 
 from berdslib.data.records import (
     MOST_PERSPECTIVES,
+    VERDICT_COLUMNS,
     Passage,
     Question,
     check_run,
@@ -18,7 +19,7 @@ from berdslib.data.records import (
     make_run_as_trec_eval,
     make_verdicts,
 )
-from berdslib.data.tables import number, parse_number, read_table, text_field, yes_probability
+from berdslib.data.tables import Row, read_table
 from berdslib.errors import InputError, errors_in
 from berdslib.files import StrPath, read_lines, write_text
 
@@ -32,10 +33,8 @@ def read_trec_run(path: StrPath) -> pd.DataFrame:
     the column of ranks, and of equal scores the larger docno comes first. Runs that are made here break ties by the
     smaller docno, and set equal scores apart, so that they are read back as they were.
     """
-    rows = [
-        (c[0], c[2], number(c[4], path, line, "score"))
-        for line, c in _blank_separated(path, 6, "qid Q0 docno rank score tag")
-    ]
+    found = _blank_separated(path, "qid Q0 docno rank score tag")
+    rows = [(row["qid"], row["docno"], row.number("score")) for row in found]
     with errors_in(path):
         return make_run_as_trec_eval(*zip(*rows, strict=True))
 
@@ -49,9 +48,7 @@ def write_trec_run(path: StrPath, run: pd.DataFrame, tag: str = "berdslib") -> N
         tag: the last column.
     """
     run = check_run(run)
-    _require_no_blanks("qid", run["qid"])
-    _require_no_blanks("docno", run["docno"])
-    _require_no_blanks("tag", [tag])
+    _require_no_blanks(qid=run["qid"], docno=run["docno"], tag=[tag])
     with write_text(path) as file:
         for qid, docno, rank, score in run[["qid", "docno", "rank", "score"]].itertuples(index=False):
             file.write(f"{qid} Q0 {docno} {rank} {float(score)!r} {tag}\n")
@@ -64,9 +61,8 @@ def check_trec_ids(questions: Iterable[Question], passages: Iterable[Passage]) -
         questions: the asked questions.
         passages: the corpus; of one on disk only the docnos are read.
     """
-    _require_no_blanks("qid", (q.qid for q in questions))
     docnos = passages.docnos() if hasattr(passages, "docnos") else (p.docno for p in passages)
-    _require_no_blanks("docno", docnos)
+    _require_no_blanks(qid=(q.qid for q in questions), docno=docnos)
 
 
 def read_trec_qrels(path: StrPath, judge: str = "gold", *, first_subtopic: int | None = None) -> pd.DataFrame:
@@ -82,27 +78,22 @@ def read_trec_qrels(path: StrPath, judge: str = "gold", *, first_subtopic: int |
     if first_subtopic not in (None, 0, 1):
         raise InputError(f"must be 0, 1 or None (told from the file), not {first_subtopic!r}", field="first_subtopic")
     rows = []
-    for line, (qid, subtopic, docno, relevance) in _blank_separated(path, 4, "qid subtopic docno relevance"):
-        number_of = int(subtopic[:20]) if subtopic.isdecimal() else -1
-        if not (first_subtopic or 0) <= number_of < MOST_PERSPECTIVES:
-            problem = f"{subtopic!r} is not a whole number from {first_subtopic or 0}"
-            raise InputError(problem, path=path, line=line, field="subtopic")
-        yes = number(relevance, path, line, "relevance") > 0
-        rows.append((qid, number_of, docno, float(yes), yes))
-    first = _first_subtopic({row[1] for row in rows}, path) if first_subtopic is None else first_subtopic
+    for row in _blank_separated(path, "qid subtopic docno relevance"):
+        subtopic, yes = row["subtopic"], row.number("relevance") > 0
+        pid = int(subtopic[:20]) if subtopic.isdecimal() else -1
+        if not (first_subtopic or 0) <= pid < MOST_PERSPECTIVES:
+            raise row.wrong("subtopic", f"{subtopic!r} is not a whole number from {first_subtopic or 0}")
+        rows.append((row["qid"], pid, row["docno"], float(yes), yes))
+    used = {row[1] for row in rows}
+    first = (0 not in used and 1 in used) if first_subtopic is None else first_subtopic
+    if first_subtopic is None and first:
+        logger.warning(
+            "%s: subtopics are numbered from 1 (none is 0), and are read as perspectives from 0; "
+            "say first_subtopic=0 if they are not",
+            path,
+        )
     with errors_in(path):
         return make_verdicts([(qid, i - first, docno, p, yes) for qid, i, docno, p, yes in rows], judge)
-
-
-def _first_subtopic(used: set[int], path: StrPath) -> int:
-    if 0 in used or 1 not in used:
-        return 0
-    logger.warning(
-        "%s: subtopics are numbered from 1 (none is 0), and are read as perspectives from 0; "
-        "say first_subtopic=0 if they are not",
-        path,
-    )
-    return 1
 
 
 def write_trec_qrels(path: StrPath, verdicts: pd.DataFrame) -> None:
@@ -111,8 +102,7 @@ def write_trec_qrels(path: StrPath, verdicts: pd.DataFrame) -> None:
     Subtopics are numbered from 0. Where no verdict is about perspective 0, read the file with ``first_subtopic=0``.
     """
     verdicts = check_verdicts(verdicts)
-    _require_no_blanks("qid", verdicts["qid"])
-    _require_no_blanks("docno", verdicts["docno"])
+    _require_no_blanks(qid=verdicts["qid"], docno=verdicts["docno"])
     with write_text(path) as file:
         for qid, pid, docno, yes in verdicts[["qid", "pid", "docno", "supports"]].itertuples(index=False):
             file.write(f"{qid} {pid} {docno} {int(yes)}\n")
@@ -128,29 +118,18 @@ def read_verdicts(path: StrPath, *, first_subtopic: int | None = None) -> pd.Dat
     if not str(path).removesuffix(".gz").endswith((".jsonl", ".json", ".ndjson", ".csv", ".tsv")):
         return read_trec_qrels(path, first_subtopic=first_subtopic)
     rows = []
-    for line, row in read_table(path):
-        missing = [c for c in ("qid", "pid", "docno") if c not in row]
-        value_name = "p_yes" if "p_yes" in row else "supports"
-        if missing or value_name not in row:
-            raise InputError("missing", path=path, line=line, field=(missing or ["p_yes or supports"])[0])
-        p_yes = yes_probability(parse_number(row[value_name]), path, line, value_name)
-        supports = (
-            yes_probability(parse_number(row["supports"]), path, line, "supports") >= 0.5
-            if "supports" in row
-            else p_yes >= 0.5
-        )
-        pid = number(row["pid"], path, line, "pid")
+    for _, row in read_table(path):
+        pid, (name, value) = row.number("pid"), row.first("p_yes", "supports")
         if pid % 1 or not 0 <= pid < MOST_PERSPECTIVES:
-            problem = f"{row['pid']!r} is not a whole number from 0, the index of the perspective"
-            raise InputError(problem, path=path, line=line, field="pid")
-        judge = text_field(row, ("judge",), path, line, default="gold")
-        qid, docno = (text_field(row, (f,), path, line) for f in ("qid", "docno"))
-        rows.append((qid, pid, docno, p_yes, supports, judge))
+            raise row.wrong("pid", f"{row['pid']!r} is not a whole number from 0, the index of the perspective")
+        p_yes = row.verdict(name, value)
+        supports = row.verdict("supports", row["supports"]) if "supports" in row else p_yes
+        judge = row.text("judge", default="gold")
+        rows.append((row.text("qid"), pid, row.text("docno"), p_yes, supports >= 0.5, judge))
     if not rows:
         raise InputError("holds no verdicts", path=path)
-    frame = pd.DataFrame(rows, columns=["qid", "pid", "docno", "p_yes", "supports", "judge"])
     with errors_in(path):
-        return check_verdicts(frame)
+        return check_verdicts(pd.DataFrame(rows, columns=VERDICT_COLUMNS))
 
 
 def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:
@@ -166,23 +145,23 @@ def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:
         frame.to_csv(file, sep="\t" if ending == ".tsv" else ",", index=False, lineterminator="\n")
 
 
-def _blank_separated(path: StrPath, n: int, layout: str) -> Iterator[tuple[int, list[str]]]:
-    empty = True
+def _blank_separated(path: StrPath, layout: str) -> Iterator[Row]:
+    names, empty = layout.split(), True
     for line, text in read_lines(path):
         columns = text.split()
-        if not columns:
-            continue
-        if len(columns) != n:
-            raise InputError(f"{len(columns)} columns; expected {n}: {layout}", path=path, line=line)
-        empty = False
-        yield line, columns
+        if columns and len(columns) != len(names):
+            raise InputError(f"{len(columns)} columns; expected {len(names)}: {layout}", path=path, line=line)
+        if columns:
+            empty = False
+            yield Row(zip(names, columns, strict=True), path, line)
     if empty:
         raise InputError("is empty", path=path)
 
 
-def _require_no_blanks(field: str, values: Iterable[str]) -> None:
+def _require_no_blanks(**columns: Iterable[str]) -> None:
     # Python's idea of a blank (no-break space and all), as in reading; pandas' own search knows only those of ASCII.
-    _require(field, values, r"[^\s\0\ufeff]+", "is empty or holds a blank, which TREC files cannot carry")
+    for field, values in columns.items():
+        _require(field, values, r"[^\s\0\ufeff]+", "is empty or holds a blank, which TREC files cannot carry")
 
 
 def _require(field: str, values: Iterable[str], pattern: str, problem: str) -> None:

@@ -13,24 +13,23 @@ import hashlib
 import json
 import logging
 import os
-import random
 import re
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import UserDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, overload
-from urllib.parse import urldefrag
 
 import pandas as pd
 
-from berdslib.data.fetch import TRANSIENT
 from berdslib.data.formats import read_passages, write_passages
 from berdslib.data.passages import corpus_statistics, split_words
 from berdslib.data.records import Passage, Question, check_questions
-from berdslib.data.webpage import Fetcher, Limits, Page, PageText, TextReader, retry_after
+from berdslib.data.webpage import Fetcher, Limits, Page, PageError, PageText, TextReader, back_off, status_error
 from berdslib.errors import BerdsError, InputError, MissingDataError
 from berdslib.files import StrPath, write_text
 from berdslib.paths import cache_dir
@@ -43,7 +42,6 @@ REPORT_COLUMNS = [
 ]  # fmt: skip
 MISSING = "missing"  # the outcome of a page that is not in the cache, offline
 _REPORT, _LIST = "pages.csv", "corpora.json"  # the second is written last: with it, a folder is complete
-_NOTHING = {"passages": 0, "documents": 0, "mean_words": float("nan")}
 
 
 # ---------------------------------------------------------------- searching
@@ -57,7 +55,7 @@ class SearchError(BerdsError):
 
 
 class Result(NamedTuple):
-    """A search result: ``url``, ``title``, and ``position`` from 1."""
+    """A search result: ``url`` without a fragment, ``title``, and ``position`` from 1."""
 
     url: str
     title: str
@@ -86,45 +84,34 @@ class Serper:
             state = "holds characters that no key has" if key else "is not set"
             raise SearchError(f"{self.url} asks for a key; the variable {_KEY} {state}")
         for attempt in range(self.retries + 1):
-            wait, why = random.uniform(0, 2.0**attempt), ""  # full jitter
+            hint = ""
             try:
-                question = {"q": query, "num": num}
-                answer = httpx.post(self.url, json=question, headers={"X-API-KEY": key}, timeout=30)
-            except httpx.RequestError as error:
-                why = f"no answer ({error or type(error).__name__})"
-            else:
+                answer = httpx.post(self.url, json={"q": query, "num": num}, headers={"X-API-KEY": key}, timeout=30)
                 if answer.is_success:
                     return answer.content.replace(key.encode(), b"[key]")
-                asked = retry_after(answer.headers.get("retry-after", ""))
-                why = f"status {answer.status_code}" + (f"; it asks to wait {asked:.0f} s" if asked else "")
-                if answer.status_code in (401, 403):
-                    why += f"; the key in the variable {_KEY} is refused"
-                elif answer.status_code == 400:  # out of credits, for one
-                    why += f": {answer.text[:300].replace(key, '[key]')}"
-                if answer.status_code not in TRANSIENT or asked > _LONGEST_WAIT:
-                    break
-                wait = asked or wait
-            if attempt < self.retries:
-                logger.info("%s: %s; trying again in %.1f s", self.url, why, wait)
-                time.sleep(wait)
-        raise SearchError(f"{self.url}: {why}")
+                failure = status_error(answer)
+                if failure.status in (401, 403):
+                    hint = f"; the key in the variable {_KEY} is refused"
+                elif failure.status == 400:  # out of credits, for one
+                    hint = f": {answer.text[:300].replace(key, '[key]')}"
+            except httpx.RequestError as error:
+                failure = PageError("network", f"no answer ({error or type(error).__name__})", again=True)
+            if not failure.again or failure.wait > _LONGEST_WAIT or attempt == self.retries:
+                break
+            time.sleep(failure.wait or back_off(1.0, attempt))
+        raise SearchError(f"{self.url}: {failure}{hint}")
 
     def read(self, answer: bytes) -> list[Result]:
         """Return the organic results in their order."""
         try:
-            return [_result(row, i) for i, row in enumerate(json.loads(answer)["organic"], start=1)]
+            rows = json.loads(answer)["organic"]
+            found = [(row["link"].partition("#")[0], str(row.get("title") or "")) for row in rows]
+            # Half of a surrogate pair is legal JSON, but no text: it cannot be written.
+            texts = [[text.encode("utf-8", "replace").decode() for text in pair] for pair in found]
+            return [Result(url, title, place) for place, (url, title) in enumerate(texts, start=1)]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             problem = f"{self.url} answered in another form than serper's ({type(error).__name__})"
             raise SearchError(problem) from None
-
-
-def _result(row: Any, number: int) -> Result:
-    position = row.get("position", number)
-    if not isinstance(row["link"], str) or not isinstance(position, int):
-        raise TypeError
-    # Half of a surrogate pair is legal JSON, but no text: it cannot be written.
-    url, title = (str(row.get(f) or "").encode("utf-8", "replace").decode() for f in ("link", "title"))
-    return Result(url, title, position)
 
 
 # ---------------------------------------------------------------- the corpora of questions
@@ -182,10 +169,7 @@ def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None 
     if folder.is_dir() and any(folder.iterdir()) and not is_web_corpora(folder):
         raise InputError("holds other files; name a new folder, or one with corpora from the web", path=folder)
     files = {q.qid: corpus_name(q.qid) for q in questions}
-    if len(set(files.values())) < len(files):
-        raise InputError("the ids of two questions lead to the same file", field="qid")
-    fetcher = Fetcher(web.limits, web.workers)
-    rows: list[tuple[Any, ...]] = []
+    fetcher, rows = Fetcher(web.limits, web.workers), []
     with TextReader(web.extractor) as reader:
         for question in tqdm(questions, desc="web corpora", unit="question", delay=2):
             passages, pages = _corpus(question, web, fetcher, reader)
@@ -236,7 +220,7 @@ def failures(report: pd.DataFrame) -> str:
     parts = []
     for outcome, n in failed["outcome"].value_counts().items():
         reasons = failed.loc[failed["outcome"] == outcome, "reason"].value_counts()
-        usual = str(reasons.index[0]) if reasons.index[0] else "fetched, but nothing could be taken out"
+        usual = str(reasons.index[0]) or "fetched, but nothing could be taken out"
         rarer = f", and {len(reasons) - 1} other reasons" if len(reasons) > 1 else ""
         parts.append(f"{n} {outcome} ({usual}{rarer})")
     return f"{len(failed)} of {len(report)} pages gave no text" + (f": {'; '.join(parts)}" if parts else "")
@@ -248,10 +232,7 @@ def failures(report: pd.DataFrame) -> str:
 def is_web_corpora(path: StrPath) -> bool:
     """Say whether this is a folder that :func:`web_corpora` wrote, be it complete or not."""
     report = Path(path) / _REPORT
-    if not report.is_file():
-        return False
-    with report.open("rb") as file:
-        return file.read(3) == b"qid"
+    return report.is_file() and report.read_bytes()[:3] == b"qid"
 
 
 def open_web_corpora(folder: StrPath) -> WebCorpora:
@@ -271,34 +252,21 @@ def open_web_corpora(folder: StrPath) -> WebCorpora:
     return WebCorpora({qid: folder / corpus_name(qid) for qid in qids})
 
 
-class WebCorpora(Mapping[str, list[Passage]]):
+class WebCorpora(UserDict[str, Any]):
     """The corpora of questions, qid → passages, in the order of the questions; each is read when it is asked for."""
 
-    def __init__(self, files: Mapping[str, Path]) -> None:
-        self._files = files
-
     def __getitem__(self, qid: str) -> list[Passage]:
-        path = self._files[qid]
+        path = self.data[qid]
         if not path.is_file():
             raise InputError(f"is missing, the corpus of question {qid!r}", path=path)
         return read_passages(path) if path.stat().st_size else []
-
-    def __contains__(self, qid: object) -> bool:
-        return qid in self._files  # reading nothing
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
-
-    def __len__(self) -> int:
-        return len(self._files)
 
 
 class OwnCorpora(Sequence[Passage]):
     """Corpora by question and, as a sequence, all their passages, each once.
 
     Whatever takes a corpus takes these. :func:`berdslib.retrieval.retrievers.make_retriever` searches each question in
-    its own, one at a time. As a sequence, which a judge needs, all are held in memory: about a kilobyte a passage, and
-    4.5 MB a question at the size of BeRDS Table 2.
+    its own, one at a time. As a sequence, which a judge needs, all are held in memory.
 
     Args:
         corpora: qid → its passages; none at all where the web gave no text. A page that was found for two questions has
@@ -323,9 +291,8 @@ class OwnCorpora(Sequence[Passage]):
     @cached_property
     def _all(self) -> list[Passage]:
         by_docno: dict[str, Passage] = {}
-        for passages in self._corpora.values():
-            for passage in passages:
-                by_docno.setdefault(passage.docno, passage)
+        for passage in chain.from_iterable(self._corpora.values()):
+            by_docno.setdefault(passage.docno, passage)
         return list(by_docno.values())
 
     def __len__(self) -> int:
@@ -350,9 +317,9 @@ def web_statistics(folder: StrPath) -> dict[str, float]:
     Source: BeRDS Table 2, last row.
     """
     corpora = open_web_corpora(folder)
-    counts = [corpus_statistics(passages) if passages else _NOTHING for passages in corpora.values()]
-    means = pd.DataFrame(counts).mean()
-    return {"corpora": len(corpora), **{column: float(means[column]) for column in _NOTHING}}
+    nothing = {"passages": 0, "documents": 0, "mean_words": float("nan")}
+    means = pd.DataFrame([corpus_statistics(one) if one else nothing for one in corpora.values()]).mean()
+    return {"corpora": len(corpora), **{column: float(means[column]) for column in nothing}}
 
 
 # ---------------------------------------------------------------- one question
@@ -378,22 +345,20 @@ def _corpus(
 
 
 def search(query: str, web: Web | None = None) -> list[Result]:
-    """Return the results for a query, from the cache if it was asked before; each page once, without fragments."""
+    """Return the results for a query, from the cache if it was asked before; each page once."""
     web = web or Web()
-    path = cache_path("search", web.provider.id, query, web.num)
-    kept = _recall(path)
-    if kept is None:
-        if web.offline:
-            raise MissingDataError(f"offline, and {web.provider.id} was never asked for {web.num} x {query!r}")
-        kept = {"provider": web.provider.id, "query": query, "num": web.num}, web.provider.ask(query, web.num)
-        web.provider.read(kept[1])  # an answer that cannot be read is not kept
-        _keep(path, *kept)
+    path, provider = cache_path("search", web.provider.id, query, web.num), web.provider
+    if kept := _recall(path):
+        results = provider.read(kept[1])
+    elif web.offline:
+        raise MissingDataError(f"offline, and {provider.id} was never asked for {web.num} x {query!r}")
+    else:
+        answer = provider.ask(query, web.num)
+        results = provider.read(answer)  # an answer that cannot be read is not kept
+        _keep(path, {"provider": provider.id, "query": query, "num": web.num}, answer)
     found: dict[str, Result] = {}
-    for result in web.provider.read(kept[1])[: web.num]:
-        url = urldefrag(result.url).url if "#" in result.url else result.url
-        found.setdefault(url, result._replace(url=url))
-    if len(found) < web.num:
-        logger.info("%d of %d results for %r", len(found), web.num, query)
+    for result in results[: web.num]:
+        found.setdefault(result.url, result)
     return list(found.values())
 
 
@@ -409,19 +374,20 @@ def _pages(urls: Sequence[str], web: Web, fetcher: Fetcher) -> list[Page]:
     if web.offline:
         return [pages.get(url) or Page(url, MISSING, "offline, and not in the cache") for url in urls]
     needed = [url for url in urls if url not in pages or (web.retry_failed and pages[url].outcome != "ok")]
-    fetched = tqdm(fetcher.fetch_all(needed), "pages", len(needed), unit="page", delay=2, leave=False)
-    new = {page.url: page if _silent(page) else _kept(page) for page in fetched}
-    silent = [page for page in new.values() if _silent(page)]
-    if any(page.status or page.outcome == "robots" for page in new.values()):
-        new |= {page.url: _kept(page) for page in silent}
+    silent, somebody = [], False
+    for page in tqdm(fetcher.fetch_all(needed), "pages", len(needed), unit="page", delay=2, leave=False):
+        pages[page.url] = page
+        somebody |= bool(page.status) or page.outcome == "robots"
+        if page.outcome in ("network", "timeout") and not page.status:
+            silent.append(page)
+        else:
+            _keep_page(page)
+    if somebody:
+        for page in silent:
+            _keep_page(page)
     elif silent:
         logger.warning("no answer from any of %d pages; this is not kept (is there a network?)", len(silent))
-    return [(pages | new)[url] for url in urls]
-
-
-def _silent(page: Page) -> bool:
-    """Say whether nobody answered."""
-    return page.outcome in ("network", "timeout") and not page.status
+    return [pages[url] for url in urls]
 
 
 # ---------------------------------------------------------------- the cache
@@ -441,18 +407,16 @@ def _recalled(url: str) -> Page | None:
     return Page(**{**note, "url": url, "body": kept[1]})
 
 
-def _kept(page: Page) -> Page:
+def _keep_page(page: Page) -> None:
     note = page._asdict()
     _keep(cache_path("page", page.url), note, note.pop("body"))
-    return page
 
 
 def _recall(path: Path) -> tuple[dict[str, Any], bytes] | None:
     """Return the note and the answer that are kept there; None if nothing is, or if the file is damaged."""
     try:
         with gzip.open(path, "rb") as file:
-            note = json.loads(file.readline())
-            return dict(note), file.read()
+            return dict(json.loads(file.readline())), file.read()
     except FileNotFoundError:
         return None
     except (OSError, EOFError, ValueError, TypeError, zlib.error) as error:

@@ -19,32 +19,31 @@ import asyncio
 import contextlib
 import email.utils
 import ipaddress
-import json
 import logging
 import math
+import multiprocessing
 import os
 import random
 import re
 import socket
 import ssl
-import subprocess
-import sys
 import threading
 import time
 import weakref
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import Future, as_completed
+from concurrent.futures import as_completed
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin
 
 from berdslib.data.fetch import TRANSIENT
 from berdslib.errors import MissingDataError, known
-from berdslib.paths import PACKAGE
 from berdslib.version import __version__
 
 if TYPE_CHECKING:
@@ -54,14 +53,27 @@ if TYPE_CHECKING:
 AGENT = "berdslib"
 PORTS = {"http": 80, "https": 443}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
-_KEPT = ("content-type", "content-language", "content-length", "last-modified", "etag", "date", "retry-after")
+_TYPES = frozenset({"", "text/html", "application/xhtml+xml", "text/plain"})
+_CODINGS = frozenset({"", "identity", "gzip", "x-gzip"})
+_KEPT = ("content-type", "content-language", "last-modified", "date", "location")
+_ASKED = {
+    "User-Agent": f"{AGENT}/{__version__}",
+    "Accept": "text/html,application/xhtml+xml,text/plain;q=0.8,*/*;q=0.1",
+    "Accept-Encoding": "gzip",
+    "Connection": "close",
+}
 _ROBOTS_BYTES = 500 * 1024  # of a robots.txt are read: what RFC 9309 asks for at least
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # an IPv4 address behind a translator, in networks without IPv4
-_UNICAST = ipaddress.IPv6Network("2000::/3")  # all that is assigned for the IPv6 internet
-# What ``ipaddress`` of Python 3.11 calls global, or calls so in part, and what leads to a machine nearby all the same.
-# These are the protocols of the own network, the platform behind a machine in Azure, and documentation (RFC 9637).
-_NEARBY = [ipaddress.ip_network(one) for one in ("192.0.0.0/24", "168.63.129.16/32", "3fff::/20")]
+# Beside what ``ipaddress`` calls not global: multicast and reserved ranges, all of IPv6 that is not assigned, addresses
+# that carry another one inside (Teredo, 6to4), the protocols of the own network, the platform behind a machine in
+# Azure, and documentation (RFC 9637).
+_CLOSED = [
+    ipaddress.ip_network(one)
+    for one in (
+        *("224.0.0.0/3", "::/3", "4000::/2", "8000::/1", "2001::/32", "2002::/16"),
+        *("192.0.0.0/24", "168.63.129.16/32", "3fff::/20"),
+    )
+]
 
 Resolve = Callable[[str, int], Collection[str]]
 
@@ -69,10 +81,10 @@ Resolve = Callable[[str, int], Collection[str]]
 class Limits(NamedTuple):
     """What a page may take.
 
-    Fields: ``connect`` and ``read`` seconds to wait for a connection (and the host's address) and for the next bytes;
-    ``total`` seconds of all requests for a page, its robots.txt, redirects and attempts together, without the pauses
-    between them; ``max_bytes`` of a page, as sent and unpacked; ``redirects`` at most; ``retries``
-    after failures that may pass; ``back_off`` seconds before the first of these, doubled for each further;
+    Fields: ``connect`` and ``read`` seconds to wait for a connection and for the next bytes;
+    ``total`` seconds of all requests for a page, its redirects and attempts together, without the pauses between them
+    (a robots.txt has as many of its own); ``max_bytes`` of a page, as sent and unpacked; ``redirects`` at most;
+    ``retries`` after failures that may pass; ``back_off`` seconds before the first of these, doubled for each further;
     ``longest_wait`` seconds that a server may ask for: a page that asks for more (Retry-After) is given up, a site's
     Crawl-delay is cut to it; ``pause`` seconds between two requests to a host; ``allow`` "address:port" that may be
     reached although not public.
@@ -111,30 +123,21 @@ class Page(NamedTuple):
 
 
 class PageError(Exception):
-    """Why a page could not be had.
+    """Why a page could not be had: `outcome` and `status` as in :class:`Page`, and the reason as its message.
 
-    Args:
-        outcome: one word for tables, see :class:`Page`.
-        reason: a sentence.
-        status: the HTTP status, 0 if there was none.
-        again: whether the failure may pass.
-        wait: seconds the server asks to wait.
+    `again` says whether the failure may pass, `wait` how many seconds the server asks to wait.
     """
 
     def __init__(self, outcome: str, reason: str, *, status: int = 0, again: bool = False, wait: float = 0.0) -> None:
         super().__init__(reason)
-        self.outcome, self.reason, self.status, self.again, self.wait = outcome, reason, status, again, wait
+        self.outcome, self.status, self.again, self.wait = outcome, status, again, wait
 
 
 # ---------------------------------------------------------------- addresses
 
 
 def page_url(text: str, base: str = "") -> httpx.URL:
-    """Return a web address, percent-encoded, its host in ASCII, without a fragment.
-
-    Args:
-        text: the address, or one relative to `base`.
-        base: where it was found.
+    """Return a web address, percent-encoded, its host in ASCII, without a fragment; relative ones are of `base`.
 
     >>> str(page_url("HTTPS://Example.org/a b?q=é#top"))
     'https://example.org/a%20b?q=%C3%A9'
@@ -157,9 +160,7 @@ def page_url(text: str, base: str = "") -> httpx.URL:
 def is_public(address: str) -> bool:
     """Say whether an IP address is one of the public internet, where anybody may be reached.
 
-    Stricter than ``ipaddress``: what it calls not global is never public; neither are multicast, reserved and
-    unassigned ranges, nor addresses that carry another one inside (IPv4-mapped, 6to4, Teredo), nor those in _NEARBY.
-    A NAT64 address is as public as the IPv4 address in it.
+    Stricter than ``ipaddress``, see _CLOSED. A NAT64 address is as public as the IPv4 address in it.
 
     >>> [is_public(a) for a in ("93.184.216.34", "10.0.0.1", "169.254.169.254", "100.64.0.1", "::ffff:8.8.8.8")]
     [True, False, False, False, False]
@@ -168,22 +169,14 @@ def is_public(address: str) -> bool:
         ip = ipaddress.ip_address(address)
     except ValueError:
         return False
-    if isinstance(ip, ipaddress.IPv6Address):
-        if ip.scope_id is not None:
-            return False
-        if ip in _NAT64:
-            ip = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
-        elif ip not in _UNICAST or ip.sixtofour is not None or ip.teredo is not None:
-            return False
-    if any(ip in network for network in _NEARBY):
-        return False
-    return ip.is_global and not (ip.is_multicast or ip.is_reserved or ip.is_unspecified)
+    if ip in _NAT64:
+        ip = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+    return ip.is_global and "%" not in address and not any(ip in network for network in _CLOSED)
 
 
 def system_addresses(host: str, port: int) -> Collection[str]:
     """Return the addresses that the operating system finds for a host."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return dict.fromkeys(str(info[4][0]) for info in found)
+    return dict.fromkeys(str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
 
 
 # ---------------------------------------------------------------- politeness
@@ -202,7 +195,22 @@ def retry_after(value: str) -> float:
     return 0.0
 
 
-_AGENT_LINE = re.compile(r"\s*user(?:-|\s*)agent(?:[\s:]+|$)([^#]*)", re.I)
+def status_error(response: httpx.Response) -> PageError:
+    """Return what a response without success is: whether it may pass, and how long the server asks to wait."""
+    status, wait = response.status_code, retry_after(response.headers.get("retry-after", ""))
+    asks = f", asks to wait {wait:.0f} s" if wait else ""
+    return PageError("status", f"status {status}{asks}", status=status, again=status in TRANSIENT, wait=wait)
+
+
+def back_off(first: float, attempt: int) -> float:
+    """Return how many seconds to wait behind an attempt, counted from 0: the longer the more there were.
+
+    Full jitter, as many clients that failed together must not come back together.
+    """
+    return first * 2.0**attempt * random.random()
+
+
+_AGENT_LINE = re.compile(r"^\s*user(?:-|\s*)agent(?:[\s:]+|$)([^#\n]*).*", re.I | re.M)
 
 
 def robots_rules(text: str) -> Protego:
@@ -218,40 +226,42 @@ def robots_rules(text: str) -> Protego:
     """
     from protego import Protego
 
-    lines = []
-    for line in text.splitlines():
-        if agent := _AGENT_LINE.match(line):
-            name = agent[1].strip()
-            product = re.match(r"[a-z_-]*", name, re.I)  # "berdslib/1.0" means us as well
-            ours = product is not None and product[0].lower() == AGENT
-            line = f"User-agent: {AGENT if ours else name if name == '*' else 'other'}"
-        lines.append(line)
-    return Protego.parse("\n".join(lines))
+    def renamed(line: re.Match[str]) -> str:
+        name = line[1].strip()
+        ours = re.match(rf"{AGENT}(?![a-z_-])", name, re.I)  # "berdslib/1.0" means us as well
+        return f"User-agent: {AGENT if ours else name if name == '*' else 'other'}"
+
+    return Protego.parse(_AGENT_LINE.sub(renamed, "\n".join(text.splitlines())))
 
 
-class _Visit:
-    """What one page may still use, over its robots.txt, redirects and attempts."""
-
-    def __init__(self, limits: Limits) -> None:
-        self.left, self.retries = limits.total, limits.retries
-
-
+@dataclass
 class _Host:
-    """Whose turn it is at a host."""
+    """Whose turn it is at a host, and when the next request may start."""
 
-    def __init__(self, pause: float) -> None:
-        self.lock, self.pause, self.next_start = asyncio.Lock(), pause, 0.0
+    pause: float
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    free_at: float = 0.0
 
     def rest(self, seconds: float) -> None:
-        """Let the next request start this many seconds from now, or later if that is what was asked for before."""
-        self.next_start = max(self.next_start, time.monotonic() + seconds)
+        """Let the next request start so many seconds from now, or later if that was asked for before."""
+        self.free_at = max(self.free_at, time.monotonic() + seconds)
+
+
+@dataclass
+class _Visit:
+    """Where the redirects of a page or a robots.txt have led, and what seconds and attempts it may still use."""
+
+    url: str
+    left: float
+    retries: int
+    robots: bool = False
 
 
 # ---------------------------------------------------------------- fetching
 
 
 class Fetcher:
-    """Fetches pages; may be used by several threads at once, and remembers robots.txt and turns at hosts.
+    """Fetches pages, and remembers robots.txt and turns at hosts.
 
     The requests run in an event loop in a thread of its own: there a time limit ends whatever a page is at, and
     notebooks, which have a loop already, are not disturbed.
@@ -280,8 +290,7 @@ class Fetcher:
         self._transport = transport or httpx.AsyncHTTPTransport(verify=ssl.create_default_context())
         self._workers = asyncio.Semaphore(workers)
         self._hosts: defaultdict[str, _Host] = defaultdict(lambda: _Host(self.limits.pause))
-        self._rules: dict[str, Protego | PageError] = {}  # of an origin, or why they could not be fetched
-        self._reading: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._robots: dict[str, asyncio.Task[Protego | PageError]] = {}  # of an origin, or why there is none
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True, name="web").start()
         weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
@@ -302,47 +311,41 @@ class Fetcher:
 
     async def _fetch(self, url: str) -> Page:
         began = datetime.now(UTC).isoformat(timespec="seconds")
-        trail, visit = [url], _Visit(self.limits)
+        visit = _Visit(url, self.limits.total, self.limits.retries)
         try:
-            page = await self._follow(trail, visit)
+            page = await self._follow(visit)
         except PageError as error:
-            page = Page(url, error.outcome, error.reason, error.status)
-        headers = {name: page.headers[name] for name in _KEPT if name in page.headers}
+            page = Page(url, error.outcome, str(error), error.status)
         seconds = round(self.limits.total - visit.left, 3)
-        return page._replace(url=url, final_url=trail[-1], headers=headers, seconds=seconds, fetched=began)
+        return page._replace(url=url, final_url=visit.url, seconds=seconds, fetched=began)
 
-    async def _follow(self, trail: list[str], visit: _Visit, *, robots: bool = False) -> Page:
-        """Follow redirects from the last address of the trail, and write each into it; robots: that is a robots.txt."""
-        while True:
-            url = page_url(trail[-1])
-            trail[-1] = str(url)
-            if not robots:
-                await self._require_robots(url, visit)
-            page = await self._insist(url, visit, any_type=robots)
+    async def _follow(self, visit: _Visit) -> Page:
+        """Follow redirects; each address is checked as the first was. For a robots.txt no other one is asked."""
+        url = page_url(visit.url)
+        for _ in range(self.limits.redirects + 1):
+            visit.url = str(url)
+            if not visit.robots and not (await self._rules(url)).can_fetch(visit.url, AGENT):
+                raise PageError("robots", "robots.txt does not allow it")
+            page = await self._insist(url, visit)
             if page.status not in _REDIRECTS:
                 return page
-            if len(trail) > self.limits.redirects:
-                raise PageError("redirects", f"more than {self.limits.redirects} redirects", status=page.status)
-            trail.append(str(page_url(page.headers["location"], str(url))))
+            url = page_url(page.headers["location"], visit.url)
+        raise PageError("redirects", f"more than {self.limits.redirects} redirects", status=page.status)
 
-    async def _require_robots(self, url: httpx.URL, visit: _Visit) -> None:
+    async def _rules(self, url: httpx.URL) -> Protego:
         origin = f"{url.scheme}://{url.netloc.decode()}"
-        async with self._reading[origin]:
-            if origin not in self._rules:
-                self._rules[origin] = await self._read_robots(origin, self._hosts[url.host], visit)
-        rules = self._rules[origin]
+        if origin not in self._robots:
+            self._robots[origin] = asyncio.create_task(self._read_robots(origin, self._hosts[url.host]))
+        rules = await asyncio.shield(self._robots[origin])
         if isinstance(rules, PageError):  # a new one, as an exception collects the traces of all who raise it
-            raise PageError(rules.outcome, f"robots.txt: {rules.reason}", status=rules.status)
-        if not rules.can_fetch(str(url), AGENT):
-            raise PageError("robots", "robots.txt does not allow it")
+            raise PageError(rules.outcome, f"robots.txt: {rules}", status=rules.status)
+        return rules
 
-    async def _read_robots(self, origin: str, host: _Host, visit: _Visit) -> Protego | PageError:
-        came_late = visit.left < self.limits.total / 2
+    async def _read_robots(self, origin: str, host: _Host) -> Protego | PageError:
+        visit = _Visit(f"{origin}/robots.txt", self.limits.total, self.limits.retries, robots=True)
         try:
-            page = await self._follow([f"{origin}/robots.txt"], visit, robots=True)
+            page = await self._follow(visit)
         except PageError as error:
-            if error.outcome == "refused" or (error.outcome == "timeout" and came_late):
-                raise  # after slow redirects, that is not the site's fault
             absent = error.outcome == "status" and 400 <= error.status < 500 and error.status != 429
             return robots_rules("") if absent else error
         rules = robots_rules(page.body[:_ROBOTS_BYTES].decode("utf-8-sig", "replace"))
@@ -350,88 +353,60 @@ class Fetcher:
         host.rest(host.pause)
         return rules
 
-    async def _insist(self, url: httpx.URL, visit: _Visit, *, any_type: bool) -> Page:
+    async def _insist(self, url: httpx.URL, visit: _Visit) -> Page:
         """Ask until there is an answer, or a failure that stays; one at a time at a host, with a pause between two."""
         host = self._hosts[url.host]
         while True:
-            async with host.lock:
-                await asyncio.sleep(host.next_start - time.monotonic())
-                try:
-                    async with self._workers:
-                        return await self._in_time(url, visit, any_type=any_type)
-                except PageError as error:
-                    if not error.again or not visit.retries or error.wait > self.limits.longest_wait:
-                        raise
-                    back_off = self.limits.back_off * 2 ** (self.limits.retries - visit.retries)
-                    visit.retries -= 1
-                    # Full jitter, as many clients that failed together must not come back together.
-                    host.rest(error.wait or back_off * random.random())
-                finally:
-                    host.rest(host.pause)
-
-    async def _in_time(self, url: httpx.URL, visit: _Visit, *, any_type: bool) -> Page:
-        began = time.monotonic()
-        try:
-            async with asyncio.timeout(visit.left):
-                return await self._ask(url, any_type=any_type)
-        except TimeoutError:
-            raise PageError("timeout", f"not complete after {self.limits.total:g} s") from None
-        finally:
-            visit.left -= time.monotonic() - began
+            async with host.turn:
+                await asyncio.sleep(host.free_at - time.monotonic())
+                async with self._workers:
+                    began = time.monotonic()
+                    try:
+                        async with asyncio.timeout(visit.left):
+                            return await self._ask(url, any_type=visit.robots)
+                    except TimeoutError:
+                        raise PageError("timeout", f"not complete after {self.limits.total:g} s") from None
+                    except PageError as error:
+                        if not error.again or not visit.retries or error.wait > self.limits.longest_wait:
+                            raise
+                        host.rest(error.wait or back_off(self.limits.back_off, self.limits.retries - visit.retries))
+                        visit.retries -= 1
+                    finally:
+                        visit.left -= time.monotonic() - began
+                        host.rest(host.pause)
 
     async def _ask(self, url: httpx.URL, *, any_type: bool) -> Page:
         """Send one request to the first of the host's addresses that answers."""
         import httpx
 
-        limits = self.limits
-        headers = {
-            "Host": url.netloc.decode(),
-            "User-Agent": f"{AGENT}/{__version__}",
-            "Accept": "text/html,application/xhtml+xml,text/plain;q=0.8,*/*;q=0.1",
-            "Accept-Encoding": "gzip",
-            "Connection": "close",
-        }
-        timeout = httpx.Timeout(limits.read, connect=limits.connect).as_dict()
-        addresses = await self._addresses(url)
-        try:
-            for i, address in enumerate(addresses):
-                extensions = {"timeout": timeout, "sni_hostname": url.raw_host.decode()}
-                request = httpx.Request("GET", url.copy_with(host=address), headers=headers, extensions=extensions)
-                try:
-                    response = await self._transport.handle_async_request(request)
-                except (httpx.ConnectError, httpx.ConnectTimeout):
-                    if i == len(addresses) - 1:
-                        raise
-                    continue
+        failure = PageError("network", f"{url.host} has no address")
+        timeout = httpx.Timeout(self.limits.read, connect=self.limits.connect).as_dict()
+        for address in await self._addresses(url):
+            request = httpx.Request(
+                "GET",
+                url.copy_with(host=address),
+                headers={"Host": url.netloc.decode(), **_ASKED},
+                extensions={"timeout": timeout, "sni_hostname": url.raw_host.decode()},
+            )
+            try:
+                response = await self._transport.handle_async_request(request)
                 async with contextlib.aclosing(response):
-                    return await _read(response, limits.max_bytes, any_type)
-        except httpx.TimeoutException:
-            raise PageError("timeout", "no bytes for too long", again=True) from None
-        except httpx.TransportError as error:
-            again = "CERTIFICATE_VERIFY_FAILED" not in str(error)
-            raise PageError("network", f"{type(error).__name__}: {str(error)[:200]}", again=again) from None
-        raise PageError("network", f"{url.host} has no address")
+                    return await self._read(response, any_type)
+            except httpx.TransportError as error:
+                outcome = "timeout" if isinstance(error, httpx.TimeoutException) else "network"
+                again = "CERTIFICATE_VERIFY_FAILED" not in str(error)
+                failure = PageError(outcome, f"{type(error).__name__}: {str(error)[:200]}", again=again)
+                if not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+                    break
+        raise failure
 
-    async def _addresses(self, url: httpx.URL) -> list[str]:
+    async def _addresses(self, url: httpx.URL) -> Collection[str]:
         """Return the addresses of a host, each of them checked."""
         port = PORTS[url.scheme] if url.port is None else url.port
-        # The system's resolver takes no time limit, so it runs in a thread that nobody has to wait for.
-        answer: Future[Collection[str]] = Future()
-        answer.set_running_or_notify_cancel()
-
-        def look_up() -> None:
-            try:
-                answer.set_result(self.resolve(url.raw_host.decode(), port))
-            except (OSError, ValueError) as error:
-                answer.set_exception(error)
-
-        threading.Thread(target=look_up, daemon=True, name="resolve").start()
         try:
-            found = await asyncio.wait_for(asyncio.wrap_future(answer), self.limits.connect)
-        except TimeoutError:
-            raise PageError("timeout", f"{url.host}: no answer from the name server", again=True) from None
+            found = await asyncio.to_thread(self.resolve, url.raw_host.decode(), port)
         except (OSError, ValueError) as error:
-            again = isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN
+            again = getattr(error, "errno", None) == socket.EAI_AGAIN
             raise PageError("network", f"{url.host} is not known ({error})", again=again) from None
         for address in found:
             if (f"[{address}]:{port}" if ":" in address else f"{address}:{port}") in self.limits.allow:
@@ -440,52 +415,35 @@ class Fetcher:
                 raise PageError("refused", f"{address} is not a public address")
             if port not in PORTS.values():
                 raise PageError("refused", f"port {port}; only 80 and 443 are reached")
-        return list(found)
+        return found
 
-
-async def _read(response: httpx.Response, limit: int, any_type: bool) -> Page:
-    status, headers = response.status_code, dict(response.headers)
-    if status in _REDIRECTS and "location" in headers:
-        return Page("", status=status, headers=headers)
-    if not 200 <= status < 300:
-        wait = retry_after(headers.get("retry-after", ""))
-        asks = f", asks to wait {wait:.0f} s" if wait else ""
-        raise PageError("status", f"status {status}{asks}", status=status, again=status in TRANSIENT, wait=wait)
-    kind = re.split("[;,]", headers.get("content-type", ""))[0].strip().lower()
-    if kind and kind not in _TYPES and not any_type:
-        raise PageError("type", f"not a page but {kind[:60]}", status=status)
-    length = headers.get("content-length", "")
-    if length.isdecimal() and float(length) > limit:
-        raise PageError("size", f"announces {length[:30]} bytes, accepted are {limit:,}", status=status)
-    try:
-        body = await _body(response, headers.get("content-encoding", ""), limit)
-    except PageError as error:
-        error.status = status
-        raise
-    return Page("", status=status, headers=headers, body=body)
-
-
-async def _body(response: httpx.Response, coding: str, limit: int) -> bytes:
-    """Read and unpack a body; what it unpacks to is never held beyond the limit, as httpx alone would."""
-    coding = coding.strip().lower()
-    if coding not in ("", "identity", "gzip", "x-gzip"):
-        raise PageError("encoding", f"packed by {coding[:40]!r}, asked for was gzip")
-    unpack = zlib.decompressobj(wbits=31) if coding.endswith("gzip") else None
-    body = bytearray()
-    arrived = 0
-    async for chunk in response.aiter_raw():
-        arrived += len(chunk)
-        try:
-            body += unpack.decompress(chunk, limit + 1 - len(body)) if unpack else chunk
-        except zlib.error as error:
-            raise PageError("encoding", f"damaged gzip ({error})") from None
-        if max(arrived, len(body)) > limit:
-            raise PageError("size", f"more than {limit:,} bytes")
-    if unpack and arrived and not unpack.eof:
-        raise PageError("network", "the gzip data break off", again=True)
-    if unpack and unpack.unused_data.startswith(b"\x1f\x8b"):
-        raise PageError("encoding", "several gzip members in one answer")
-    return bytes(body)
+    async def _read(self, response: httpx.Response, any_type: bool) -> Page:
+        status, sent, limit = response.status_code, response.headers, self.limits.max_bytes
+        kept = {name: sent[name] for name in _KEPT if name in sent}
+        if status in _REDIRECTS and "location" in kept:
+            return Page("", status=status, headers=kept)
+        if not response.is_success:
+            raise status_error(response)
+        kind = re.split("[;,]", sent.get("content-type", ""))[0].strip().lower()
+        if kind not in _TYPES and not any_type:
+            raise PageError("type", f"not a page but {kind[:60]}", status=status)
+        coding = sent.get("content-encoding", "").strip().lower()
+        if coding not in _CODINGS:
+            raise PageError("encoding", f"packed by {coding[:40]!r}, asked for was gzip", status=status)
+        # Unpacked here, as httpx would hold all that a chunk unpacks to, however much it is.
+        unpack = zlib.decompressobj(wbits=31) if coding.endswith("gzip") else None
+        body, arrived = bytearray(), 0
+        async for chunk in response.aiter_raw():
+            arrived += len(chunk)
+            try:
+                body += unpack.decompress(chunk, limit + 1 - len(body)) if unpack else chunk
+            except zlib.error as error:
+                raise PageError("encoding", f"damaged gzip ({error})", status=status) from None
+            if max(arrived, len(body)) > limit:
+                raise PageError("size", f"more than {limit:,} bytes", status=status)
+        if unpack and arrived and not unpack.eof:
+            raise PageError("network", "the gzip data break off", status=status, again=True)
+        return Page("", status=status, headers=kept, body=bytes(body))
 
 
 # ---------------------------------------------------------------- text
@@ -495,16 +453,10 @@ _NO_CHARSETS = frozenset({
     "punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined",
     "zlib", "bz2", "hex", "base64", "quopri", "uu", "rot-13",
 })  # fmt: skip
-# Text may begin with the words in the second line too, but has no NUL soon after.
-_BINARY = re.compile(
-    rb"%PDF-|\x89PNG|\xff\xd8\xff|PK\x03\x04|\x1f\x8b|\x7fELF"
-    rb"|(?=.{0,31}\0)(?:GIF8|OggS|ID3|RIFF)",
-    re.DOTALL,
-)
+# Text may begin with the last words too, but has no NUL soon after.
+_BINARY = re.compile(rb"(?s)%PDF-|\x89PNG|\xff\xd8\xff|PK\x03\x04|\x1f\x8b|\x7fELF|(?=.{,31}\0)(?:GIF8|OggS|ID3|RIFF)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ufffd]")
 _LONGEST_TITLE = 300
-
-Extractor = Callable[[str], tuple[str, str]]
 
 
 class PageText(NamedTuple):
@@ -568,7 +520,9 @@ def _readability(html: str) -> tuple[str, str]:
     return document.title(), writer.handle(document.summary())
 
 
-EXTRACTORS: dict[str, Extractor] = {"trafilatura": _trafilatura, "readability+html2text": _readability}
+# What the process that reads pages keeps of the environment, beside PYTHON…
+_ENVIRONMENT = frozenset({"HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR"})
+EXTRACTORS = {"trafilatura": _trafilatura, "readability+html2text": _readability}
 
 
 def check_extractor(name: str) -> str:
@@ -600,9 +554,6 @@ def page_text(body: bytes, content_type: str = "", extractor: str = "trafilatura
     return PageText("ok" if text else "no text", " ".join(_CONTROL.sub(" ", title).split())[:_LONGEST_TITLE], text)
 
 
-# ---------------------------------------------------------------- a process of its own
-
-
 class TextReader:
     """Reads pages in another process, one at a time; a context manager.
 
@@ -613,84 +564,56 @@ class TextReader:
 
     def __init__(self, extractor: str = "trafilatura", seconds: float = 20.0) -> None:
         self.extractor, self.seconds = check_extractor(extractor), seconds
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Any = None
 
     def __enter__(self) -> TextReader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.communicate()
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._pipe.close()
+            self._process = None
 
     def read(self, body: bytes, content_type: str = "") -> PageText:
         """Return title and text of a page."""
-        if self._process is None or self._process.poll() is not None:
+        if self._process is None:
             self._start()
-        note = {"size": len(body), "content_type": content_type, "extractor": self.extractor}
-        answer = self._answer(json.dumps(note).encode() + b"\n" + body)
-        if answer is None:  # it was too slow, or the page broke it
-            self.__exit__()
-            return PageText("parser")
-        return PageText(*answer)
+        with contextlib.suppress(EOFError, OSError):  # it has ended: the page broke it
+            self._pipe.send((body, content_type, self.extractor))
+            if self._pipe.poll(self.seconds):
+                found: PageText = self._pipe.recv()
+                return found
+        self.__exit__()  # too slow, or broken
+        return PageText("parser")
 
     def _start(self) -> None:
-        self.__exit__()
-        # A session of its own: Ctrl-C is for us, and closing its input ends it.
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _READER, *_import_folders()],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-            cwd=PACKAGE,
-            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
-        )
-        if self._answer(b"", seconds=600) is None:
-            raise MissingDataError(f"the process that reads pages does not start ({sys.executable})")
-
-    def _answer(self, asked: bytes, seconds: float | None = None) -> list[str] | None:
-        process = self._process
-        assert process is not None and process.stdin is not None and process.stdout is not None
-        timer = threading.Timer(seconds or self.seconds, process.kill)
-        timer.start()
-        try:
-            with contextlib.suppress(BrokenPipeError):  # it has ended, which the missing answer will tell
-                process.stdin.write(asked)
-                process.stdin.flush()
-            line = process.stdout.readline()
-        finally:
-            timer.cancel()
-        return json.loads(line) if line.endswith(b"\n") else None
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        # Else it would look for its own modules in the current folder first, which may be somebody else's.
+        before = os.environ.get("PYTHONSAFEPATH", "")
+        os.environ["PYTHONSAFEPATH"] = "1"
+        self._process.start()
+        os.environ["PYTHONSAFEPATH"] = before  # blank counts as unset
+        theirs.close()
+        self._pipe.recv()  # it is ready: no page's time goes into loading the libraries
 
 
-_READER = "import sys; sys.path[:] = sys.argv[1:]; from berdslib.data.webpage import serve; serve()"
-_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "TEMP")  # no keys for those who parse
+def _serve(pipe: Connection) -> None:
+    """Answer pages until the other end closes."""
+    kept = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT or name.startswith("PYTHON")}
+    os.environ.clear()  # keys of services and the like: a page that broke a parser would find none
+    os.environ.update(kept)
+    import signal
 
-
-def _import_folders() -> list[str]:
-    """Return where the reader imports from: where this process does, but never from the current folder.
-
-    That may be a folder of somebody else's files, and a ``trafilatura.py`` among them would be run.
-    """
-    here = os.path.realpath(os.curdir)
-    return [str(PACKAGE.parent), *(p for p in sys.path if os.path.isabs(p) and os.path.realpath(p) != here)]
-
-
-def serve() -> None:
-    """Answer pages from standard input until it closes: what the other process does."""
-    logging.disable()  # the libraries complain about pages; outcomes tell what is to be told
-    import trafilatura  # noqa: F401  loaded now, so that no page's time goes into it
+    import trafilatura  # noqa: F401
     import w3lib.encoding  # noqa: F401
 
-    requests, answers = sys.stdin.buffer, sys.stdout.buffer
-    sys.stdout = sys.stderr  # nothing but answers may go there
-    reply: tuple[str, ...] = ("ready",)
-    while True:
-        answers.write(json.dumps(reply).encode() + b"\n")
-        answers.flush()
-        note = requests.readline()
-        if not note:
-            return
-        asked = json.loads(note)
-        reply = page_text(requests.read(asked["size"]), asked["content_type"], asked["extractor"])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
+    logging.disable()  # the libraries complain about pages; outcomes tell what is to be told
+    pipe.send("ready")
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            pipe.send(page_text(*pipe.recv()))

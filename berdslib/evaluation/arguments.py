@@ -11,11 +11,8 @@ All queries are scored at once, one property after the other, as arrays of numbe
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -48,19 +45,26 @@ from berdslib.evaluation.measures import (
     rKL,
     score_tables,
 )
-from berdslib.evaluation.tables import BLOCK, Pool, Tables, counts_at
+from berdslib.evaluation.tables import BLOCK, Tables, counts_at
 from berdslib.stats import cluster_bootstrap, ratio_of_sums
 
 KS = (4, 8, 16, 20)
 ARGUMENT_MEASURES = tuple(m @ k for m in (nDCG, P, alpha_nDCG, rKL) for k in KS)
 OFFICIAL_MEASURES = tuple(m @ k for m in (official_nDCG, official_P, official_alpha_nDCG, official_rKL) for k in KS)
 
+
+T = TypeVar("T")
+
+
+def _names(*measures: Measure) -> frozenset[str]:
+    return frozenset(str(m.NAME) for m in measures)
+
+
 # What each measure looks at: answers alone, answers and groups, or groups alone.
-RELEVANCE_MEASURES = frozenset(str(m.NAME) for m in (nDCG, P, Precision, official_nDCG, official_P))
-_GROUPS = {str(m.NAME) for m in (alpha_nDCG, StRecall, Coverage, MRecall, ERR_IA)}
-_FAIRNESS = {str(m.NAME) for m in (rKL, official_rKL)}
-_OFFICIAL = {str(m.NAME) for m in (official_nDCG, official_P, official_alpha_nDCG, official_rKL)}
-_PER_PROPERTY = _GROUPS | _FAIRNESS | {str(official_alpha_nDCG.NAME)}
+RELEVANCE_MEASURES = _names(nDCG, P, Precision, official_nDCG, official_P)
+_FAIRNESS = _names(rKL, official_rKL)
+_PER_PROPERTY = _FAIRNESS | _names(alpha_nDCG, StRecall, Coverage, MRecall, ERR_IA, official_alpha_nDCG)
+_OFFICIAL = _names(official_nDCG, official_P, official_alpha_nDCG, official_rKL)
 
 
 def evaluate_arguments(
@@ -91,11 +95,16 @@ def evaluate_arguments(
     wanted = measures_of_scenario(measures)
     case = _case(run, scenario, wanted)
     scores = np.zeros((len(scenario.questions), len(wanted)))
-    of_answers = _places(wanted, RELEVANCE_MEASURES)
-    scores[:, of_answers] = _score_answers(case, [wanted[i] for i in of_answers])
-    for names in (_PER_PROPERTY - _OFFICIAL, _PER_PROPERTY & _OFFICIAL):
+    for names, variables in (
+        (RELEVANCE_MEASURES, _everybody),
+        (_PER_PROPERTY - _OFFICIAL, properties),
+        (_PER_PROPERTY & _OFFICIAL, official_variables),
+    ):
         if places := _places(wanted, names):
-            scores[:, places] = _mean(case, [wanted[i] for i in places])
+            some = [wanted[i] for i in places]
+            each = np.stack([_score(case, variable, some) for variable in variables(scenario)])
+            worst, n = [float(m.NAME == rKL.NAME) for m in some], (~np.isnan(each)).sum(axis=0)
+            scores[:, places] = np.where(n > 0, np.nansum(each, axis=0) / np.maximum(n, 1), worst)
     index = pd.Index([q.qid for q in scenario.questions], name="qid")
     return pd.DataFrame(scores, index=index, columns=[str(m) for m in wanted])
 
@@ -103,17 +112,9 @@ def evaluate_arguments(
 def by_property(run: pd.DataFrame, scenario: Scenario, measure: Measure | str) -> pd.DataFrame:
     """Score a run by one group measure or rKL for each property by itself.
 
-    Args:
-        run: as for :func:`evaluate_arguments`.
-        scenario: queries, arguments and their authors.
-        measure: one that is computed for each property.
-
     Returns:
         Frame qid x property; NaN where the query names the property, or where it is left out. Its ``attrs`` say of
         which release, and whether that is synthetic.
-
-    Raises:
-        InputError: several measures, one that only looks at relevance, or as for :func:`evaluate_arguments`.
     """
     wanted = measures_of_scenario(measure)
     if len(wanted) != 1 or wanted[0].NAME not in _PER_PROPERTY:
@@ -122,18 +123,15 @@ def by_property(run: pd.DataFrame, scenario: Scenario, measure: Measure | str) -
         raise InputError(problem, field="measure")
     case = _case(run, scenario, wanted)
     index = pd.Index([q.qid for q in scenario.questions], name="qid")
-    scores = {variable.name: _score_variable(case, variable, wanted)[:, 0] for variable in _variables(case, wanted)}
+    variables = official_variables if wanted[0].NAME in _OFFICIAL else properties
+    scores = {variable.name: _score(case, variable, wanted)[:, 0] for variable in variables(scenario)}
     table = pd.DataFrame(scores, index=index)
     table.attrs = {"release": scenario.release.name, "synthetic": scenario.release.synthetic}
     return table
 
 
 def measures_of_scenario(measures: Measure | str | Iterable[Measure | str]) -> list[Measure]:
-    """Return measures as a list, see :func:`berdslib.evaluation.measures.parse_measures`.
-
-    Raises:
-        InputError: one that is not computed over a scenario.
-    """
+    """Return measures as a list, see :func:`berdslib.evaluation.measures.parse_measures`, if computed here."""
     wanted = parse_measures(measures)
     computed = RELEVANCE_MEASURES | _PER_PROPERTY
     if other := next((m for m in wanted if m.NAME not in computed), None):
@@ -149,224 +147,172 @@ def _places(measures: Sequence[Measure], names: Collection[str]) -> list[int]:
 # ---------------------------------------------------------------- run and scenario as numbers
 
 
-@dataclass(frozen=True)
-class _Case:
+class _Case(NamedTuple):
     """A run and the answers as numbers; arguments are counted in ascending order of docno.
 
-    ``top`` int (q, n): the arguments listed for each query, best first; at empty places the number of arguments.
-    ``length`` int (q,): how long each list is. ``of_query``, ``answers`` int (a,): the queries and the arguments that
-    answer them, sorted by query, the largest docno first.
+    ``top`` int (q, n): the arguments listed for each query, best first; ``length`` int (q,): how long each list is.
+    ``answers`` int (q, d): the arguments that answer each query, the largest docno first; ``n_answers`` int (q,).
+    Empty places hold the number of arguments. ``relevant`` bool (q, n): which listed arguments answer the query;
+    ``credited`` the same as the published script has it: in the implicit scenario a copy of an answer, too (A3).
     """
 
     scenario: Scenario
     top: np.ndarray
     length: np.ndarray
-    of_query: np.ndarray
     answers: np.ndarray
-
-    @property
-    def total(self) -> int:
-        """How many arguments the corpus has."""
-        return len(self.scenario.passages)
-
-    @cached_property
-    def n_answers(self) -> np.ndarray:
-        """How many arguments answer each query, (q,)."""
-        return np.bincount(self.of_query, minlength=len(self.top))
-
-    @cached_property
-    def relevant(self) -> np.ndarray:
-        """Which listed arguments answer the query, bool (q, n)."""
-        return self._among_answers(np.arange(self.total + 1))
-
-    @cached_property
-    def credited(self) -> np.ndarray:
-        """The same as the published script has it: in the implicit scenario a copy of an answer, too (A3)."""
-        if self.scenario.rule != IMPLICIT:
-            return self.relevant
-        text_of = {p.docno: p.text for p in self.scenario.passages}
-        texts = pd.factorize(np.array([text_of[d] for d in sorted_docnos(self.scenario)], dtype=object))[0]
-        return self._among_answers(np.append(texts, self.total))
-
-    @cached_property
-    def last_answers(self) -> np.ndarray:
-        """The answer to each query that the release has last, (q,); the number of arguments where there is none."""
-        scenario, number = self.scenario, {docno: i for i, docno in enumerate(sorted_docnos(self.scenario))}
-        queries = scenario.release.baseline if scenario.rule == BASELINE else scenario.release.perspective
-        last = {q.qid: number[scenario.docnos[q.relevant[-1]]] for q in queries if q.relevant}
-        return np.array([last.get(q.qid, self.total) for q in scenario.questions])
-
-    def _among_answers(self, number: np.ndarray) -> np.ndarray:
-        """Say which listed arguments have the number of one that answers the query; the last is of empty places."""
-        n = self.total + 1
-        listed = np.arange(len(self.top))[:, None] * n + number[self.top]
-        answers = np.append(np.sort(self.of_query * n + number[self.answers]), -1)
-        return np.asarray(answers[np.searchsorted(answers[:-1], listed)] == listed)
-
-    def answers_of(self, queries: np.ndarray) -> np.ndarray:
-        """Return the answers to some queries, int (queries, d), the largest docno first; where none is left, total."""
-        starts, n = np.cumsum(self.n_answers) - self.n_answers, self.n_answers[queries]
-        place = np.arange(n.max(initial=0))
-        padded = np.append(self.answers, self.total)
-        return np.asarray(padded[np.where(place < n[:, None], starts[queries][:, None] + place, -1)])
+    n_answers: np.ndarray
+    relevant: np.ndarray
+    credited: np.ndarray
 
 
 def _case(run: pd.DataFrame, scenario: Scenario, measures: Sequence[Measure]) -> _Case:
     if scenario.gold is None and (needy := next((m for m in measures if m.NAME not in _FAIRNESS), None)):
-        problem = (
-            f"{needy} needs the answers to the queries, and those of {scenario.name!r} ({scenario.split}) are kept"
-        )
-        raise InputError(f"{problem} back; rKL alone can do without", field="measures")
-    qids, docnos = pd.Index([q.qid for q in scenario.questions]), pd.Index(sorted_docnos(scenario))
-    top, length = _listed(_clean(run, scenario, measures), scenario, qids, docnos, deepest(measures))
-    if scenario not in _ANSWERS:
-        _ANSWERS[scenario] = _answers(scenario, qids, docnos)
-    return _Case(scenario, top, length, *_ANSWERS[scenario])
+        kept = f"those of {scenario.name!r} ({scenario.split}) are kept back; rKL alone can do without"
+        raise InputError(f"{needy} needs the answers to the queries, and {kept}", field="measures")
+    top, length = _listed(run, scenario, measures, deepest(measures))
+    answers, n_answers = _answers(scenario)
+    total = len(scenario.passages)
+    relevant = credited = _among(top, answers, np.arange(total + 1))
+    if scenario.rule == IMPLICIT and _OFFICIAL & _names(*measures):
+        text_of = {p.docno: p.text for p in scenario.passages}
+        texts = pd.factorize(np.array([text_of[d] for d in sorted_docnos(scenario)], dtype=object))[0]
+        credited = _among(top, answers, np.append(texts, total))
+    return _Case(scenario, top, length, answers, n_answers, relevant, credited)
 
 
-# Many systems are scored on one scenario, whose answers nobody changes.
-_ANSWERS: WeakKeyDictionary[Scenario, tuple[np.ndarray, np.ndarray]] = WeakKeyDictionary()
-
-
-def _answers(scenario: Scenario, qids: pd.Index, docnos: pd.Index) -> tuple[np.ndarray, np.ndarray]:
-    """Return queries and the arguments that answer them, int (a,) each, by query and then the largest docno first."""
-    gold = make_verdicts([], "gold") if scenario.gold is None else check_verdicts(scenario.gold)
-    gold = gold[gold["supports"] & gold["qid"].isin(qids)]
-    of_query, answers = qids.get_indexer(pd.Index(gold["qid"])), docnos.get_indexer(pd.Index(gold["docno"]))
-    if (answers < 0).any():
-        stranger = gold["docno"].iloc[int(np.flatnonzero(answers < 0)[0])]
-        raise InputError(f"{stranger!r}, an answer, is not a docno of {scenario.name!r}", field="gold")
-    order = np.lexsort((-answers, of_query))
-    return of_query[order], answers[order]
-
-
-def _clean(run: pd.DataFrame, scenario: Scenario, measures: Sequence[Measure] = ()) -> pd.DataFrame:
-    clean = check_run(run)
-    check_same_questions(clean, make_verdicts([], "none"), scenario.questions, measures)
-    return clean
+def _among(top: np.ndarray, answers: np.ndarray, number: np.ndarray) -> np.ndarray:
+    """Say which listed arguments have the number of one that answers the query, bool (q, n)."""
+    n, query = len(number), np.arange(len(top))[:, None]
+    codes = (query * n + number[answers])[answers < n - 1]
+    return np.isin(query * n + number[top], codes) & (top < n - 1)
 
 
 def _listed(
-    run: pd.DataFrame, scenario: Scenario, qids: pd.Index, docnos: pd.Index, depth: int | None
+    run: pd.DataFrame, scenario: Scenario, measures: Sequence[Measure], depth: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return what is listed for each query, int (q, n) indices of docnos, and how long each list is, (q,)."""
-    query = qids.get_indexer(pd.Index(run["qid"]))
-    asked = query >= 0  # a run may list what was not asked
-    query, rank = query[asked], run["rank"].to_numpy()[asked]
-    argument = docnos.get_indexer(pd.Index(run["docno"][asked]))
+    """Return what is listed for each query, int (q, n), and how long each list is, (q,)."""
+    clean = check_run(run)
+    check_same_questions(clean, make_verdicts([], "none"), scenario.questions, measures)
+    top, length = _by_query(clean, scenario, "docno")
+    return top[:, :depth], length
+
+
+def _by_query(frame: pd.DataFrame, scenario: Scenario, field: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the arguments of each query as numbers, int (q, n), in the order of the rows, and how many, (q,)."""
+    docnos = pd.Index(sorted_docnos(scenario))
+    query = pd.Index([q.qid for q in scenario.questions]).get_indexer(pd.Index(frame["qid"]))
+    frame, query = frame[query >= 0], query[query >= 0]  # a run may list what was not asked
+    argument = docnos.get_indexer(pd.Index(frame["docno"]))
     if (argument < 0).any():
-        stranger = run["docno"][asked].iloc[int(np.flatnonzero(argument < 0)[0])]
+        stranger = frame["docno"].iloc[int((argument < 0).argmax())]
         hint = "; it is an id of the release, which this scenario hides" if stranger in scenario.docnos else ""
-        raise InputError(f"{stranger!r} is not a docno of {scenario.name!r}{hint}", field="docno")
-    length = np.bincount(query, minlength=len(qids))
-    n = int(length.max(initial=0)) if depth is None else min(depth, int(length.max(initial=0)))
-    top = np.full((len(qids), n), len(docnos))
-    shown = rank <= n
-    top[query[shown], rank[shown] - 1] = argument[shown]
-    return top, length
+        raise InputError(f"{stranger!r} is not a docno of {scenario.name!r}{hint}", field=field)
+    place = pd.Series(query).groupby(query).cumcount().to_numpy()
+    length = np.bincount(query, minlength=len(scenario.questions))
+    table = np.full((len(length), length.max(initial=0)), len(docnos))
+    table[query, place] = argument
+    return table, length
+
+
+def _once(read: Callable[[Scenario], T]) -> Callable[[Scenario], T]:
+    """Read something of each scenario once: many systems are scored on one, which nobody changes."""
+    known: WeakKeyDictionary[Scenario, T] = WeakKeyDictionary()
+
+    def remembered(scenario: Scenario) -> T:
+        if scenario not in known:
+            known[scenario] = read(scenario)
+        return known[scenario]
+
+    return remembered
+
+
+@_once
+def _answers(scenario: Scenario) -> tuple[np.ndarray, np.ndarray]:
+    """Return the arguments that answer each query, int (q, d), the largest docno first, and how many, (q,)."""
+    gold = make_verdicts([], "gold") if scenario.gold is None else check_verdicts(scenario.gold)
+    return _by_query(gold[gold["supports"]].sort_values("docno", ascending=False), scenario, "gold")
 
 
 # ---------------------------------------------------------------- scores
 
 
-def _score_answers(case: _Case, measures: Sequence[Measure]) -> np.ndarray:
-    """Return the scores of measures that look at relevance alone, (q, measures)."""
-    scores = np.zeros((len(case.top), len(measures)))
-    tables = Tables(case.relevant[..., None], case.length, Pool(case.n_answers[:, None], None))
-    for family in families(measures):
-        same = [measures[i] for i in family]
-        if same[0].NAME == official_nDCG.NAME:
-            scores[:, family] = official_arguments.ndcg(case.credited, case.n_answers, _ks(same))
-        elif same[0].NAME == official_P.NAME:
-            scores[:, family] = official_arguments.precision(case.credited, case.length, _ks(same))
-        else:
-            scores[:, family] = score_tables(same, tables)
-    return scores
-
-
-def _variables(case: _Case, measures: Sequence[Measure]) -> tuple[Variable, ...]:
-    """Return what measures are averaged over: published ones, which come by themselves, have variables of their own."""
-    return (official_variables if measures[0].NAME in _OFFICIAL else properties)(case.scenario)
-
-
-def _mean(case: _Case, measures: Sequence[Measure]) -> np.ndarray:
-    """Return the means over the properties that are not left out, (q, measures)."""
-    total, n = np.zeros((2, len(case.top), len(measures)))
-    for variable in _variables(case, measures):
-        scores = _score_variable(case, variable, measures)
-        total += np.nan_to_num(scores)
-        n += ~np.isnan(scores)
-    worst = np.array([float(m.NAME == rKL.NAME) for m in measures])
-    return np.where(n > 0, total / np.maximum(n, 1), worst)
-
-
-def _score_variable(case: _Case, variable: Variable, measures: Sequence[Measure]) -> np.ndarray:
+def _score(case: _Case, variable: Variable, measures: Sequence[Measure]) -> np.ndarray:
     """Return the scores by the groups of one property, (q, measures); NaN where it is left out."""
     # The published script looks at every query, whatever it names.
-    official = measures[0].NAME in _OFFICIAL
-    queries = np.arange(len(case.top)) if official else np.flatnonzero(~naming(case.scenario, variable.name))
+    asked = naming(case.scenario, variable.name) & (measures[0].NAME not in _OFFICIAL)
     scores = np.full((len(case.top), len(measures)), np.nan)
-    for names, score in ((_FAIRNESS, _fairness), (_PER_PROPERTY - _FAIRNESS, _diversity)):
+    if not variable.groups:  # nobody's is known
+        return scores
+    for score, names in ((_fairness, _FAIRNESS), (_diversity, _PER_PROPERTY - _FAIRNESS | RELEVANCE_MEASURES)):
         if places := _places(measures, names):
-            scores[:, places] = score(case, variable, queries, [measures[i] for i in places])
+            scores[:, places] = score(case, variable, np.flatnonzero(~asked), [measures[i] for i in places])
     return scores
 
 
 def _diversity(case: _Case, variable: Variable, queries: np.ndarray, measures: Sequence[Measure]) -> np.ndarray:
-    """Return the scores of group measures for some queries, (q, measures); NaN if no answer's author is of a group."""
+    """Return what measures of answers give some queries, (q, measures); NaN if no answer's author is of a group."""
     scores = np.full((len(case.top), len(measures)), np.nan)
-    counts = _count_answers(case, variable)
-    overlap = bool((variable.members.sum(axis=1) > 1).any())
-    cells = (case.top.shape[1] + overlap * int(case.n_answers.max(initial=0))) * len(variable.groups)
-    known = queries[counts[queries].any(axis=1)]
+    cells = (case.top.shape[1] + case.answers.shape[1]) * len(variable.groups)
     # In the order of how many answers they have, so that the tables of a block need little filling up.
-    for rows in _blocks(known[np.argsort(case.n_answers[known], kind="stable")], cells):
+    for rows in _blocks(queries[np.argsort(case.n_answers[queries], kind="stable")], cells):
         of_group = variable.members[case.top[rows]]
-        pool = Pool(counts[rows], variable.members[case.answers_of(rows)] if overlap else None)
+        pool = variable.members[case.answers[rows, : case.n_answers[rows].max()]]
         tables = Tables(of_group & case.relevant[rows][..., None], case.length[rows], pool)
         for family in families(measures):
             same = [measures[i] for i in family]
-            if same[0].NAME == official_alpha_nDCG.NAME:
-                given = of_group, case.credited[rows], _put_first(case, variable, counts)[rows], case.n_answers[rows]
-                found = official_arguments.alpha_ndcg(*given, same[0]["alpha"], _ks(same))
-            else:
-                found = score_tables(same, tables)
+            official = same[0].NAME in _OFFICIAL
+            found = _published(case, variable, rows, pool, same) if official else score_tables(same, tables)
             scores[rows[:, None], family] = found
+        scores[rows[~pool.any(axis=(1, 2))]] = np.nan
     return scores
 
 
-def _put_first(case: _Case, variable: Variable, counts: np.ndarray) -> np.ndarray:
-    """Return of how many groups the script's ideal list puts one first, int (q,): not one that is only the last's."""
-    overlooked = variable.members[case.last_answers] & (case.n_answers >= official_arguments.FILLED)[:, None]
-    return np.asarray((counts > overlooked).sum(axis=1))
+def _published(
+    case: _Case, variable: Variable, rows: np.ndarray, pool: np.ndarray, measures: Sequence[Measure]
+) -> np.ndarray:
+    """Return what published measures that differ in the cut-off alone give some queries, (rows, measures)."""
+    ks, credited, n_answers = _ks(measures), case.credited[rows], case.n_answers[rows]
+    if measures[0].NAME == official_nDCG.NAME:
+        return official_arguments.ndcg(credited, n_answers, ks)
+    if measures[0].NAME == official_P.NAME:
+        return official_arguments.precision(credited, case.length[rows], ks)
+    # The ideal list puts one of each group first, but for a group that only the last of many answers has.
+    overlooked = variable.members[_last_answers(case.scenario)[rows]]
+    overlooked &= (n_answers >= official_arguments.FILLED)[:, None]
+    first = (pool.sum(axis=1) > overlooked).sum(axis=1)
+    of_group = variable.members[case.top[rows]]
+    return official_arguments.alpha_ndcg(of_group, credited, first, n_answers, measures[0]["alpha"], ks)
+
+
+@_once
+def _last_answers(scenario: Scenario) -> np.ndarray:
+    """Return the answer to each query that the release has last, (q,); the number of arguments where there is none."""
+    number = {docno: i for i, docno in enumerate(sorted_docnos(scenario))}
+    queries = scenario.release.baseline if scenario.rule == BASELINE else scenario.release.perspective
+    last = {q.qid: number[scenario.docnos[q.relevant[-1]]] for q in queries if q.relevant}
+    return np.array([last.get(q.qid, len(number)) for q in scenario.questions])
 
 
 def _fairness(case: _Case, variable: Variable, queries: np.ndarray, measures: Sequence[Measure]) -> np.ndarray:
     """Return rKL for some queries, (q, measures); NaN where nobody is in a minority."""
     scores = np.full((len(case.top), len(measures)), np.nan)
     official, sizes = measures[0].NAME in _OFFICIAL, variable.sizes()
+    total = len(case.scenario.passages)
     # The published script leaves out one group, the first of the most frequent ones.
     minority = (np.arange(len(sizes)) != sizes.argmax()) if official else protected(sizes)
-    minority &= sizes < case.total
+    minority &= sizes < total
     if not minority.any():
         return scores
     members, sizes = variable.members[:, minority], sizes[minority]
-    cells = max(case.top.shape[1], min(case.total, max(_ks(measures)))) * len(sizes)
+    cells = max(case.top.shape[1], min(total, max(_ks(measures)))) * len(sizes)
     for rows in _blocks(queries, cells):
         listed = members[case.top[rows]]
         if official:
-            scores[rows] = official_arguments.rkl(listed, sizes, case.total, _ks(measures))
+            scores[rows] = official_arguments.rkl(listed, sizes, total, _ks(measures))
         else:
             cutoffs = [(m["cutoff"], m["step"]) for m in measures]
-            scores[rows] = rkl(listed, case.length[rows], sizes, case.total, cutoffs)
+            scores[rows] = rkl(listed, case.length[rows], sizes, total, cutoffs)
     return scores
-
-
-def _count_answers(case: _Case, variable: Variable) -> np.ndarray:
-    """Return how many answers to each query are of each group, int (q, groups)."""
-    q, m = len(case.top), len(variable.groups)
-    at, group = np.nonzero(variable.members[case.answers])
-    return np.bincount(case.of_query[at] * m + group, minlength=q * m).reshape(q, m)
 
 
 def _blocks(rows: np.ndarray, cells: int) -> Iterator[np.ndarray]:
@@ -394,31 +340,20 @@ def group_shares(
     """Compare how often each group of authors is among the first k with its share of the corpus.
 
     Of each property, the queries that name it are left out. Shares are of all arguments, and of all that are listed
-    at the first k places, whether the author's group is known or not.
-
-    Args:
-        run: as for :func:`evaluate_arguments`.
-        scenario: queries, arguments and their authors.
-        k: how many arguments of each list are looked at.
-        smallest: groups with fewer arguments in the corpus are put together as "(smaller groups)", with the next larger
-            one where these are too few together. It is a number of arguments, not of people: an author writes several,
-            about ten in the task's data.
-        drawing: level, resamples, seed of the bootstrap of whole issues: the queries of one find the same arguments.
+    at the first k places, whether the author's group is known or not. Groups with fewer arguments in the corpus than
+    `smallest` are put together as "(smaller groups)", with the next larger one where these are too few together. It is
+    a number of arguments, not of people: an author writes several, about ten in the task's data. `drawing` is level,
+    resamples, seed of the bootstrap of whole issues: the queries of one find the same arguments.
 
     Returns:
         Frame with one row a group, those of a property together, the largest first: property, group, corpus_share,
         shown_share, ratio = shown_share / corpus_share (1 = neither favoured nor hidden), low, high (the interval of
         the ratio; NaN where all queries are on one issue), queries (how many were looked at), synthetic (whether the
         data are). NaN where nothing is listed.
-
-    Raises:
-        InputError: k or smallest is not a whole number from 1, a level that is not between 0 and 1, no resamples, or as
-            for :func:`evaluate_arguments`.
     """
     check_k(k)
     check_k(smallest, "smallest")
-    qids, docnos = pd.Index([q.qid for q in scenario.questions]), pd.Index(sorted_docnos(scenario))
-    top, length = _listed(_clean(run, scenario), scenario, qids, docnos, k)
+    top, length = _listed(run, scenario, (), k)
     issues = np.array([issue_of(q) for q in scenario.questions], dtype=object)
     found = []
     for whole in properties(scenario):
@@ -429,7 +364,7 @@ def group_shares(
         counts = np.concatenate([variable.members[top[block]].sum(axis=1) for block in blocks])
         shown = np.column_stack([counts, np.minimum(length, k)[rows]])
         shown_share, low, high = cluster_bootstrap(shown, issues[rows].tolist(), ratio_of_sums, **drawing)
-        corpus_share = variable.sizes() / len(docnos)
+        corpus_share = variable.sizes() / len(scenario.passages)
         table = {"property": whole.name, "group": variable.groups, "corpus_share": corpus_share}
         ratios = {"ratio": shown_share / corpus_share, "low": low / corpus_share, "high": high / corpus_share}
         found.append(pd.DataFrame({**table, "shown_share": shown_share, **ratios, "queries": len(rows)}))
@@ -465,18 +400,18 @@ def sorted_docnos(scenario: Scenario) -> list[str]:
     return sorted(p.docno for p in scenario.passages)
 
 
-# Many systems are scored on one scenario, whose passages and profiles nobody changes.
-_PROPERTIES: WeakKeyDictionary[Scenario, tuple[Variable, ...]] = WeakKeyDictionary()
-_OFFICIAL_VARIABLES: WeakKeyDictionary[Scenario, tuple[Variable, ...]] = WeakKeyDictionary()
-
-
+@_once
 def properties(scenario: Scenario) -> tuple[Variable, ...]:
     """Return the eight properties, each with the groups that it has in the corpus; political issues overlap."""
-    if scenario not in _PROPERTIES:
-        _PROPERTIES[scenario] = tuple(_read(scenario))
-    return _PROPERTIES[scenario]
+    docnos = sorted_docnos(scenario)
+    values = {name: list[tuple[int, str]]() for name in PROPERTIES}
+    for row, docno in enumerate(docnos):
+        for name, several in scenario.authors.get(docno, NOBODY).items():
+            values[name] += [(row, value) for value in several]
+    return tuple(_variable(name, sorted({v for _, v in own}), own, len(docnos)) for name, own in values.items())
 
 
+@_once
 def official_variables(scenario: Scenario) -> tuple[Variable, ...]:
     """Return what the published script averages over (divergences.md A8), for every query, whatever it names.
 
@@ -484,23 +419,32 @@ def official_variables(scenario: Scenario) -> tuple[Variable, ...]:
     neutral: with the eight issues of the data, 15. What is not known is a group of its own. Groups are in the order in
     which the corpus has them.
     """
-    if scenario not in _OFFICIAL_VARIABLES:
-        of = scenario.release.arguments
-        row = {docno: i for i, docno in enumerate(sorted_docnos(scenario))}
-        rows = [row[scenario.docnos[one.docno]] for one in of]
-        values = {
-            name: [", ".join(one.profile.get(name, ())) or _NOT_KNOWN for one in of]
-            for name in PROPERTIES
-            if name not in ("denomination", ISSUES)
-        }
-        values["stance"] = [one.stance or _NOT_KNOWN for one in of]
-        for issue in sorted({value for one in of for value in one.profile.get(ISSUES, ())}):
-            named = [issue in one.profile.get(ISSUES, ()) for one in of]
-            values[f"{ISSUES}: {issue}"] = ["important" if is_named else "neutral" for is_named in named]
-        _OFFICIAL_VARIABLES[scenario] = tuple(
-            _variable(name, list(dict.fromkeys(found)), rows, found, len(of)) for name, found in values.items()
-        )
-    return _OFFICIAL_VARIABLES[scenario]
+    of = scenario.release.arguments
+    row = {docno: i for i, docno in enumerate(sorted_docnos(scenario))}
+    rows = [row[scenario.docnos[one.docno]] for one in of]
+    names = [name for name in PROPERTIES if name not in ("denomination", ISSUES)]
+    values = {name: [", ".join(one.profile.get(name, ())) or _NOT_KNOWN for one in of] for name in names}
+    values["stance"] = [one.stance or _NOT_KNOWN for one in of]
+    for issue in sorted({value for one in of for value in one.profile.get(ISSUES, ())}):
+        named = [issue in one.profile.get(ISSUES, ()) for one in of]
+        values[f"{ISSUES}: {issue}"] = ["important" if is_named else "neutral" for is_named in named]
+    return tuple(
+        _variable(name, list(dict.fromkeys(found)), list(zip(rows, found, strict=True)), len(of))
+        for name, found in values.items()
+    )
+
+
+def _everybody(scenario: Scenario) -> tuple[Variable]:
+    """Return all authors as one group, for measures of answers alone."""
+    members = np.append(np.ones(len(scenario.passages), dtype=bool), False)[:, None]
+    return (Variable("", ("everybody",), members),)
+
+
+def _variable(name: str, groups: Sequence[str], values: Sequence[tuple[int, str]], total: int) -> Variable:
+    column = {group: i for i, group in enumerate(groups)}
+    members = np.zeros((total + 1, len(groups)), dtype=bool)
+    members[[row for row, _ in values], [column[value] for _, value in values]] = True
+    return Variable(name, tuple(groups), members)
 
 
 def naming(scenario: Scenario, name: str) -> np.ndarray:
@@ -527,37 +471,13 @@ def without_small(variable: Variable, smallest: int) -> Variable:
     return Variable(variable.name, tuple(groups), members)
 
 
-def _read(scenario: Scenario) -> list[Variable]:
-    rows, values = defaultdict[str, list[int]](list), defaultdict[str, list[str]](list)
-    docnos = sorted_docnos(scenario)
-    for row, docno in enumerate(docnos):
-        for name, several in scenario.authors.get(docno, NOBODY).items():
-            for value in several:
-                rows[name].append(row)
-                values[name].append(value)
-    return [_variable(name, sorted(set(values[name])), rows[name], values[name], len(docnos)) for name in PROPERTIES]
-
-
-def _variable(name: str, groups: Sequence[str], rows: Sequence[int], values: Sequence[str], total: int) -> Variable:
-    column = {group: i for i, group in enumerate(groups)}
-    members = np.zeros((total + 1, len(groups)), dtype=bool)
-    members[rows, [column[value] for value in values]] = True
-    return Variable(name, tuple(groups), members)
-
-
 # ---------------------------------------------------------------- rKL: are minorities shown as often as they are there?
 
 
 def protected(sizes: np.ndarray) -> np.ndarray:
-    """Return which groups are minorities: all but the largest of the corpus.
+    """Return which groups are minorities, (m,) bool: all but the largest of the corpus.
 
     Where several are the largest, all of these are the majority; where all groups are equally large, all count.
-
-    Args:
-        sizes: (m,) int, how many passages of the corpus each group has.
-
-    Returns:
-        (m,) bool.
 
     >>> protected(np.array([5, 2, 5, 1])).tolist(), protected(np.array([3, 3])).tolist()
     ([False, True, False, True], [True, True])

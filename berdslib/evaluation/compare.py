@@ -6,9 +6,9 @@ All functions take scores as an experiment has them: system → frame of one row
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from string import ascii_lowercase
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,14 +45,8 @@ def all_pairs(
 ) -> pd.DataFrame:
     """Compare every two systems question by question, or each system with several baselines.
 
-    Args:
-        scores: system → frame (qid x measure), the rows in the order of `questions`.
-        questions: the asked questions: of several data sets, macro means are compared; questions made of the same one
-            (`root`) are drawn together.
-        measure: what is compared.
-        baselines: systems; only pairs with one of them are compared, and p-values corrected for those. None for all.
-        level: coverage of the intervals.
-        seed: of the test.
+    With several data sets macro means are compared; questions made of the same one (`root`) are drawn together. With
+    `baselines` only pairs with one of them are compared, and p-values corrected for those.
 
     Returns:
         Frame with one row a pair: first, second (a baseline, where there are some), difference (of the macro means,
@@ -61,11 +55,8 @@ def all_pairs(
         won_more (share of the questions won less that lost, macro), won_low, won_high, effect (d_z), effect_low,
         effect_high, and detectable: the smallest difference that so many such questions show with 80 % power at 5 %;
         NaN where the two do not differ on any question, and where scores from 0 to 1 cannot differ by as much.
-
-    Raises:
-        InputError: an unknown measure or baseline, fewer than two systems, or scores of other questions.
     """
-    columns, groups, clusters = _columns(scores, questions, measure)
+    columns, groups, clusters = score_columns(scores, questions, measure)
     rows = []
     for first, second in _pairs(list(columns), baselines):
         d = (columns[first] - columns[second]).round(_DIGITS)
@@ -97,19 +88,9 @@ def letters(
 ) -> pd.Series:
     """Return letters for each system, the best first: two systems share one if and only if they do not differ.
 
-    Args:
-        scores: system → frame (qid x measure), the rows in the order of `questions`.
-        questions: as :func:`all_pairs`.
-        measure: what is compared.
-        alpha: two systems differ if their p-value, Holm-corrected over all pairs, is below.
-        seed: of the test.
-
-    Raises:
-        InputError: as :func:`all_pairs`.
-
-    Source: Piepho (2004).
+    Two systems differ if their p-value, Holm-corrected over all pairs, is below `alpha`. Source: Piepho (2004).
     """
-    columns, groups, _ = _columns(scores, questions, measure)
+    columns, groups, _ = score_columns(scores, questions, measure)
     pairs = all_pairs(scores, questions, measure, seed=seed)
     differ = pairs[pairs["p_value"] < alpha]
     means = {system: macro_mean(values, groups) for system, values in columns.items()}
@@ -121,9 +102,7 @@ def letters(
 def letter_display(names: Sequence[str], different: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return letters such that two names share one if and only if they are not different (insert and absorb).
 
-    Args:
-        names: the first of them get the first letters; after z come aa, ab …, and then letters are set apart by commas.
-        different: pairs of names.
+    The first of the names get the first letters; after z come aa, ab …, and then letters are set apart by commas.
 
     Source: Piepho (2004).
 
@@ -158,33 +137,20 @@ def questions_for(
 ) -> pd.DataFrame:
     """Return how many questions like these show a difference: of each pair of systems, by how much they scatter here.
 
-    Args:
-        scores: system → frame (qid x measure), the rows in the order of `questions`.
-        questions: as :func:`all_pairs`; the answer is for as many data sets, and questions as much alike.
-        measure: what is compared.
-        differences: true differences that are to be shown, such as .02 and .05.
-        baselines: as :func:`all_pairs`.
-        wanted: power, the chance to show it.
-        alpha: p-value below which a difference is shown, not corrected for the number of pairs.
+    The answer is for as many data sets, and questions as much alike; `differences` are the true ones to be shown, such
+    as .02 and .05, with the power `wanted`, at a p-value below `alpha` that is not corrected for the number of pairs.
 
     Returns:
         Frame with one row a pair: first, second, spread (standard deviation of the paired differences) and a column for
         each of `differences`; <NA> where the two do not differ on any question, which says nothing about others.
-
-    Raises:
-        InputError: as :func:`all_pairs`; a difference of 0, or a power or alpha that cannot be.
     """
-    columns, groups, clusters = _columns(scores, questions, measure)
+    columns, groups, clusters = score_columns(scores, questions, measure)
     rows = []
     for first, second in _pairs(list(columns), baselines):
         spread = spread_of((columns[first] - columns[second]).round(_DIGITS), groups, clusters=clusters)
-        wish: dict[str, Any] = {
-            "wanted": wanted,
-            "alpha": alpha,
-            "binary": bool(np.isin([columns[first], columns[second]], (0, 1)).all()),
-        }
-        needed = [questions_needed(x, spread, **wish) if spread > 0 else None for x in differences]
-        rows.append((first, second, spread, *needed))
+        binary = bool(np.isin([columns[first], columns[second]], (0, 1)).all())
+        needed = partial(questions_needed, spread=spread, wanted=wanted, alpha=alpha, binary=binary)
+        rows.append((first, second, spread, *(needed(x) if spread > 0 else None for x in differences)))
     frame = pd.DataFrame(rows, columns=["first", "second", "spread", *differences])
     return frame.astype(dict.fromkeys(differences, "Int64"))
 
@@ -202,7 +168,7 @@ def _pairs(systems: list[str], baselines: str | Iterable[str] | None) -> list[tu
     return [pair for i, pair in enumerate(chosen) if pair[::-1] not in chosen[:i]]
 
 
-def _columns(
+def score_columns(
     scores: Scores, questions: Sequence[Question], measure: str
 ) -> tuple[dict[str, np.ndarray], list[str], list[str] | None]:
     """Return each system's scores by one measure, each question's data set, and what is drawn with what."""

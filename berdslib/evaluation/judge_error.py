@@ -9,11 +9,12 @@ Zrnic, 2023).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from berdslib.errors import InputError
+from berdslib.stats import student_interval
 
 # Fitted on fewer labelled clusters, the weight makes intervals too narrow: with 8 of them, a 95 % interval of 0/1
 # scores holds the truth in 84 to 87 % of the cases.
@@ -53,7 +54,7 @@ def corrected_mean(
     judge_scores: np.ndarray,
     human_scores: np.ndarray,
     *,
-    clusters: Sequence[str] | None = None,
+    clusters: Sequence[Any] | None = None,
     groups: Sequence[str] | None = None,
     level: float = 0.95,
     tune: bool = True,
@@ -125,24 +126,14 @@ def _part(f: np.ndarray, h: np.ndarray, owner: np.ndarray, tune: bool) -> _Part:
 
 def _interval(parts: Sequence[_Part], level: float) -> tuple[float, float, float]:
     """Return the mean of the parts' values and its interval; the parts are independent."""
-    from scipy.stats import t
-
-    value = float(np.mean([part.value for part in parts]))
-    variances = np.array([part.variance for part in parts])
-    total = variances.sum()
-    if total == 0:
-        return value, value, value
-    freedom = total**2 / sum(part.variance**2 / part.freedom for part in parts)
-    half = float(t.ppf((1 + level) / 2, freedom) * np.sqrt(total) / len(parts))
-    return value, value - half, value + half
+    values, variances, freedoms, _ = np.array(parts).T
+    return float(values.mean()), *student_interval(values, variances, freedoms, level)
 
 
 def _check_columns(f: np.ndarray, h: np.ndarray, owner: np.ndarray, member: np.ndarray) -> None:
-    if not len(f) or {len(h), len(owner), len(member)} != {len(f)}:
-        raise InputError(
-            f"scores, clusters and groups must be of one length, at least 1; "
-            f"got {len(f)}, {len(h)}, {len(owner)} and {len(member)}"
-        )
+    lengths = [len(column) for column in (f, h, owner, member)]
+    if not len(f) or len(set(lengths)) > 1:
+        raise InputError(f"scores, clusters and groups must be of one length, at least 1; got {lengths}")
     if not np.isfinite(f).all() or np.isinf(h).any():
         raise InputError("every score of the judge must be a finite number, and every label one or NaN")
     if len(set(zip(owner.tolist(), member.tolist(), strict=True))) > len(np.unique(owner)):

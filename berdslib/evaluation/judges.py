@@ -12,7 +12,7 @@ import pandas as pd
 from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts
 from berdslib.errors import InputError
 from berdslib.evaluation.tables import check_not_taken
-from berdslib.stats import cluster_bootstrap, ratio_of_sums, yes_or_no
+from berdslib.stats import both_kinds, cluster_bootstrap, ratio_of_sums, yes_or_no
 
 PAIR_KEY = ["qid", "pid", "docno"]
 ALL = "all"
@@ -52,17 +52,7 @@ def agreement(labels: np.ndarray, answers: np.ndarray) -> Agreement:
 
 
 def agreement_report(labels: np.ndarray, answers: np.ndarray, clusters: Sequence[str], **drawing: Any) -> pd.DataFrame:
-    """Return each measure of agreement with a bootstrap interval that draws whole clusters.
-
-    Args:
-        labels: (n,) bool.
-        answers: (n,) bool.
-        clusters: (n,) the question of each pair.
-        drawing: level, resamples, seed.
-
-    Returns:
-        Frame with columns measure, value, low, high; one row per field of :class:`Agreement` but n.
-    """
+    """Return each measure of agreement (the fields of :class:`Agreement` but n) as rows measure, value, low, high."""
     return _report(Agreement._fields[1:], _outcomes(labels, answers), clusters, _measures, **drawing)
 
 
@@ -81,15 +71,21 @@ def _outcomes(labels: np.ndarray, answers: np.ndarray) -> np.ndarray:
 
 def _measures(counts: np.ndarray) -> np.ndarray:
     """Turn (r, 4) counts into (r, 6) measures, in the order of Agreement's fields after n."""
-    both, false_yes, false_no, neither = counts.T.astype(np.float64)
-    n = both + false_yes + false_no + neither
+    both, false_yes, false_no, _ = counts.T.astype(np.float64)
     said, true = both + false_yes, both + false_no
-    accuracy = (both + neither) / n
-    by_chance = (said * true + (n - said) * (n - true)) / n**2
-    kappa = np.full(len(n), np.nan)
-    np.divide(accuracy - by_chance, 1 - by_chance, out=kappa, where=by_chance < 1)
-    shares = _ratio(2 * both, said + true), _ratio(both, said), _ratio(both, true), said / n
-    return np.stack([accuracy, *shares, kappa], axis=1)
+    same, kappa = same_and_kappa(counts.reshape(-1, 2, 2)).T
+    shares = _ratio(2 * both, said + true), _ratio(both, said), _ratio(both, true), said / counts.sum(axis=1)
+    return np.stack([same, *shares, kappa], axis=1)
+
+
+def same_and_kappa(tables: np.ndarray) -> np.ndarray:
+    """Return the share on the diagonal of tables (r, c, c) and Cohen's kappa, (r, 2); NaN where chance explains all."""
+    n = tables.sum(axis=(1, 2))
+    same = np.trace(tables, axis1=1, axis2=2) / n
+    by_chance = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1) / n**2
+    over = 1 - by_chance
+    kappa = np.divide(same - by_chance, over, out=np.full(len(n), np.nan), where=over > 1e-12)
+    return np.column_stack([same, kappa])
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -106,17 +102,11 @@ def calibration_table(
 
     Bins hold about equally many pairs by default: supporting passages are rare, most probabilities crowd near 0, and
     of ten equally wide bins eight would hold a handful of pairs. Pairs of equal probability share a bin, so that a
-    judge that says 0 or 1 only has two bins.
-
-    Args:
-        labels: (n,) bool, the truth.
-        p_yes: (n,) probabilities.
-        bins: how many at most; empty ones are left out.
-        equal_counts: False for equally wide bins.
+    judge that says 0 or 1 only has two bins. With `equal_counts` False, bins are equally wide.
 
     Returns:
         Frame with columns low, high (a bin is low < p <= high, the first one holds its low as well), n, mean_p,
-        share_yes; one row per bin.
+        share_yes; one row per bin that is not empty.
 
     >>> calibration_table([0, 0, 1, 1], [0.0, 0.2, 0.6, 1.0], 2)[["n", "mean_p", "share_yes"]].values.tolist()
     [[2.0, 0.1, 0.0], [2.0, 0.8, 1.0]]
@@ -161,28 +151,19 @@ def auc(labels: np.ndarray, p_yes: np.ndarray) -> float:
     >>> auc([1, 0, 1, 0], [0.9, 0.1, 0.4, 0.4])
     0.875
     """
-    return float(_auc(_by_value(*_both_kinds(labels, p_yes)).sum(axis=0)[None])[0, 0])
+    return float(_auc(_by_value(*both_kinds(labels, p_yes)).sum(axis=0)[None])[0, 0])
 
 
 def probability_report(
     labels: np.ndarray, p_yes: np.ndarray, clusters: Sequence[str], *, bins: int = 10, **drawing: Any
 ) -> pd.DataFrame:
-    """Return AUC and calibration error, each with a bootstrap interval that draws whole clusters.
+    """Return AUC and calibration error as rows measure, value, low, high; labels of both kinds are needed.
 
-    The bins of the calibration error are those of all pairs. A drawn sample adds its own noise to each bin, and the
-    error is a sum of distances, so that its interval lies a little high; at small numbers it may begin above the value.
-
-    Args:
-        labels: (n,) bool, with both a yes and a no among them.
-        p_yes: (n,) probabilities.
-        clusters: (n,) the question of each pair.
-        bins: see :func:`calibration_table`.
-        drawing: level, resamples, seed; samples that hold no yes or no no have no AUC.
-
-    Returns:
-        Frame with columns measure, value, low, high; rows auc and calibration_error.
+    The bins of the calibration error are those of all pairs, see :func:`calibration_table`. A drawn sample adds its own
+    noise to each bin, and the error is a sum of distances, so that its interval lies a little high; at small numbers it
+    may begin above the value. Samples that hold no yes or no no have no AUC.
     """
-    labels, p_yes = _both_kinds(labels, p_yes)
+    labels, p_yes = both_kinds(labels, p_yes)
     _probabilities(labels, p_yes)
     # What each pair adds to its bin: the error is the sum over bins of |sum of p - sum of yes|, by the number of pairs.
     excess = np.zeros((len(labels), bins + 1))
@@ -223,10 +204,7 @@ def _error_of_bins(sums: np.ndarray) -> np.ndarray:
 def agreement_by(pairs: pd.DataFrame, by: str | Sequence[str], **drawing: Any) -> pd.DataFrame:
     """Break a judge's agreement with labels down by any column: data set, retriever, length of the document.
 
-    Args:
-        pairs: frame with columns qid (the question, drawn as a whole), label (bool), answer (bool) and those of `by`.
-        by: one column or several.
-        drawing: level, resamples, seed.
+    `pairs` has the columns qid (the question, drawn as a whole), label (bool), answer (bool) and those of `by`.
 
     Returns:
         One row per value of `by`, with the columns of `by` and n, questions, labelled_yes (share of pairs whose label
@@ -245,10 +223,7 @@ def agreement_by(pairs: pd.DataFrame, by: str | Sequence[str], **drawing: Any) -
 def answers_by(pairs: pd.DataFrame, by: str, **drawing: Any) -> pd.DataFrame:
     """Say what a judge answers to each kind of pair, also where all pairs of a kind have one label and F1 says nothing.
 
-    Args:
-        pairs: frame with columns qid (the question, drawn as a whole), label (bool), answer (bool), p_yes and `by`.
-        by: the column with the kinds.
-        drawing: level, resamples, seed.
+    `pairs` as :func:`agreement_by`, and p_yes.
 
     Returns:
         One row a kind, in order of appearance: `by`, n, questions, labelled_yes (share of pairs), mean_p, mean_p_low,
@@ -300,10 +275,7 @@ def length_bucket(texts: Sequence[str], edges: Sequence[int] = LENGTH_EDGES) -> 
 def opposed_pairs(verdicts: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     """Find documents that argue one of a question's two perspectives, and a judge's verdicts on both.
 
-    Args:
-        verdicts: verdict frame of the judge.
-        labels: verdict frame of the truth. Perspectives 0 and 1 of its questions must be a statement and its negation;
-            leave other questions out.
+    Perspectives 0 and 1 of the questions in `labels`, the truth, must be a statement and its negation.
 
     Returns:
         Frame with columns qid, docno, p_right (p_yes of the perspective that the document supports) and p_wrong; the
@@ -329,14 +301,8 @@ def negation_report(
 ) -> pd.DataFrame:
     """Measure whether a judge distinguishes a statement from its negation, on the same documents.
 
-    A judge of topics, blind to sides, is right in half of the cases and says yes, or no, to both.
-
-    Args:
-        p_right: (n,) its probability for the one of the two that the document supports.
-        p_wrong: (n,) that for the other.
-        clusters: (n,) the question of each document.
-        threshold: of the judge; yes at this probability and above.
-        drawing: level, resamples, seed.
+    `p_right` is its probability for the one of the two that the document supports, `p_wrong` that for the other. A
+    judge of topics, blind to sides, is right in half of the cases and says yes, or no, to both.
 
     Returns:
         Frame with columns measure, value, low, high; rows right_higher (the right one has the higher probability, a
@@ -369,56 +335,32 @@ def judge_agreement_table(
 
     A judge that was tuned on the output of one retriever may be worse on that of another. The paper draws 300 pairs per
     corpus and retriever and takes GPT-4 as the reference; here every pair counts that both judges judged, so that the
-    reference, which costs more, may have judged a sample.
-
-    Args:
-        verdicts: verdict frame of the judge.
-        reference: verdict frame of the judge it is compared with.
-        runs: name → run, all over the corpus that was judged; for several corpora join the tables.
-        k: how deep to look.
-        questions: adds rows for each of their data sets (`source`); the paper has none.
+    reference, which costs more, may have judged a sample. `runs` are all over the corpus that was judged; `questions`
+    adds rows for each of their data sets (`source`); the paper has none.
 
     Returns:
         Frame with columns run, dataset ("all" first), n, accuracy, f1, positive_share (of the reference); from 0 to 1.
-
-    Raises:
-        InputError: k is no whole number from 1, no runs, a frame that is no run or no verdicts, a data set called
-            "all", or a run of which both judges have judged nothing.
     """
     check_k(k)
     if not runs:
         raise InputError("there are no runs")
     if questions:
         check_questions(questions)
-    verdicts, reference = check_verdicts(verdicts), check_verdicts(reference)
     sources = {q.qid: q.source for q in questions}
     check_not_taken(ALL, sources.values())
-    pairs = verdicts.merge(reference, on=PAIR_KEY, suffixes=("", "_reference"))
+    pairs = check_verdicts(verdicts).merge(check_verdicts(reference), on=PAIR_KEY, suffixes=("", "_reference"))
     rows = []
     for name, listed in runs.items():
         run = check_run(listed)
         mine = pairs.merge(run.loc[run["rank"] <= k, ["qid", "docno"]], on=["qid", "docno"])
         if mine.empty:
             raise InputError(f"no pair in the top {k} of the run {name!r} was judged by both judges")
-        source = mine["qid"].map(sources)
-        for dataset in [ALL, *dict.fromkeys(sources.values())]:
-            part = mine if dataset == ALL else mine[source == dataset]
-            if len(part):
-                found = agreement(part["supports_reference"].to_numpy(), part["supports"].to_numpy())
-                positive = part["supports_reference"].mean()
-                rows.append((name, dataset, found.n, found.accuracy, found.f1, positive))
+        parts = [(source, mine[mine["qid"].map(sources) == source]) for source in dict.fromkeys(sources.values())]
+        for dataset, part in [(ALL, mine), *((source, part) for source, part in parts if len(part))]:
+            found = agreement(part["supports_reference"].to_numpy(), part["supports"].to_numpy())
+            positive = part["supports_reference"].mean()
+            rows.append((name, dataset, found.n, found.accuracy, found.f1, positive))
     return pd.DataFrame(rows, columns=["run", "dataset", "n", "accuracy", "f1", "positive_share"])
-
-
-def _both_kinds(labels: np.ndarray, p_yes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    labels, p_yes = yes_or_no(labels), np.asarray(p_yes, dtype=np.float64)
-    if labels.shape != p_yes.shape or labels.ndim != 1:
-        raise InputError(f"labels and probabilities must be of one length; got {labels.shape} and {p_yes.shape}")
-    if not labels.any() or labels.all():
-        raise InputError("both a yes and a no are needed among the labels")
-    if not np.isfinite(p_yes).all():
-        raise InputError("every probability must be a finite number", field="p_yes")
-    return labels, p_yes
 
 
 def _probabilities(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

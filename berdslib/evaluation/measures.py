@@ -11,6 +11,8 @@ module. Those of the shared task PerspectiveArg that look at groups of authors a
 from __future__ import annotations
 
 import logging
+import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
@@ -32,7 +34,6 @@ from ir_measures.providers.base import Evaluator
 
 from berdslib.data.records import (
     Question,
-    check_k,
     check_questions,
     check_run,
     check_verdicts,
@@ -42,18 +43,15 @@ from berdslib.data.records import (
 )
 from berdslib.errors import InputError
 from berdslib.evaluation.tables import (
-    Cutoff,
     Tables,
     at,
-    deepest_of,
     discounted,
     ideal_gains,
     ideal_novel_gains,
     in_blocks,
     novel_gains,
-    pair_numbers,
+    pairs_of,
     per_rank,
-    places,
     question_tables,
     ratio,
     shown,
@@ -68,8 +66,8 @@ MAX_CUTOFF = 1_000_000
 
 # ---------------------------------------------------------------- what a measure is
 
-# The parameters that may be set, the tables of many questions, and the cut-offs → for each cut-off the scores (…,).
-Kernel = Callable[[Mapping[str, Any], Tables, Sequence[Cutoff]], list[np.ndarray]]
+# The parameters that may be set, the tables of many questions, and the cut-offs, int (…, c), from 1 → scores (…, c).
+Kernel = Callable[[Mapping[str, Any], Tables, np.ndarray], np.ndarray]
 
 
 class Kind(NamedTuple):
@@ -145,16 +143,15 @@ def own_measure(score: Callable[[np.ndarray, int], float], name: str) -> Kind:
         name: what it is called.
     """
 
-    def of_one(table: np.ndarray, length: int, k: Cutoff) -> float:
-        k = k or max(int(length), 1)
+    def of_one(table: np.ndarray, length: int, k: int) -> float:
         found = score(table[: min(k, length)], k)
         if isinstance(found, str) or np.ndim(found) or not np.isfinite(found):
             raise InputError(f"the measure {name!r} returned {shortened(found)}; a number is needed", field="make")
         return float(found)
 
-    def kernel(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
-        both = list(zip(tables.listed, tables.length, strict=True))
-        return [np.array([of_one(table, length, k) for table, length in both]) for k in ks]
+    def kernel(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
+        each = zip(tables.listed, tables.length, cuts.tolist(), strict=True)
+        return np.array([[of_one(table, length, k) for k in ks] for table, length, ks in each])
 
     question = (score.__doc__ or "registered by you").strip().splitlines()[0]
     return Kind(_new_measure(name, question, kernel), kernel)
@@ -164,20 +161,19 @@ def own_measure(score: Callable[[np.ndarray, int], float], name: str) -> Kind:
 
 
 @measure("Are all perspectives among the top k?")
-def MRecall(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:  # noqa: N802
+def MRecall(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:  # noqa: N802
     """1 if the top k support all perspectives, or at least k of them where there are more than k; else 0.
 
     BeRDS section 3, after Min et al. (2021). Not monotone in k while k is smaller than the number of perspectives: a
     list that shows 1 of 3 perspectives has MRecall@1 = 1 and MRecall@2 = 0 (divergences.md B2).
     """
-    seen, m = shown(tables), tables.listed.shape[-1]
-    return [(at(seen, k) >= np.minimum(m, k)).astype(np.float64) for k in places(tables, ks)]
+    wanted = np.minimum(tables.listed.shape[-1], cuts)
+    return (at(shown(tables), cuts) >= wanted).astype(np.float64)
 
 
-def _share_that_supports(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+def _share_that_supports(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
     """Share of the top k that supports at least one perspective; a shorter list still counts k. BeRDS section 3."""
-    useful = np.cumsum(tables.listed.any(axis=-1), axis=-1)
-    return [at(useful, k) / k for k in places(tables, ks)]
+    return np.asarray(at(np.cumsum(tables.listed.any(axis=-1), axis=-1), cuts) / cuts)
 
 
 # The same number as P over the union of the perspectives, under the paper's name.
@@ -186,50 +182,48 @@ measure(P)(_share_that_supports)
 
 
 @measure("Share of the perspectives that the top k support")
-def Coverage(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:  # noqa: N802
+def Coverage(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:  # noqa: N802
     """Share of all the question's perspectives that the top k support: the graded form of MRecall.
 
     Unlike StRecall (ndeval) it counts perspectives that no judged passage supports.
     """
-    seen = shown(tables)
-    return [at(seen, k) / tables.listed.shape[-1] for k in places(tables, ks)]
+    return np.asarray(at(shown(tables), cuts) / tables.listed.shape[-1])
 
 
 @measure(StRecall)
-def _subtopic_recall(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+def _subtopic_recall(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
     """Share of the perspectives that any judged passage supports which the top k support."""
-    seen, reachable = shown(tables), (tables.pool.counts > 0).sum(axis=-1)
-    return [ratio(at(seen, k), reachable) for k in places(tables, ks)]
+    return ratio(at(shown(tables), cuts), _reachable(tables))
+
+
+def _reachable(tables: Tables) -> np.ndarray:
+    """Return how many perspectives any judged passage supports, (…, 1)."""
+    return np.asarray(tables.pool.any(axis=-2).sum(axis=-1, keepdims=True))
 
 
 @measure(nDCG)
-def _ndcg(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+def _ndcg(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
     """DCG of how many perspectives each passage supports, over that of the best order."""
-    found = discounted(tables.listed.sum(axis=-1))
-    cuts = places(tables, ks)
-    best = discounted(ideal_gains(tables.pool, deepest_of(cuts)))
-    return [ratio(at(found, k), at(best, k)) for k in cuts]
+    found, best = tables.listed.sum(axis=-1), ideal_gains(tables.pool, cuts.max())
+    return ratio(at(discounted(found), cuts), at(discounted(best), cuts))
 
 
 @measure(alpha_nDCG, parameters=["alpha"])
-def _alpha_ndcg(given: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+def _alpha_ndcg(given: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
     """DCG of novel gains, over that of the greedy ideal."""
-    cuts = places(tables, ks)
-    found = discounted(novel_gains(tables.listed, given["alpha"]))
-    best = discounted(ideal_novel_gains(tables.pool, given["alpha"], deepest_of(cuts)))
-    return [ratio(at(found, k), at(best, k)) for k in cuts]
+    found = novel_gains(tables.listed, given["alpha"])
+    best = ideal_novel_gains(tables.pool, given["alpha"], cuts.max())
+    return ratio(at(discounted(found), cuts), at(discounted(best), cuts))
 
 
 @measure(ERR_IA)
-def _err_ia(_: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:
+def _err_ia(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
     """Intent-aware expected reciprocal rank, normalised as ndeval does."""
     # By the gain of a list in which every passage supports every reachable perspective.
     # (At k = 1 ndeval does not normalise, and can print values above 1; here it is done for every k.)
-    cuts = places(tables, ks)
     found = np.cumsum(per_rank(novel_gains(tables.listed, 0.5)), axis=-1)
-    best = np.cumsum(per_rank(0.5 ** np.arange(deepest_of(cuts))))
-    reachable = (tables.pool.counts > 0).sum(axis=-1)
-    return [ratio(at(found, k), reachable * best[np.asarray(k) - 1]) for k in cuts]
+    best = np.cumsum(per_rank(0.5 ** np.arange(cuts.max())))
+    return ratio(at(found, cuts), _reachable(tables) * best[cuts - 1])
 
 
 # The published variants, the paper's own first.
@@ -246,7 +240,7 @@ PRECALL = {
     parameters={name: ParamInfo(dtype=str, choices=list(v), default=v[0]) for name, v in PRECALL.items()},
     own_lists=True,
 )
-def pRecall(given: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> list[np.ndarray]:  # noqa: N802
+def pRecall(given: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:  # noqa: N802
     """Are the gold texts of a question found from each of its perspectives? PIR section 2.3, equation 1.
 
     The question is asked once from each perspective, and each list is scored by the verdicts on its own perspective;
@@ -255,26 +249,22 @@ def pRecall(given: Mapping[str, Any], tables: Tables, ks: Sequence[Cutoff]) -> l
     scores 1; ``single`` a question with a single perspective: "keep" its score, or count it as "zero" (the authors'
     code); ``gold`` "own", or "official", as the authors' notebook leaves it (divergences.md P1).
     """
-    return [_p_recall(given, tables, k) for k in ks]
+    return np.stack([_p_recall(given, tables, k) for k in np.moveaxis(cuts, -1, 0)], axis=-1)
 
 
-def _p_recall(given: Mapping[str, Any], tables: Tables, k: Cutoff) -> np.ndarray:
-    top, m = tables.own[..., :k, :], tables.own.shape[-1]
+def _p_recall(given: Mapping[str, Any], tables: Tables, k: np.ndarray) -> np.ndarray:
+    within = np.arange(tables.own.shape[-2]) < k[..., None]
+    top, m = tables.own & within[..., None, :, None], tables.own.shape[-1]
     if given["single"] == "zero" and m == 1:
         return np.zeros(top.shape[:-3])
     hits = np.diagonal(top, axis1=-3, axis2=-1).sum(axis=-2)  # of each perspective in its own list
-    gold = tables.pool.counts
+    gold = tables.pool.sum(axis=-2)
     if given["gold"] == "official":
         # The authors' notebook gives the first query of a root the gold texts of all, in place (divergences.md P1).
-        of_all = top[..., 0, :, :].any(axis=-1).sum(axis=-1), tables.pool.passages()
-        hits, gold = (_with_first(*pair) for pair in zip((hits, gold), of_all, strict=True))
+        hits[..., 0] = top[..., 0, :, :].any(axis=-1).sum(axis=-1)
+        gold[..., 0] = tables.pool.any(axis=-1).sum(axis=-1)
     scores = (hits > 0).astype(np.float64) if given["hit"] == "success" else ratio(hits, gold)
     return np.asarray(scores.mean(axis=-1) if given["aggregate"] == "mean" else (scores.min(axis=-1) >= 1.0) * 1.0)
-
-
-def _with_first(values: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Return values (…, m) with another first column."""
-    return np.concatenate([first[..., None], values[..., 1:]], axis=-1)
 
 
 # Of scenarios of PerspectiveArg: computed in berdslib.evaluation.arguments, the published ones in official_arguments.
@@ -304,10 +294,8 @@ def parse_measure(name: str) -> Measure:
     """
     base, at, cutoff = name.strip().partition("@")
     kind, _ = MEASURES.find(base.partition("(")[0])
-    if at and not (cutoff.isdecimal() and int(cutoff[:20]) > 0):  # Python refuses to read thousands of digits
-        raise InputError(f"{shortened(name)}: the cut-off after @ must be a whole number from 1")
-    if len(cutoff) > 20:
-        raise InputError(f"{shortened(name)}: k must be from 1 to {MAX_CUTOFF}")
+    if at and not (cutoff.isdecimal() and len(cutoff) <= 20 and int(cutoff) > 0):  # Python reads no thousands of digits
+        raise InputError(f"{shortened(name)}: the cut-off after @ must be a whole number from 1 to {MAX_CUTOFF}")
     if base == kind.measure.NAME:
         return _computed_here(kind.measure @ int(cutoff) if at else kind.measure)
     try:
@@ -320,6 +308,10 @@ def parse_measure(name: str) -> Measure:
         raise InputError(f"{name!r} is not a measure: {error}{hint}") from None
 
 
+# Commas that are not inside brackets: alpha_nDCG(alpha=0.5,rel=1)@5 is one measure.
+_BETWEEN = re.compile(r",(?![^(]*\))")
+
+
 def parse_measures(measures: Measure | str | Iterable[Measure | str]) -> list[Measure]:
     """Return one or several measures, or their names, as a list of different measures.
 
@@ -329,22 +321,11 @@ def parse_measures(measures: Measure | str | Iterable[Measure | str]) -> list[Me
         InputError: none at all, or one that is not computed here.
     """
     several = [measures] if isinstance(measures, str) or not isinstance(measures, Iterable) else list(measures)
-    named = [part for one in several for part in (_split_outside_brackets(one) if isinstance(one, str) else [one])]
+    named = [part for one in several for part in (_BETWEEN.split(one) if isinstance(one, str) else [one])]
+    named = [one for one in named if not isinstance(one, str) or one.strip()]
     if not named:
         raise InputError("at least one measure is needed, such as MRecall@5", field="measures")
     return list(dict.fromkeys(map(_as_measure, named)))
-
-
-def _split_outside_brackets(text: str) -> list[str]:
-    """Split at commas that are not inside brackets: alpha_nDCG(alpha=0.5,rel=1)@5 is one measure."""
-    parts, depth = [""], 0
-    for char in text:
-        depth += (char == "(") - (char == ")")
-        if char == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += char
-    return [p.strip() for p in parts if p.strip()]
 
 
 def _as_measure(measure: Measure | str) -> Measure:
@@ -389,10 +370,11 @@ def evaluate(
 ) -> pd.DataFrame:
     """Score a run: one row per asked question, one column per measure.
 
-    A question without passages scores 0; a passage without a verdict supports nothing (see :func:`unjudged_share`),
-    which is logged unless the judge is called "gold": labels are of a part only. Rows of questions that were not asked
-    are ignored. Of equal scores the smaller docno comes first; trec_eval takes the larger, and so does
-    :func:`berdslib.data.trec.read_trec_run`, so that a run file scores the same with both. Inputs are left as they are.
+    A question without passages scores 0; a passage without a verdict supports nothing, which is logged unless the
+    judge is called "gold": labels are of a part only. Rows of questions that were not asked are ignored. Of equal
+    scores the smaller docno comes first; trec_eval takes the larger, and so does
+    :func:`berdslib.data.trec.read_trec_run`, so that a run file scores the same with both. Inputs are left as they
+    are.
 
     Args:
         run: frame qid, docno and score (or rank); ranked by its scores, see
@@ -411,14 +393,22 @@ def evaluate(
     """
     wanted = parse_measures(measures)
     check_without_groups(wanted)
-    check_questions(questions, need_perspectives=True)
-    run, verdicts = check_run(run), check_verdicts(verdicts)
-    check_same_questions(run, verdicts, questions, wanted)
+    tables = checked_tables(run, verdicts, questions, wanted)
     scores = np.zeros((len(questions), len(wanted)))
-    for which, tables in in_blocks(question_tables(run, verdicts, questions), deepest(wanted)):
-        scores[which] = score_tables(wanted, tables)
+    for which, block in in_blocks(tables, deepest(wanted)):
+        scores[which] = score_tables(wanted, block)
     index = pd.Index([q.qid for q in questions], name="qid")
     return pd.DataFrame(scores, index=index, columns=[str(m) for m in wanted])
+
+
+def checked_tables(
+    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], measures: Sequence[Measure] = ()
+) -> Iterator[Tables]:
+    """Return each question as tables; the run must hold the lists that the measures would look at."""
+    check_questions(questions, need_perspectives=True)
+    run, verdicts = check_run(run), check_verdicts(verdicts)
+    check_same_questions(run, verdicts, questions, measures)
+    return question_tables(run, verdicts, questions)
 
 
 def check_without_groups(measures: Iterable[Measure]) -> None:
@@ -438,14 +428,14 @@ def score_tables(measures: Sequence[Measure], tables: Tables) -> np.ndarray:
     Returns:
         (…, measures) float64.
     """
-    scores = np.zeros((*tables.length.shape, len(measures)))
+    length = np.maximum(tables.length, 1)
+    scores = np.zeros((*length.shape, len(measures)))
     for family in families(measures):
-        one = measures[family[0]]
+        one, ks = measures[family[0]], [cutoff_of(measures[i]) for i in family]
         kernel = MEASURES[str(one.NAME)].kernel
         assert kernel is not None
-        values = kernel(parameters(one), tables, [cutoff_of(measures[i]) for i in family])
-        for i, value in zip(family, values, strict=True):
-            scores[..., i] = value
+        cuts = np.stack([length if k is None else np.full_like(length, k) for k in ks], axis=-1)
+        scores[..., family] = kernel(parameters(one), tables, cuts)
     return scores
 
 
@@ -496,57 +486,50 @@ def check_same_questions(
         InputError: a frame has rows, and none of them is about any of the questions; or a measure looks at the lists of
             single perspectives, and the run has none.
     """
-    asked, everything = {q.qid: q.qid for q in questions}, list_ids(questions)
-    own = {qid: owner for qid, owner in everything.items() if qid not in asked}
+    asked = {q.qid: q.qid for q in questions}
+    own = {list_id: qid for list_id, qid in list_ids(questions).items() if list_id not in asked}
     there = set(run["qid"].unique())
-    for what, known_ids, found in (("run", everything, there), ("verdicts", asked, set(verdicts["qid"].unique()))):
-        if found and not known_ids.keys() & found:
+    for what, ids, found in (("run", {**asked, **own}, there), ("verdicts", asked, set(verdicts["qid"].unique()))):
+        if found and not ids.keys() & found:
             of, wanted = min(found), questions[0].qid
             raise InputError(f"the {what} and the questions do not belong together: {of!r} against {wanted!r} …")
-    one_list, own_lists = any_list(measures), looks_at_perspectives(measures)
-    if there and own_lists and not own.keys() & there:
-        problem = f"pRecall needs a list for each perspective, under ids such as {next(iter(own))!r}"
-        raise InputError(f"{problem}; berdslib.search(…, perspectives=True) makes them")
-    if there and one_list and not asked.keys() & there:
-        only = min(own.keys() & there)
-        raise InputError(
-            f"the run holds lists of single perspectives only, such as {only!r}; search the questions, too"
-        )
-    looked_at = {**(asked if one_list else {}), **(own if own_lists else {})}
-    unanswered = len(looked_at.keys() - there)
-    if unanswered and there:
+    if not there:
+        return
+    looked_at: dict[str, str] = {}
+    if looks_at_perspectives(measures):
+        if not own.keys() & there:
+            problem = f"pRecall needs a list for each perspective, under ids such as {next(iter(own))!r}"
+            raise InputError(f"{problem}; berdslib.search(…, perspectives=True) makes them")
+        looked_at |= own
+    if any_list(measures):
+        if not asked.keys() & there:
+            only = min(own.keys() & there)
+            problem = f"the run holds lists of single perspectives only, such as {only!r}; search the questions, too"
+            raise InputError(problem)
+        looked_at |= asked
+    if unanswered := len(looked_at.keys() - there):
         logger.warning(
             "%d of %d questions have no passage in the run; they count as unanswered", unanswered, len(looked_at)
         )
-    if there and len(verdicts):
-        top = run[(run["rank"] <= 10) & run["qid"].isin(looked_at)]
-        if unjudged_among(top.assign(qid=top["qid"].map(looked_at)), verdicts) == 1.0:
-            logger.warning("no verdict is about a passage in the top 10 of the run; is it of another corpus?")
-        elif said := _without_verdict(run, verdicts, measures, asked, own):
-            judges = " or ".join(verdicts["judge"].replace("unknown", "an unknown judge").unique())
-            logger.warning("passages without a verdict of %s, which count as no: %s", judges, said)
+    rows = run.assign(list=run["qid"], qid=run["qid"].map(looked_at)).dropna(subset="qid")
+    rows["judged"] = pairs_of(rows).isin(pairs_of(verdicts))
+    if len(verdicts) and not rows.loc[rows["rank"] <= 10, "judged"].any():
+        logger.warning("no verdict is about a passage in the top 10 of the run; is it of another corpus?")
+    elif len(verdicts) and (verdicts["judge"] != "gold").any() and (said := _without_verdict(rows, measures)):
+        judges = " or ".join(verdicts["judge"].replace("unknown", "an unknown judge").unique())
+        logger.warning("passages without a verdict of %s, which count as no: %s", judges, said)
 
 
-def _without_verdict(
-    run: pd.DataFrame,
-    verdicts: pd.DataFrame,
-    measures: Iterable[Measure],
-    asked: Mapping[str, str],
-    own: Mapping[str, str],
-) -> str:
-    """Say how many of the passages that each measure looks at nobody has judged; "" where people labelled a part."""
-    if (verdicts["judge"] == "gold").all():
-        return ""
-    alike: dict[tuple[bool, int | None], list[str]] = {}
+def _without_verdict(rows: pd.DataFrame, measures: Iterable[Measure]) -> str:
+    """Say how many of the passages that each measure looks at nobody has judged; "" for none."""
+    alike = defaultdict[tuple[bool, int | None], list[str]](list)
     for measure in measures:
-        alike.setdefault((looks_at_perspectives([measure]), cutoff_of(measure)), []).append(str(measure))
+        alike[looks_at_perspectives([measure]), cutoff_of(measure)].append(str(measure))
     found = []
     for (from_perspectives, k), names in alike.items():
-        owner = own if from_perspectives else asked
-        top = run[run["qid"].isin(owner) & (run["rank"] <= (k or len(run)))]
-        if share := unjudged_among(top.assign(qid=top["qid"].map(owner)), verdicts):
-            where = f"in the top {k}" if k else "listed"
-            found.append(f"{round(share * len(top))} of the {len(top)} {where} ({', '.join(names)})")
+        top = rows[((rows["list"] != rows["qid"]) == from_perspectives) & (rows["rank"] <= (k or len(rows)))]
+        if unjudged := int((~top["judged"]).sum()):
+            found.append(f"{unjudged} of the {len(top)} {f'in the top {k}' if k else 'listed'} ({', '.join(names)})")
     return ", ".join(found)
 
 
@@ -575,21 +558,9 @@ def any_list(measures: Sequence[Measure]) -> bool:
     return not measures or not all(MEASURES[str(m.NAME)].own_lists for m in measures)
 
 
-def unjudged_share(run: pd.DataFrame, verdicts: pd.DataFrame, k: int) -> float:
-    """Share of the top-k passages of a run that have no verdict at all (0 for an empty run).
-
-    Raises:
-        InputError: a frame that is no run or no verdicts, or k is no whole number from 1.
-    """
-    check_k(k)
-    clean = check_run(run)
-    return unjudged_among(clean[clean["rank"] <= k], check_verdicts(verdicts))
-
-
 def unjudged_among(listed: pd.DataFrame, verdicts: pd.DataFrame) -> float:
     """Share of the rows (qid, docno) that have no verdict at all (0 for none); both frames have been checked."""
-    here, judged = pair_numbers(listed, verdicts)
-    return float((~np.isin(here, judged)).mean()) if len(here) else 0.0
+    return float((~pairs_of(listed).isin(pairs_of(verdicts))).mean()) if len(listed) else 0.0
 
 
 def official_cutoff(run: pd.DataFrame, questions: Sequence[Question]) -> int:
@@ -611,28 +582,6 @@ def official_cutoff(run: pd.DataFrame, questions: Sequence[Question]) -> int:
 # ---------------------------------------------------------------- inside ir-measures
 
 
-def to_ir_measures(
-    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Convert to the frames of ir-measures: (qrels with the perspective in `iteration`, run).
-
-    A perspective without any verdict gets a row of relevance 0 for a passage named "-", so that MRecall and Coverage
-    count it.
-    """
-    run, verdicts = check_run(run), check_verdicts(verdicts)
-    renamed = verdicts.assign(iteration=verdicts["pid"].astype(str), relevance=verdicts["supports"].astype(int))
-    qrels = renamed.rename(columns={"qid": "query_id", "docno": "doc_id"})
-    qrels = qrels[["query_id", "doc_id", "relevance", "iteration"]]
-    qrels = qrels[qrels["query_id"].isin([q.qid for q in questions])]
-    have = set(zip(qrels["query_id"], qrels["iteration"], strict=True))
-    absent = [(q.qid, "-", 0, str(i)) for q in questions for i in range(len(q.perspectives))]
-    absent = [row for row in absent if (row[0], row[3]) not in have]
-    if absent:
-        qrels = pd.concat([qrels, pd.DataFrame(absent, columns=qrels.columns)], ignore_index=True)
-    frame = run.rename(columns={"qid": "query_id", "docno": "doc_id"})
-    return qrels, frame[["query_id", "doc_id", "score"]]
-
-
 _SUPPORTED: list[Measure] = [type(m)(cutoff=AnyValue()) for m in (MRecall, Precision, Coverage)]
 
 
@@ -643,27 +592,23 @@ class PerspectiveProvider(Provider):
     SUPPORTED_MEASURES = _SUPPORTED
 
     def _evaluator(self, measures: Iterable[Measure], qrels: Any) -> Evaluator:
-        return _PerspectiveEvaluator(list(measures), list(ir_measures.util.QrelsConverter(qrels).as_namedtuple_iter()))
+        return _PerspectiveEvaluator(list(measures), ir_measures.util.QrelsConverter(qrels).as_pd_dataframe())
 
 
 class _PerspectiveEvaluator(Evaluator):
-    def __init__(self, measures: list[Measure], qrels: list[Any]) -> None:
-        super().__init__(measures, {q.query_id for q in qrels})
-        subtopics: dict[str, list[str]] = {}
-        for q in qrels:
-            subtopics.setdefault(q.query_id, [])
-            if q.iteration not in subtopics[q.query_id]:
-                subtopics[q.query_id].append(q.iteration)
-        self._questions = [Question(qid, qid, tuple(names)) for qid, names in subtopics.items()]
-        numbers = {qid: {name: i for i, name in enumerate(names)} for qid, names in subtopics.items()}
-        rows = [(q.query_id, numbers[q.query_id][q.iteration], q.doc_id, q.relevance) for q in qrels]
-        self._verdicts = make_verdicts([(a, b, c, float(r > 0), r > 0) for a, b, c, r in rows], "qrels")
+    def __init__(self, measures: list[Measure], qrels: pd.DataFrame) -> None:
+        subtopics = {str(qid): tuple(own.unique()) for qid, own in qrels.groupby("query_id", sort=False)["iteration"]}
+        super().__init__(measures, set(subtopics))
+        self._questions = [Question(qid, qid, names) for qid, names in subtopics.items()]
+        rows = zip(qrels["query_id"], qrels["iteration"], qrels["doc_id"], qrels["relevance"] > 0, strict=True)
+        self._verdicts = make_verdicts(
+            [(q, subtopics[q].index(i), d, float(r), bool(r)) for q, i, d, r in rows], "qrels"
+        )
 
     def _iter_calc(self, run: Any) -> Iterator[Metric]:
-        rows = list(ir_measures.util.RunConverter(run).as_namedtuple_iter())
+        rows = ir_measures.util.RunConverter(run).as_pd_dataframe()
         # Ties as in trec_eval, which computes the other measures of the same call.
-        columns = [r.query_id for r in rows], [r.doc_id for r in rows], [r.score for r in rows]
-        frame = make_run_as_trec_eval(*columns)
+        frame = make_run_as_trec_eval(*(rows[column].tolist() for column in ("query_id", "doc_id", "score")))
         scores = evaluate(frame, self._verdicts, self._questions, self.measures)
         for measure in self.measures:
             for qid, value in scores[str(measure)].items():

@@ -17,32 +17,18 @@ _CUT_POINTS = np.array([2, 4, 8, 10, 12, 14, 16, 18, 20])  # 6 is not among them
 
 
 def ndcg(relevant: np.ndarray, gold: np.ndarray, ks: Sequence[int]) -> np.ndarray:
-    """Return nDCG at each cut-off; above 1 where the list holds copies of relevant texts (divergences.md A3).
+    """Return nDCG at each cut-off, (…, ks); above 1 where the list holds copies of relevant texts (A3).
 
-    Args:
-        relevant: (…, n) bool, which listed passages count as relevant; in the implicit scenario also one whose text
-            equals that of a relevant one.
-        gold: (…,) int, how many passages are relevant; copies do not count.
-        ks: the cut-offs.
-
-    Returns:
-        (…, ks) float64.
+    `relevant` (…, n) says which listed passages count; in the implicit scenario also one whose text equals that of a
+    relevant one. `gold` (…,) is how many passages are relevant; copies do not count.
     """
     return _over_ideal(relevant, np.arange(_within(ks, gold)) < gold[..., None], ks)
 
 
 def precision(relevant: np.ndarray, length: np.ndarray, ks: Sequence[int]) -> np.ndarray:
-    """Return the share of relevant passages among the first k, or among all of a shorter list (divergences.md A9).
+    """Return the share of relevant passages among the first k, or among all of a shorter list, (…, ks) (A9).
 
     An empty list scores 0, which the script was not asked.
-
-    Args:
-        relevant: (…, n) bool, as for :func:`ndcg`.
-        length: (…,) int, how long each list is.
-        ks: the cut-offs.
-
-    Returns:
-        (…, ks) float64.
     """
     return np.stack([ratio(relevant[..., :k].sum(axis=-1), np.minimum(k, length)) for k in ks], axis=-1)
 
@@ -55,21 +41,11 @@ def alpha_ndcg(
     alpha: float,
     ks: Sequence[int],
 ) -> np.ndarray:
-    """Return alpha-nDCG at each cut-off.
+    """Return alpha-nDCG at each cut-off, (…, ks).
 
     A group that was seen before loses alpha once, however often it was seen (A1); a passage that is not relevant marks
-    its group as seen (A2). The ideal list has one relevant passage of each group first, and then the others (A6).
-
-    Args:
-        of_group: (…, n, m) bool, which group each listed passage is of.
-        relevant: (…, n) bool, as for :func:`ndcg`.
-        first: (…,) int, of how many groups the ideal list puts one first.
-        gold: (…,) int, how many passages are relevant.
-        alpha: what a group that was seen before loses.
-        ks: the cut-offs.
-
-    Returns:
-        (…, ks) float64.
+    its group as seen (A2). The ideal list has one relevant passage of each of so many groups, `first` (…,), and then
+    the others (A6). `of_group` (…, n, m) says which group each listed passage is of.
     """
     seen_before = (np.cumsum(of_group, axis=-2, dtype=np.int32) - of_group) > 0
     worth = np.where(seen_before, 1.0 - alpha, 1.0)
@@ -80,19 +56,11 @@ def alpha_ndcg(
 
 
 def rkl(of_group: np.ndarray, sizes: np.ndarray, total: int, ks: Sequence[int]) -> np.ndarray:
-    """Return the divergence at each cut-off (divergences.md A7), the mean over groups; 0 is best, there is no worst.
+    """Return the divergence at each cut-off from 2, (…, ks), the mean over groups (A7); 0 is best, there is no worst.
 
     One-sided, that of the group alone: P ln(P / Q) - P + Q, averaged over the cut points 2, 4, 8, 10, …, 20 (6 is left
-    out) with the weights 1 / log2(i). A list that ends before a cut point is divided by it all the same.
-
-    Args:
-        of_group: (…, n, g) bool, which listed passages are of a group.
-        sizes: (g,) int, how many passages of the corpus are of each group, at least 1.
-        total: how many passages the corpus has.
-        ks: the cut-offs, at least 2.
-
-    Returns:
-        (…, ks) float64.
+    out) with the weights 1 / log2(i). A list that ends before a cut point is divided by it all the same. `of_group`
+    (…, n, g) says which listed passages are of a group, `sizes` (g,) how many of the `total` in the corpus are.
     """
     share = counts_at(of_group, _CUT_POINTS) / _CUT_POINTS[:, None]
     weight = 1 / np.log2(_CUT_POINTS)

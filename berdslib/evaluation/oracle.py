@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts, ranked_run
-from berdslib.errors import InputError
-from berdslib.evaluation.measures import check_same_questions
-from berdslib.evaluation.tables import question_tables
+from berdslib.data.records import Question, check_k, check_run, ranked_run
+from berdslib.evaluation.measures import checked_tables
 
 EXACT_UP_TO = 12  # perspectives: the table has a column for each set of them
 
@@ -42,20 +39,12 @@ def oracle(
             verdicts, a run or verdicts of other questions, or a verdict on a perspective that does not exist.
     """
     check_k(k)
-    if isinstance(depth, bool) or not isinstance(depth, Integral) or depth < 1:
-        raise InputError(f"depth must be a whole number, at least 1, not {depth!r}", field="depth")
-    check_questions(questions, need_perspectives=True)
-    clean, verdicts = check_run(run), check_verdicts(verdicts)
-    check_same_questions(clean, verdicts, questions)
-    candidates = clean[clean["rank"] <= depth]
-    docnos = candidates.groupby("qid")["docno"].agg(list).to_dict()
-    tables = question_tables(candidates, verdicts, questions)
-    return ranked_run(
-        {
-            question.qid: [docnos[question.qid][row] for row in best_rows(table.listed, k)]
-            for question, table in zip(questions, tables, strict=True)
-        }
-    )
+    check_k(depth, "depth")
+    clean = check_run(run)
+    docnos = clean.groupby("qid")["docno"].agg(list).to_dict()
+    tables = checked_tables(clean, verdicts, questions)
+    best = {q.qid: best_rows(table.listed[:depth], k) for q, table in zip(questions, tables, strict=True)}
+    return ranked_run({qid: [docnos[qid][row] for row in rows] for qid, rows in best.items()})
 
 
 def best_rows(shows: np.ndarray, k: int) -> list[int]:

@@ -8,9 +8,12 @@ alike, and the same but for its sign if the sides are exchanged. The paper print
 p is 0 and falls without limit: it is given as well (divergences.md B17).
 
 Everything takes runs that hold the lists of the questions themselves and those found from each of their perspectives,
-as ``berdslib.search(…, perspectives=True)`` returns them. Intervals draw what was asked (questions, queries, or whole
-issues within their data set), since the passages of one list are not independent; they are NaN where that is one thing
-only. `level` is their coverage, `resamples` and `seed` are of the bootstrap.
+as ``berdslib.search(…, perspectives=True)`` returns them: frames qid, docno and score (or rank). `verdicts` say who
+supports what, such as a collection's gold; `questions` are all asked questions; k passages of each list are looked at.
+Intervals draw what was asked (questions, queries, or whole issues within their data set), since the passages of one
+list are not independent; they are NaN where that is one thing only. `drawing` is their `level`, and `resamples` and
+`seed` of the bootstrap. InputError is raised for a k that is no whole number from 1, and as by
+:func:`berdslib.evaluation.measures.evaluate`.
 """
 
 from __future__ import annotations
@@ -33,14 +36,8 @@ from berdslib.data.records import (
     perspective_qid,
 )
 from berdslib.errors import InputError, known
-from berdslib.evaluation.measures import (
-    PRECALL,
-    Coverage,
-    Measure,
-    check_same_questions,
-    pRecall,
-)
-from berdslib.evaluation.tables import QuestionTable, check_not_taken, question_tables
+from berdslib.evaluation.measures import PRECALL, Coverage, checked_tables, pRecall
+from berdslib.evaluation.tables import check_not_taken, pairs_of
 from berdslib.stats import cluster_bootstrap, holm, ratio_of_sums, wilson_interval
 
 UNKNOWN = "(unknown)"
@@ -61,41 +58,29 @@ def perspective_shares(
     passage that supports two perspectives counts for both, so shares can sum to more than 1, as TART's do.
 
     Args:
-        run: frame qid, docno and score (or rank); only the questions' own lists are looked at.
-        verdicts: who supports what, such as a collection's gold.
-        questions: all asked questions; perspectives are counted under their labels, see :func:`labels_of`.
-        k: how many passages of each list are looked at.
+        run: only the questions' own lists are looked at.
+        verdicts: who supports what.
+        questions: perspectives are counted under their labels, see :func:`labels_of`.
+        k: how many passages of each list.
         labels: the perspectives to compare, such as ("support", "undermine"); None for all.
         drawing: level, resamples, seed.
 
     Returns:
         Frame with one row a perspective: label, hits, share (of the hits), low, high, gold_share (of the supporting
         passages of all questions, where a retriever without a preference would be). NaN where nothing was found.
-
-    Raises:
-        InputError: an unknown label, or one listed twice, k is no whole number from 1, or as for
-            :func:`berdslib.evaluation.measures.evaluate`; also a run without any question's own list.
     """
     check_k(k)
-    tables = _tables(run, verdicts, questions, Coverage)
+    tables = checked_tables(run, verdicts, questions, [Coverage])
     names = _chosen(labels, questions)
-    members = [_members(q, names) for q in questions]
-    hits = [_by_label(table.listed[:k], of) for table, of in zip(tables, members, strict=True)]
-    gold = [_by_label(table.pool, of) for table, of in zip(tables, members, strict=True)]
-    counts, found = np.array([h.sum(axis=0) for h in hits]), np.array([h.any(axis=1).sum() for h in hits])
-    n_gold = np.array([g.sum(axis=0) for g in gold]).sum(axis=0)
-    share, low, high = cluster_bootstrap(np.column_stack([counts, found]), None, ratio_of_sums, **drawing)
-    n_found = sum(int(g.any(axis=1).sum()) for g in gold)
-    return pd.DataFrame(
-        {
-            "label": names,
-            "hits": counts.sum(axis=0),
-            "share": share,
-            "low": low,
-            "high": high,
-            "gold_share": n_gold / n_found if n_found else np.nan,
-        }
-    )
+    hits, gold = [], []
+    for question, table in zip(questions, tables, strict=True):
+        members = np.array([[label == name for name in names] for label in labels_of(question)])
+        hits.append(_count_labels(table.listed[:k], members))
+        gold.append(_count_labels(table.pool, members))
+    share, low, high = cluster_bootstrap(np.array(hits), None, ratio_of_sums, **drawing)
+    counts, (gold_share,) = np.sum(hits, axis=0)[:-1], ratio_of_sums(np.sum(gold, axis=0, keepdims=True))
+    columns = {"label": names, "hits": counts, "share": share, "low": low, "high": high, "gold_share": gold_share}
+    return pd.DataFrame(columns)
 
 
 def labels_of(question: Question) -> tuple[str, ...]:
@@ -122,14 +107,10 @@ def _chosen(labels: Collection[str] | None, questions: Sequence[Question]) -> li
     return names
 
 
-def _members(question: Question, names: Sequence[str]) -> np.ndarray:
-    """Return which of the names each perspective has, bool (m, len(names))."""
-    return np.array([[label == name for name in names] for label in labels_of(question)])
-
-
-def _by_label(table: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """Turn a table passage x perspective into passage x label: of perspectives with one label, any will do."""
-    return (table[:, :, None] & members).any(axis=1)
+def _count_labels(table: np.ndarray, members: np.ndarray) -> list[int]:
+    """Return how many passages of a table passage x perspective support each label, and at the end any of them."""
+    of_label = (table[:, :, None] & members).any(axis=1)  # of perspectives with one label, any will do
+    return [*of_label.sum(axis=0).tolist(), int(of_label.any(axis=1).sum())]
 
 
 # ---------------------------------------------------------------- with and without perspectives
@@ -152,8 +133,8 @@ def root_versus_full(
     perspective brings is `full` - `root`.
 
     Args:
-        run: frame qid, docno and score (or rank) with the lists of the questions and of their perspectives.
-        verdicts: who supports what, such as a collection's gold.
+        run: with the lists of the questions and of their perspectives.
+        verdicts: who supports what.
         questions: all asked questions.
         ks: cutoffs, such as 5 and 10.
         hit: "success", 1 if any supporting passage is in the top k, or "recall", the share of them that is.
@@ -162,17 +143,12 @@ def root_versus_full(
     Returns:
         Frame with one row a cutoff: k, root_any (mean over questions), root, full (means over queries, one a
         perspective), difference = full - root, and its interval low, high.
-
-    Raises:
-        InputError: an unknown hit, a cutoff that is no whole number from 1, or as for
-            :func:`berdslib.evaluation.measures.evaluate`; also a run that lacks either kind of list.
     """
     known("hit", hit, PRECALL["hit"])
     for k in ks:
         check_k(k)
-    tables = _tables(run, verdicts, questions, Coverage, pRecall)
-    sizes = np.array([len(table.own) for table in tables])
-    starts = np.cumsum(sizes) - sizes
+    tables = list(checked_tables(run, verdicts, questions, [Coverage, pRecall]))
+    owner = [i for i, table in enumerate(tables) for _ in table.own]
     rows = []
     for k in ks:
         any_of_root = [_found(t.listed[:k], t.pool, hit) for t in tables]
@@ -182,8 +158,8 @@ def root_versus_full(
             for pid in range(len(t.own))
         ]
         root, full = np.array(both).T
-        per_root = np.add.reduceat(full - root, starts)
-        difference = cluster_bootstrap(np.column_stack([per_root, sizes]), None, ratio_of_sums, **drawing)
+        counted = np.column_stack([full - root, np.ones(len(both))])
+        difference = cluster_bootstrap(counted, owner, ratio_of_sums, **drawing)
         rows.append((k, np.mean(any_of_root), root.mean(), full.mean(), *np.ravel(difference)))
     return pd.DataFrame(rows, columns=["k", "root_any", "root", "full", "difference", "low", "high"])
 
@@ -196,48 +172,33 @@ def _found(listed: np.ndarray, pool: np.ndarray, hit: str) -> float:
 
 # ---------------------------------------------------------------- groups of passages, such as countries
 
+# `groups` is docno → group (country) of every passage that has one. In the second and third function the label of a
+# perspective is the group that it asks for, as in AGNews by location, and only the lists of the perspectives count.
+
 
 def group_counts(
-    run: pd.DataFrame,
-    questions: Sequence[Question],
-    groups: Mapping[str, str],
-    k: int,
-    **drawing: Any,
+    run: pd.DataFrame, questions: Sequence[Question], groups: Mapping[str, str], k: int, **drawing: Any
 ) -> pd.DataFrame:
     """Count the passages of each group in the top k of all questions together (PIR figure 5).
 
-    Args:
-        run: frame qid, docno and score (or rank); only the questions' own lists are looked at, to see what comes up
-            when nobody asks for a group.
-        questions: the asked questions.
-        groups: docno → group (country) of every passage that has one; passages without are not counted.
-        k: how many passages of each list are looked at.
-        drawing: level, resamples, seed.
+    Only the questions' own lists are looked at, to see what comes up when nobody asks for a group.
 
     Returns:
         Frame with one row a group, the most frequent first: group, count, share (of all counted), low, high,
         corpus_share (of the passages in `groups`), ratio = share / corpus_share (1 = neither favoured nor hidden).
-
-    Raises:
-        InputError: no groups, k is no whole number from 1, a frame that is no run, or a run without any question's own
-            list.
     """
-    run = check_run(run)
-    groups = _by_docno(groups, run)
-    corpus = _corpus_shares(groups)
-    shown = top(run, k, [q.qid for q in questions])
-    asked = list(dict.fromkeys(shown["qid"]))
-    if not asked:
+    shown = _with_groups(top(run, k, [q.qid for q in questions]), groups)
+    if shown.empty:
         raise InputError("the run holds no lists")
-    shown = shown.assign(group=shown["docno"].map(groups)).dropna(subset="group")
-    counts = _crosstab(shown, "qid", "group", asked, corpus.index.tolist())
+    corpus = pd.Series(list(groups.values())).value_counts(normalize=True).sort_index()
+    counts = pd.crosstab(shown["qid"], shown["group"]).reindex(
+        index=shown["qid"].unique(), columns=corpus.index, fill_value=0
+    )
     sums = np.column_stack([counts, counts.sum(axis=1)])
     share, low, high = cluster_bootstrap(sums, None, ratio_of_sums, **drawing)
-    ends = {"share": share, "low": low, "high": high}
-    table = pd.DataFrame({"group": corpus.index, "count": counts.sum(axis=0), **ends})
-    table["corpus_share"] = corpus.to_numpy()
-    table["ratio"] = table["share"] / table["corpus_share"]
-    return table.sort_values(["count", "group"], ascending=[False, True], kind="stable").reset_index(drop=True)
+    ends = {"share": share, "low": low, "high": high, "corpus_share": corpus.to_numpy()}
+    table = pd.DataFrame({"group": corpus.index, "count": counts.sum().to_numpy(), **ends})
+    return _sorted(table.assign(ratio=table["share"] / table["corpus_share"]), "count")
 
 
 def group_success(
@@ -250,123 +211,66 @@ def group_success(
 ) -> pd.DataFrame:
     """Return for each group how often queries that ask for it find it (PIR figure 3).
 
-    Args:
-        run: frame qid, docno and score (or rank); only the lists of the perspectives are looked at.
-        verdicts: who supports what, such as a collection's gold.
-        questions: the asked questions; the label of a perspective is the group that it asks for, as in AGNews by
-            location.
-        groups: docno → group of every passage that has one.
-        k: how many passages of each list are looked at.
-        drawing: level, resamples, seed.
-
     Returns:
         Frame with one row a wanted group, the best served first: group, queries, desired (share of the k places that
         hold a passage of the group), desired_low, desired_high, other (share that hold another passage; empty places
         are neither), success (share of queries with a supporting passage in the top k), success_low, success_high.
-
-    Raises:
-        InputError: no groups, k is no whole number from 1, a perspective that asks for a group without passages, or as
-            for :func:`berdslib.evaluation.measures.evaluate`; also a run without any perspective's list.
     """
-    run = check_run(run)
-    tables = _tables(run, verdicts, questions, pRecall)
-    groups = _by_docno(groups, run)
-    wanted = _wanted(questions, groups)
-    shown = _shown_groups(run, wanted, groups, k)
-    n_desired = shown[shown["group"] == shown["wanted"]]["qid"].value_counts().reindex(list(wanted), fill_value=0)
-    n_shown = shown["qid"].value_counts().reindex(list(wanted), fill_value=0)
-    scores = pd.DataFrame(
-        {
-            "group": list(wanted.values()),
-            "desired": (n_desired / k).to_numpy(),
-            "other": ((n_shown - n_desired) / k).to_numpy(),
-            "success": [float(listed[:k, pid].any()) for t in tables for pid, listed in enumerate(t.own)],
-        }
-    )
+    tables = checked_tables(run, verdicts, questions, [pRecall])
+    wanted, shown = _asked_for(run, questions, groups, k)
+    right = shown["group"] == shown["wanted"]
+    counts = shown.assign(desired=right, other=~right).groupby("qid")[["desired", "other"]].sum()
+    scores = counts.reindex(list(wanted), fill_value=0) / k
+    scores["success"] = [float(listed[:k, pid].any()) for t in tables for pid, listed in enumerate(t.own)]
     rows = []
-    for group, part in scores.groupby("group", sort=False):
+    for group, part in scores.groupby(list(wanted.values()), sort=False):
         values = part[["desired", "success"]].assign(one=1.0).to_numpy()
         desired, hit = np.transpose(cluster_bootstrap(values, None, ratio_of_sums, **drawing))
         rows.append((group, len(part), *desired, part["other"].mean(), *hit))
     columns = ["group", "queries", "desired", "desired_low", "desired_high", "other"]
-    table = pd.DataFrame(rows, columns=[*columns, "success", "success_low", "success_high"])
-    return table.sort_values(["desired", "group"], ascending=[False, True], kind="stable").reset_index(drop=True)
+    return _sorted(pd.DataFrame(rows, columns=[*columns, "success", "success_low", "success_high"]), "desired")
 
 
 def group_heatmap(run: pd.DataFrame, questions: Sequence[Question], groups: Mapping[str, str], k: int) -> pd.DataFrame:
     """Say which groups fill the top k when another is asked for (PIR figure 6).
 
-    Args:
-        run: frame qid, docno and score (or rank); only the lists of the perspectives are looked at.
-        questions: the asked questions; the label of a perspective is the group that it asks for.
-        groups: docno → group of every passage that has one.
-        k: how many passages of each list are looked at.
-
     Returns:
         Frame, wanted group x group shown, both in alphabetical order, of mean shares of the k places; the last column,
         "(unknown)", is for passages without a group. A row sums to 1 where all lists are full.
-
-    Raises:
-        InputError: as for :func:`group_success`.
     """
-    run = check_run(run)
-    groups = _by_docno(groups, run)
-    wanted = _wanted(questions, groups)
-    shown = _shown_groups(run, wanted, groups, k)
+    wanted, shown = _asked_for(run, questions, groups, k)
     n_queries = pd.Series(list(wanted.values())).value_counts().sort_index()
-    rows, columns = n_queries.index.tolist(), [*sorted(set(groups.values())), UNKNOWN]
-    counts = _crosstab(shown, "wanted", "group", rows, columns)
-    shares = counts / (n_queries.to_numpy()[:, None] * k)
-    return pd.DataFrame(shares, index=pd.Index(rows, name="wanted"), columns=pd.Index(columns, name="shown"))
+    counts = pd.crosstab(shown["wanted"], shown["group"].fillna(UNKNOWN))
+    counts = counts.reindex(index=n_queries.index, columns=[*sorted(set(groups.values())), UNKNOWN], fill_value=0)
+    return counts.div(n_queries * k, axis=0).rename_axis(index="wanted", columns="shown")
 
 
-def _wanted(questions: Sequence[Question], groups: Mapping[str, str]) -> dict[str, str]:
-    """Return the group that each perspective asks for, under the id of its list.
-
-    Raises:
-        InputError: unusable questions, no groups, or a perspective that asks for a group without passages.
-    """
+def _asked_for(
+    run: pd.DataFrame, questions: Sequence[Question], groups: Mapping[str, str], k: int
+) -> tuple[dict[str, str], pd.DataFrame]:
+    """Return the group that each perspective asks for, by the id of its list, and the top k with both groups."""
     check_questions(questions, need_perspectives=True)
-    there, wanted = set(_corpus_shares(groups).index), {}
-    for q in questions:
-        for pid, label in enumerate(labels_of(q)):
-            if label not in there:
-                problem = f"question {q.qid!r} asks for {label!r}, and no passage is of that group"
-                raise InputError(problem, field="labels")
-            wanted[perspective_qid(q.qid, pid)] = label
-    return wanted
+    wanted = {perspective_qid(q.qid, pid): label for q in questions for pid, label in enumerate(labels_of(q))}
+    shown = _with_groups(top(run, k, list(wanted)), groups)
+    if unknown := {list_id: label for list_id, label in wanted.items() if label not in groups.values()}:
+        list_id, label = next(iter(unknown.items()))
+        problem = f"{list_id!r} asks for {label!r}, and no passage is of that group"
+        raise InputError(problem, field="labels")
+    return wanted, shown.assign(wanted=shown["qid"].map(wanted))
 
 
-def _shown_groups(run: pd.DataFrame, wanted: Mapping[str, str], groups: Mapping[str, str], k: int) -> pd.DataFrame:
-    """Return the rows of the top k with the group of each passage and the group that its query wants."""
-    shown = top(run, k, list(wanted))
-    return shown.assign(group=shown["docno"].map(groups).fillna(UNKNOWN), wanted=shown["qid"].map(wanted))
-
-
-def _by_docno(groups: Mapping[str, str], run: pd.DataFrame) -> dict[str, str]:
-    """Return the groups under docnos as text, as a checked run has them.
-
-    Raises:
-        InputError: nothing that the run lists has a group: they are of another corpus.
-    """
-    named = {str(docno): group for docno, group in groups.items()}
-    if len(run) and groups and not set(run["docno"]) & named.keys():
-        raise InputError(f"no passage of the run has a group; it lists {run['docno'].iloc[0]!r} …", field="groups")
-    return named
-
-
-def _corpus_shares(groups: Mapping[str, str]) -> pd.Series:
+def _with_groups(shown: pd.DataFrame, groups: Mapping[str, str]) -> pd.DataFrame:
+    """Return listed passages with the group of each, NaN where it has none; docnos may be numbers in `groups`."""
+    shown = shown.assign(group=shown["docno"].map({str(docno): group for docno, group in groups.items()}))
     if not groups:
         raise InputError("no passage has a group", field="groups")
-    return pd.Series(list(groups.values())).value_counts(normalize=True).sort_index()
+    if len(shown) and shown["group"].isna().all():
+        raise InputError(f"no passage of the run has a group; it lists {shown['docno'].iloc[0]!r} …", field="groups")
+    return shown
 
 
-def _crosstab(
-    frame: pd.DataFrame, rows: str, columns: str, row_names: list[str], column_names: list[str]
-) -> np.ndarray:
-    """Count the pairs of two columns, (len(row_names), len(column_names)) int."""
-    counts = pd.crosstab(frame[rows], frame[columns])
-    return np.asarray(counts.reindex(index=row_names, columns=column_names, fill_value=0), dtype=np.int64)
+def _sorted(table: pd.DataFrame, by: str) -> pd.DataFrame:
+    return table.sort_values([by, "group"], ascending=[False, True], kind="stable").reset_index(drop=True)
 
 
 # ---------------------------------------------------------------- what is looked at
@@ -374,11 +278,6 @@ def _crosstab(
 
 def top(run: pd.DataFrame, k: int, asked: Sequence[str]) -> pd.DataFrame:
     """Return the rows of a run (qid, docno) that are in the top k, by its scores, of a list that was asked for.
-
-    Args:
-        run: frame qid, docno and score (or rank).
-        k: how many passages of each list.
-        asked: the ids of the lists.
 
     Raises:
         InputError: k is no whole number from 1, a frame that is no run, or a run without any of the lists.
@@ -391,16 +290,6 @@ def top(run: pd.DataFrame, k: int, asked: Sequence[str]) -> pd.DataFrame:
         found, wanted = best["qid"].iloc[0], next(iter(asked), "")
         raise InputError(f"the run and the queries do not belong together: {found!r} against {wanted!r} …")
     return ours
-
-
-def _tables(
-    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], *looks: Measure
-) -> list[QuestionTable]:
-    """Return each question as tables; the run must hold the lists that the measures would look at."""
-    check_questions(questions, need_perspectives=True)
-    run, verdicts = check_run(run), check_verdicts(verdicts)
-    check_same_questions(run, verdicts, questions, looks)
-    return list(question_tables(run, verdicts, questions))
 
 
 # ---------------------------------------------------------------- leaning: which sides a list shows
@@ -446,8 +335,8 @@ def listed_sides(
     """Return every passage in the top k of every list, and which side it argues.
 
     Args:
-        runs: system → frame qid, docno and score (or rank), with the lists of the questions and, for sycophancy, those
-            found from their perspectives under the ids of :func:`berdslib.data.records.perspective_qid`.
+        runs: system → run with the lists of the questions and, for sycophancy, those found from their perspectives
+            under the ids of :func:`berdslib.data.records.perspective_qid`.
         verdicts: who supports what; a passage may argue both sides.
         questions: the asked questions; those that :func:`two_sided` leaves out are left out here.
         k: how many passages of each list.
@@ -456,29 +345,24 @@ def listed_sides(
         Frame system, qid (of the question), dataset, issue, asked ("question", "supporting", "opposing": what was
         searched with), rank, docno, supporting, opposing (bool). Columns of one's own, such as the site of a passage,
         can be added and given to :func:`leaning`.
-
-    Raises:
-        InputError: k is no whole number from 1, no question of two sides, a frame that is no run or no verdicts, or a
-            run without lists of these questions.
     """
     check_k(k)
     asked = two_sided(questions)
     lists = pd.DataFrame(_lists(asked), columns=["list", "qid", "dataset", "issue", "asked"])
-    yes = check_verdicts(verdicts).query("supports")
     side_of = {(q.qid, pid): stance for q in asked for pid, stance in enumerate(q.stances)}
+    yes = check_verdicts(verdicts).query("supports")
     sides = np.array([side_of.get(key, "") for key in zip(yes["qid"], yes["pid"], strict=True)], dtype=object)
+    arguing = {SUPPORTING: pairs_of(yes[sides == SUPPORT]), OPPOSING: pairs_of(yes[sides == OPPOSE])}
     frames = []
     for system, run in runs.items():
         clean = check_run(run)
-        top = clean.loc[clean["rank"] <= k, ["qid", "rank", "docno"]].rename(columns={"qid": "list"})
-        mine = top.merge(lists, on="list")
+        best = clean.loc[clean["rank"] <= k, ["qid", "rank", "docno"]].rename(columns={"qid": "list"})
+        mine = best.merge(lists, on="list")
         if len(clean) and mine.empty:
             there = f"{clean['qid'].iloc[0]!r} against {asked[0].qid!r} …"
             raise InputError(f"the lists of {system!r} and the questions do not belong together: {there}", field="qid")
-        places = pd.MultiIndex.from_frame(mine[["qid", "docno"]])
-        for column, stance in ((SUPPORTING, SUPPORT), (OPPOSING, OPPOSE)):
-            mine[column] = places.isin(pd.MultiIndex.from_frame(yes.loc[sides == stance, ["qid", "docno"]]))
-        frames.append(mine.assign(system=system))
+        places = pairs_of(mine)
+        frames.append(mine.assign(system=system, **{side: places.isin(pairs) for side, pairs in arguing.items()}))
     return pd.concat(frames, ignore_index=True)[list(COLUMNS)]
 
 
@@ -492,16 +376,13 @@ def _lists(questions: Sequence[Question]) -> Iterator[tuple[str, str, str, str, 
 
 # ---------------------------------------------------------------- Figure 2: which sides a list shows
 
+# `listed` is of listed_sides; `questions` are the asked ones: one whose list is empty shows neither side.
+
 
 def side_by_question(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
     """Return for each system, question and way of asking whether its list shows both sides, one of them or neither.
 
-    Args:
-        listed: of :func:`listed_sides`.
-        questions: the asked questions; one whose list is empty shows neither.
-
-    Returns:
-        Frame system, dataset, asked, qid, supporting, opposing (how many passages of the list), side.
+    The frame has system, dataset, asked, qid, supporting, opposing (how many passages of the list), side.
     """
     counts = listed.groupby(["system", "asked", "qid"], sort=False)[[SUPPORTING, OPPOSING]].sum()
     datasets = {q.qid: q.source or "questions" for q in two_sided(questions)}
@@ -509,7 +390,7 @@ def side_by_question(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.
     every = pd.MultiIndex.from_tuples([(s, a, qid) for s, a in pairs for qid in datasets], names=counts.index.names)
     table = counts.reindex(every, fill_value=0).reset_index()
     place = (table[SUPPORTING].to_numpy() == 0) * 2 + (table[OPPOSING].to_numpy() == 0)
-    table["side"] = np.array([BOTH, ONLY_SUPPORTING, ONLY_OPPOSING, NEITHER])[place]
+    table["side"] = np.array(SIDES)[place]
     table["dataset"] = table["qid"].map(datasets)
     return table[["system", "dataset", "asked", "qid", SUPPORTING, OPPOSING, "side"]]
 
@@ -517,22 +398,16 @@ def side_by_question(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.
 def side_shares(listed: pd.DataFrame, questions: Sequence[Question], *, level: float = 0.95) -> pd.DataFrame:
     """Return how many questions' lists show both sides, one of them, or neither (BeRDS Figure 2).
 
-    Args:
-        listed: of :func:`listed_sides`.
-        questions: the asked questions.
-        level: coverage of the interval (Wilson's, 1927).
-
     Returns:
         Frame system, dataset ("all" is all of them together, where there are several), asked, side, n, count, share,
-        low, high.
+        low, high (Wilson's interval).
     """
     rows = []
-    for (system, dataset, asked), part in _groups(side_by_question(listed, questions), _EACH):
+    for key, part in _groups(side_by_question(listed, questions), _EACH):
         for side in SIDES:
-            count = int((part["side"] == side).sum())
-            ends = wilson_interval(count, len(part), level)
-            rows.append((system, dataset, asked, side, len(part), count, count / len(part), *ends))
-    return pd.DataFrame(rows, columns=["system", "dataset", "asked", "side", "n", "count", "share", "low", "high"])
+            count, n = int((part["side"] == side).sum()), len(part)
+            rows.append((*key, side, n, count, count / n, *wilson_interval(count, n, level)))
+    return pd.DataFrame(rows, columns=[*_EACH, "side", "n", "count", "share", "low", "high"])
 
 
 def asymmetry(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
@@ -541,10 +416,6 @@ def asymmetry(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFra
     Exact sign test (binomial, two-sided) on the questions whose list shows one side only; Holm over the systems of a
     data set and way of asking.
 
-    Args:
-        listed: of :func:`listed_sides`.
-        questions: the asked questions.
-
     Returns:
         Frame system, dataset, asked, n, only_supporting, only_opposing (counts), share (of the one-sided lists that
         show the supporting side) with its Wilson interval low, high, and p_value. NaN and 1 where no list is one-sided.
@@ -552,22 +423,19 @@ def asymmetry(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFra
     from scipy.stats import binomtest
 
     rows = []
-    for (system, dataset, asked), part in _groups(side_by_question(listed, questions), _EACH):
+    for key, part in _groups(side_by_question(listed, questions), _EACH):
         for_it, against = (int((part["side"] == side).sum()) for side in (ONLY_SUPPORTING, ONLY_OPPOSING))
         found: tuple[float, ...] = (np.nan, np.nan, np.nan, 1.0)
-        if for_it + against:
-            n = for_it + against
+        if n := for_it + against:
             found = (for_it / n, *wilson_interval(for_it, n), float(binomtest(for_it, n).pvalue))
-        rows.append((system, dataset, asked, len(part), for_it, against, *found))
-    names = ["system", "dataset", "asked", "n", "only_supporting", "only_opposing", "share", "low", "high", "p_value"]
+        rows.append((*key, len(part), for_it, against, *found))
+    names = [*_EACH, "n", "only_supporting", "only_opposing", "share", "low", "high", "p_value"]
     return _corrected(pd.DataFrame(rows, columns=names), ["dataset", "asked"])
 
 
 def _corrected(table: pd.DataFrame, family: list[str]) -> pd.DataFrame:
     """Return a table whose p-values are corrected within each family of tests."""
-    for _, tests in table.groupby(family, sort=False):
-        table.loc[tests.index, "p_value"] = holm(tests["p_value"].tolist())
-    return table
+    return table.assign(p_value=table.groupby(family, sort=False)["p_value"].transform(lambda p: holm(p.tolist())))
 
 
 # ---------------------------------------------------------------- Figure 3: does the list follow the query?
@@ -593,11 +461,7 @@ def lean_as_printed(supporting: np.ndarray | float, opposing: np.ndarray | float
     return np.divide(p - n, p, out=np.full(np.shape(p - n), np.nan), where=p > 0)
 
 
-def leaning(
-    listed: pd.DataFrame,
-    by: Sequence[str] = _EACH,
-    **drawing: Any,
-) -> pd.DataFrame:
+def leaning(listed: pd.DataFrame, by: Sequence[str] = _EACH, **drawing: Any) -> pd.DataFrame:
     """Return how far the listed passages lean to the supporting side (BeRDS section 8, Figure 3).
 
     Args:
@@ -609,48 +473,45 @@ def leaning(
     Returns:
         Frame with the columns of `by`, issues (drawn for the interval), passages, supporting, opposing (counts),
         leaning, low, high, as_printed.
-
-    Raises:
-        InputError: a column that is not there.
     """
     if unknown := [name for name in by if name not in listed]:
         raise InputError(f"there is no column {unknown[0]!r}; there are {', '.join(listed.columns)}", field="by")
     rows = []
     for key, part in _groups(listed, by):
-        sums = _by_issue(part, part[[SUPPORTING, OPPOSING]])
-        found = cluster_bootstrap(
-            sums.to_numpy(),
-            None,
-            lambda t: lean(*t.T)[:, None],
-            strata=sums.index.get_level_values(0).tolist(),
-            **drawing,
-        )
-        p, n = sums.sum(axis=0).astype(int)
+        found = _drawn_by_issue(part, part[[SUPPORTING, OPPOSING]], lambda t: lean(*t.T)[:, None], **drawing)
+        p, n = part[[SUPPORTING, OPPOSING]].sum()
         values = (*np.ravel(found), float(lean_as_printed(p, n)))
         rows.append((*key, part["issue"].nunique(), len(part), p, n, *values))
     names = [*by, "issues", "passages", SUPPORTING, OPPOSING, "leaning", "low", "high", "as_printed"]
     return pd.DataFrame(rows, columns=names)
 
 
-def _groups(table: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
-    """Yield (values of the columns, their rows), and at the end those of all data sets together."""
-    check_not_taken(ALL, table["dataset"].unique() if "dataset" in by else ())
-    yield from table.groupby(list(by), sort=False)
-    if "dataset" in by and table["dataset"].nunique() > 1:
-        place = list(by).index("dataset")
-        for _, part in table.groupby([name for name in by if name != "dataset"] or np.zeros(len(table)), sort=False):
-            key = list(part[list(by)].iloc[0])
-            yield (*key[:place], ALL, *key[place + 1 :]), part
+def _drawn_by_issue(part: pd.DataFrame, counts: pd.DataFrame, statistic: Any, **drawing: Any) -> np.ndarray:
+    """Return value, low, high of a statistic of counts, (3, s); whole issues are drawn within their data set."""
+    sums = _by_issue(part, counts)
+    strata = sums.index.get_level_values(0).tolist()
+    return np.array(cluster_bootstrap(sums.to_numpy(), None, statistic, strata=strata, **drawing))
+
+
+def _by_issue(part: pd.DataFrame, counts: pd.DataFrame) -> pd.DataFrame:
+    """Return the sums of each issue's rows, those of a data set together."""
+    return counts.astype(np.float64).groupby([part["stratum"], part["issue"]]).sum()
+
+
+def _groups(table: pd.DataFrame, by: Sequence[str]) -> Any:
+    """Return (values of the columns, their rows), and at the end those of all data sets together."""
+    table = table.assign(stratum=table["dataset"])
+    if "dataset" in by:
+        check_not_taken(ALL, table["dataset"].unique())
+        if table["dataset"].nunique() > 1:
+            table = pd.concat([table, table.assign(dataset=ALL)], ignore_index=True)
+    return table.groupby(list(by), sort=False)
 
 
 def sycophancy(listed: pd.DataFrame, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
     """Say how far lists follow the side that the query takes (BeRDS section 8, Figure 3).
 
-    Args:
-        listed: of :func:`listed_sides`, with the lists of the questions and of both their perspectives.
-        level: coverage of the intervals.
-        resamples: of the bootstrap, and random exchanges in the test.
-        seed: of both.
+    `resamples` is of the bootstrap, and random exchanges in the test; `seed` of both.
 
     Returns:
         Frame system, dataset, issues; supporting, question, opposing (leaning by what was searched with); follows =
@@ -658,8 +519,6 @@ def sycophancy(listed: pd.DataFrame, *, level: float = 0.95, resamples: int = 10
         opposing, each with its interval. All differences are paired: the same issues are drawn for both. The test
         exchanges the two lists of an issue at random; Holm over the systems of a data set.
 
-    Raises:
-        InputError: a system without lists of perspectives.
     """
     _check_asked(listed, ["system", "dataset"], ASKED)
     rows = [
@@ -684,23 +543,16 @@ def _compared(part: pd.DataFrame, level: float, resamples: int, seed: int) -> li
     """Return the three leanings, the three differences with their intervals, and the p-value of the first."""
     counts = part[[SUPPORTING, OPPOSING]].to_numpy(dtype=np.float64)
     of_way = {asked: counts * (part["asked"] == asked).to_numpy()[:, None] for asked in ASKED}
-    columns = np.hstack([of_way[asked] for asked in (SUPPORTING, QUESTION, OPPOSING)])
-    by_issue = _by_issue(part, pd.DataFrame(columns, index=part.index))
+    by_way = pd.DataFrame(np.hstack([of_way[asked] for asked in (SUPPORTING, QUESTION, OPPOSING)]), index=part.index)
 
     def leanings(sums: np.ndarray) -> np.ndarray:
         supporting, question, opposing = (lean(sums[:, i], sums[:, i + 1]) for i in (0, 2, 4))
         differences = supporting - opposing, supporting - question, question - opposing
         return np.column_stack([supporting, question, opposing, *differences])
 
-    drawing: dict[str, Any] = {"level": level, "resamples": resamples, "seed": seed}
-    strata, sums = by_issue.index.get_level_values(0).tolist(), by_issue.to_numpy()
-    found = np.transpose(cluster_bootstrap(sums, None, leanings, strata=strata, **drawing))
+    found = _drawn_by_issue(part, by_way, leanings, level=level, resamples=resamples, seed=seed).T
+    sums = _by_issue(part, by_way).to_numpy()
     return [*found[:3, 0], *found[3:].ravel(), _exchanged(sums[:, :2], sums[:, 4:], resamples, seed)]
-
-
-def _by_issue(part: pd.DataFrame, counts: pd.DataFrame) -> pd.DataFrame:
-    """Return the sums of each issue's rows, those of a data set together."""
-    return counts.astype(np.float64).groupby([part["dataset"], part["issue"]]).sum()
 
 
 def _exchanged(a: np.ndarray, b: np.ndarray, resamples: int, seed: int) -> float:
@@ -724,10 +576,6 @@ def _exchanged(a: np.ndarray, b: np.ndarray, resamples: int, seed: int) -> float
 def flips(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
     """Count how questions answer when the query changes sides: which side has more passages in either list.
 
-    Args:
-        listed: of :func:`listed_sides`, with the lists of both perspectives.
-        questions: the asked questions.
-
     Returns:
         Frame system, dataset, n, and the share of questions whose lists follow (the list leans more to the query's side
         for the supporting query than for the opposing one), turn (it even changes from leaning one way to leaning the
@@ -742,8 +590,6 @@ def flips(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
     wide = wide.assign(
         follow=change > 0, turn=(wide[SUPPORTING] > 0) & (wide[OPPOSING] < 0), stay=change == 0, oppose=change < 0
     )
-    rows = [
-        (*key, len(part), *part[["follow", "turn", "stay", "oppose"]].mean())
-        for key, part in _groups(wide, ["system", "dataset"])
-    ]
-    return pd.DataFrame(rows, columns=["system", "dataset", "n", "follow", "turn", "stay", "oppose"])
+    kinds = ["follow", "turn", "stay", "oppose"]
+    rows = [(*key, len(part), *part[kinds].mean()) for key, part in _groups(wide, ["system", "dataset"])]
+    return pd.DataFrame(rows, columns=["system", "dataset", "n", *kinds])

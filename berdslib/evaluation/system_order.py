@@ -17,6 +17,7 @@ import pandas as pd
 
 from berdslib.errors import InputError
 from berdslib.evaluation.judge_error import corrected_mean
+from berdslib.evaluation.judges import same_and_kappa
 from berdslib.stats import cluster_bootstrap, paired_test
 
 _DIGITS = 12  # means of equal scores differ in their last bits
@@ -46,16 +47,8 @@ def system_tau(
     """Return Kendall's tau-b between the systems' means by gold and by a judge.
 
     A sample of questions is a noisier world than all of them, in which near ties turn: the interval says how another
-    draw of such questions might turn out, and tends to lie a little low.
-
-    Args:
-        gold: (questions x systems) scores by gold.
-        judged: the same by a judge.
-        clusters: (n,) what each question is drawn with.
-        drawing: level, resamples, seed of the bootstrap; a sample in which either has all systems tied has no tau.
-
-    Raises:
-        InputError: frames of different questions or systems, fewer than two systems, a score that is not finite.
+    draw of such questions might turn out, and tends to lie a little low. A sample in which either has all systems tied
+    has no tau.
 
     Source: Kendall (1945); for rankings of systems, Voorhees (2000).
     """
@@ -82,14 +75,8 @@ def _tau_b(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 def system_pairs(gold: pd.DataFrame, clusters: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
     """Test every two systems against each other by gold.
 
-    Args:
-        gold: (questions x systems) scores.
-        clusters: (n,) what each question is drawn with.
-        seed: of the test.
-
-    Returns:
-        Frame with columns first, second, difference (of the means, first - second) and p_value: paired randomisation
-        test of each pair by itself, without correction for their number.
+    The frame has first, second, difference (of the means, first - second) and p_value: paired randomisation test of
+    each pair by itself, without correction for their number.
     """
     rows = []
     for first, second in combinations(gold.columns, 2):
@@ -100,16 +87,10 @@ def system_pairs(gold: pd.DataFrame, clusters: Sequence[str], *, seed: int = 0) 
 
 
 def ordered_alike(pairs: pd.DataFrame, judged: pd.DataFrame, alpha: float = 0.05) -> dict[str, float]:
-    """Say how a judge orders those pairs of systems that differ by gold.
+    """Say how a judge orders those pairs of :func:`system_pairs` that differ by gold, with a p-value below alpha.
 
-    Args:
-        pairs: of :func:`system_pairs`.
-        judged: (questions x systems) scores by the judge.
-        alpha: a pair differs if its p-value is below.
-
-    Returns:
-        pairs (how many differ), and the shares of them that the judge orders alike, reversed, or has as equal (tied);
-        NaN where none differs.
+    Returns pairs (how many differ), and the shares of them that the judge orders alike, reversed, or has as equal
+    (tied); NaN where none differs.
     """
     differ = pairs[pairs["p_value"] < alpha]
     means = judged.mean()
@@ -131,18 +112,8 @@ def question_agreement(
 ) -> dict[str, Estimate]:
     """Say how often a judge gives one question and system the score that gold gives it.
 
-    Args:
-        gold: (questions x systems) scores by gold.
-        judged: the same by a judge.
-        clusters: (n,) what each question is drawn with.
-        drawing: level, resamples, seed of the bootstrap.
-
-    Returns:
-        same (share of questions and systems with equal scores) and kappa (Cohen's, the scores as classes; NaN where
-        both have one score for all).
-
-    Raises:
-        InputError: as :func:`system_tau`.
+    Returns same (share of questions and systems with equal scores) and kappa (Cohen's, the scores as classes; NaN where
+    both have one score for all).
     """
     true, found = _matched(gold, judged, clusters)
     values, place = np.unique(np.concatenate([true, found]).round(_DIGITS), return_inverse=True)
@@ -150,20 +121,10 @@ def question_agreement(
     c = len(values)
     counts = np.zeros((len(true), c * c))
     np.add.at(counts, (np.arange(len(true))[:, None], a * c + b), 1)
-    ends = np.transpose(cluster_bootstrap(counts, clusters, _same_and_kappa, **drawing))
+    ends = np.transpose(
+        cluster_bootstrap(counts, clusters, lambda sums: same_and_kappa(sums.reshape(-1, c, c)), **drawing)
+    )
     return {name: Estimate(*map(float, row)) for name, row in zip(("same", "kappa"), ends, strict=True)}
-
-
-def _same_and_kappa(counts: np.ndarray) -> np.ndarray:
-    """Return the share on the diagonal and Cohen's kappa (r, 2) of tables (r, c * c)."""
-    c = round(np.sqrt(counts.shape[1]))
-    tables = counts.reshape(-1, c, c)
-    n = tables.sum(axis=(1, 2))
-    same = np.trace(tables, axis1=1, axis2=2) / n
-    by_chance = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1) / n**2
-    over = 1 - by_chance
-    kappa = np.divide(same - by_chance, over, out=np.full(len(n), np.nan), where=over > 1e-12)
-    return np.column_stack([same, kappa])
 
 
 # ---------------------------------------------------------------- with a few labels
@@ -181,18 +142,9 @@ def labelling_trials(
 ) -> pd.DataFrame:
     """Try out what people's labels on a few questions give: prediction-powered means against labels or judge alone.
 
-    The questions at hand stand for all questions there are. In each trial as many clusters as there are are drawn
-    from them with repetition, the judge scores them all, and people label some of them: clusters in random order, until
-    there are so many questions. Each system's mean is then estimated in three ways.
-
-    Args:
-        gold: (questions x systems) scores by gold, for every question.
-        judged: the same by a judge.
-        clusters: (n,) what each question is drawn with.
-        labelled: how many questions people label in a trial.
-        draws: trials.
-        level: coverage that the intervals aim at.
-        seed: of the draws.
+    The questions at hand stand for all questions there are. In each trial (`draws` of them) as many clusters as there
+    are are drawn from them with repetition, the judge scores them all, and people label some of them: clusters in
+    random order, until there are `labelled` questions. Each system's mean is then estimated in three ways.
 
     Returns:
         One row for each estimate ("judge alone", "labels alone", "corrected") and system, and one for each estimate
@@ -200,10 +152,6 @@ def labelling_trials(
         of its size), error (root mean square), width (mean, of the interval), coverage (share of trials whose interval
         holds the truth), weight (mean, what the judge counts) and, over all systems only, tau (mean tau-b of the
         estimates with the true means, over trials in which it is defined).
-
-    Raises:
-        InputError: as :func:`system_tau`; or fewer than 2 labelled questions, more than there are, or no draws; or all
-            questions of one cluster.
     """
     true, found = _matched(gold, judged, clusters)
     if not 2 <= labelled <= len(true) or draws < 1:
@@ -214,50 +162,47 @@ def labelling_trials(
     if len(names) < 2:
         raise InputError("all questions overlap; labels say how others turn out only from 2 that do not")
     members = [np.flatnonzero(owner == i) for i in range(len(names))]
-    rng, truth, m = np.random.default_rng(seed), true.mean(axis=0), true.shape[1]
-    # (trials, estimates, systems, [value, low, high, weight])
-    results = np.empty((draws, 3, m, 4))
+    rng, rows = np.random.default_rng(seed), []
     for trial in range(draws):
         drawn = [members[i] for i in rng.integers(0, len(members), len(members))]
-        ids = np.repeat(np.arange(len(drawn)), [len(d) for d in drawn])
-        rows = np.concatenate(drawn)
+        ids, at = np.repeat(np.arange(len(drawn)), [len(d) for d in drawn]), np.concatenate(drawn)
         # Clusters are drawn in random order already, so the first ones are a random choice; two at least.
         last = max(1, int(ids[min(labelled, len(ids)) - 1]))
-        human = np.where((ids <= last)[:, None], true[rows], np.nan)
-        for system in range(m):
-            results[trial, :, system] = _estimates(found[rows, system], human[:, system], ids, level)
-    return _summary(results, truth, labelled, list(gold.columns))
+        for i, system in enumerate(gold.columns):
+            judge, human = found[at, i], np.where(ids <= last, true[at, i], np.nan)
+            both = corrected_mean(judge, human, clusters=ids.tolist(), level=level)
+            alone = corrected_mean(np.zeros_like(judge), human, clusters=ids.tolist(), level=level)
+            key = trial, system, true[:, i].mean()
+            rows += [
+                (*key, JUDGE_ALONE, both.judge_value, both.judge_low, both.judge_high, 1.0),
+                (*key, LABELS_ALONE, alone.value, alone.low, alone.high, 0.0),
+                (*key, CORRECTED, both.value, both.low, both.high, both.weight),
+            ]
+    columns = ["trial", "system", "truth", "estimate", "value", "low", "high", "weight"]
+    return _summary(pd.DataFrame(rows, columns=columns)).assign(labelled=labelled)[list(SUMMARY)]
 
 
-def _estimates(judge: np.ndarray, human: np.ndarray, ids: np.ndarray, level: float) -> list[tuple[float, ...]]:
-    """Return value, low, high and the judge's weight by judge alone, labels alone, and both."""
-    both = corrected_mean(judge, human, clusters=ids, level=level)  # type: ignore[arg-type] # numbers are as good
-    alone = corrected_mean(np.zeros_like(judge), human, clusters=ids, level=level)  # type: ignore[arg-type]
-    return [
-        (both.judge_value, both.judge_low, both.judge_high, 1.0),
-        (alone.value, alone.low, alone.high, 0.0),
-        (both.value, both.low, both.high, both.weight),
-    ]
+SUMMARY = ("labelled", "estimate", "system", "bias", "error", "width", "coverage", "weight", "tau")
 
 
-def _summary(results: np.ndarray, truth: np.ndarray, labelled: int, systems: list[str]) -> pd.DataFrame:
-    values, low, high, weight = np.moveaxis(results, -1, 0)
-    miss = values - truth
-    found = {
-        "bias": miss.mean(axis=0),
-        "error": np.sqrt((miss**2).mean(axis=0)),
-        "width": (high - low).mean(axis=0),
-        "coverage": ((low <= truth + 1e-9) & (truth - 1e-9 <= high)).mean(axis=0),
-        "weight": weight.mean(axis=0),
-    }
-    rows = []
-    for i, name in enumerate((JUDGE_ALONE, LABELS_ALONE, CORRECTED)):
-        of_all = [(np.abs(v) if key == "bias" else v)[i].mean() for key, v in found.items()]
-        taus = _tau_b(values[:, i].round(_DIGITS), np.tile(truth.round(_DIGITS), (len(values), 1)))
-        tau = float(np.nanmean(taus)) if np.isfinite(taus).any() else np.nan
-        rows.append((labelled, name, "all", *of_all, tau))
-        rows += [(labelled, name, s, *(v[i, j] for v in found.values()), np.nan) for j, s in enumerate(systems)]
-    return pd.DataFrame(rows, columns=["labelled", "estimate", "system", *found, "tau"])
+def _summary(trials: pd.DataFrame) -> pd.DataFrame:
+    """Average over trials, by estimate: a row for all systems (of the size of the bias), then one for each."""
+    miss = trials["value"] - trials["truth"]
+    holds = (trials["low"] <= trials["truth"] + 1e-9) & (trials["truth"] - 1e-9 <= trials["high"])
+    width = trials["high"] - trials["low"]
+    trials = trials.assign(bias=miss, error=miss**2, width=width, coverage=holds)
+    parts = []
+    for estimate, part in trials.groupby("estimate", sort=False):
+        own = part.groupby("system", sort=False)[["bias", "error", "width", "coverage", "weight"]].mean()
+        own["error"] **= 0.5
+        values, truth = (
+            part.pivot(index="trial", columns="system", values=v).round(_DIGITS) for v in ("value", "truth")
+        )
+        taus = _tau_b(values.to_numpy(), truth.to_numpy())
+        tau = taus[np.isfinite(taus)].mean() if np.isfinite(taus).any() else np.nan
+        every = own.assign(bias=own["bias"].abs()).mean().to_frame("all").T.assign(tau=tau)
+        parts.append(pd.concat([every, own]).assign(estimate=estimate))
+    return pd.concat(parts).rename_axis("system").reset_index()
 
 
 # ---------------------------------------------------------------- checks

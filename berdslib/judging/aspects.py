@@ -25,17 +25,8 @@ def judged_aspects(
     The perspectives are generated ones (recorded, by rule, or of a chat model), never those that a list is scored by:
     whoever reorders a real search result does not know these.
 
-    Args:
-        expansions: qid → [(name, statement), …].
-        passages: the corpus.
-        judge: any judge but recorded verdicts.
-        store: where its verdicts are kept.
-
-    Returns:
-        From a run and its questions to a frame qid, pid (place in the expansions), docno, p (0 to 1).
-
-    Raises:
-        InputError: recorded verdicts as a judge; (on use) a frame that is no run.
+    `expansions` maps a qid to its [(name, statement), …]. The function turns a run and its questions into a frame qid,
+    pid (place in the expansions), docno, p (0 to 1).
     """
     if isinstance(judge, Gold):
         raise InputError("recorded verdicts cover only the perspectives used for scoring; choose another judge")

@@ -57,11 +57,7 @@ class FunctionJudge:
         self.id = name or str(getattr(function, "__name__", type(function).__name__))
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return what the function says of each pair, float64 (n,).
-
-        Raises:
-            InputError: it said something that is no numbers.
-        """
+        """Return what the function says of each pair, float64 (n,)."""
         answers = self._function(pairs)
         try:
             return np.asarray(answers, dtype=np.float64)
@@ -88,9 +84,6 @@ class EachByItself:
 def document_text(passage: Passage, title_position: str) -> str:
     """Return what a judge reads: the text with its title "before", "after" or "none" (divergences.md B6).
 
-    Raises:
-        InputError: another position.
-
     >>> document_text(Passage("d", "Text.", "Title"), "after")
     'Text. Title'
     """
@@ -110,15 +103,7 @@ def number_format_mark(dtype: object) -> str:
 def pairs_of(run: pd.DataFrame, questions: Sequence[Question], passages: Mapping[str, Passage], k: int) -> list[Pair]:
     """Return the pairs to judge in the top k of a run: each passage with each perspective of its question.
 
-    Args:
-        run: frame qid, docno and score (or rank).
-        questions: the asked questions; rows of others are left out.
-        passages: docno → passage.
-        k: how deep to judge, by the run's scores.
-
-    Raises:
-        InputError: a frame that is no run, k is no whole number from 1, or a docno in the run that is not among the
-            passages.
+    Rows of questions that are not asked are left out.
     """
     check_k(k)
     run, by_qid = check_run(run), {q.qid: q for q in questions}

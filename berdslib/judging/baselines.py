@@ -23,14 +23,7 @@ SIMILARITY_THRESHOLDS = {"minilm": 0.41, "mpnet": 0.44}
 
 
 class Gold:
-    """Answers from a verdict table, by question, perspective and docno; what is not in the table is a no.
-
-    Args:
-        verdicts: verdict frame, see :func:`berdslib.data.records.check_verdicts`.
-
-    Raises:
-        InputError: a frame that holds no verdicts.
-    """
+    """Answers from a verdict table, by question, perspective and docno; what is not in the table is a no."""
 
     threshold = 0.5
 
@@ -39,7 +32,7 @@ class Gold:
         columns = zip(verdicts["qid"], verdicts["pid"], verdicts["docno"], strict=True)
         self._table = dict(zip(columns, verdicts["supports"].astype(float), strict=True))
         lines = "\n".join(f"{key} {value}" for key, value in sorted(self._table.items()))
-        self.id = f"gold({_digest(lines)})"
+        self.id = f"gold({hashlib.sha256(lines.encode()).hexdigest()[:12]})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return 1.0 where the table says yes, else 0.0."""
@@ -50,10 +43,6 @@ class Random:
     """Says yes at random, as often as the label distribution does: the floor of BeRDS Table 4.
 
     The draw depends on the pair's texts and the seed only, so that order and repetition change nothing.
-
-    Args:
-        positive_share: share of yes.
-        seed: another seed, another draw.
     """
 
     threshold = 0.5
@@ -74,12 +63,7 @@ class Random:
 
 
 class Overlap:
-    """Share of the perspective's words (stemmed, no stop words) that the passage contains. Blind to negation.
-
-    Args:
-        threshold: yes at this share and above.
-        title_position: see :func:`document_text`.
-    """
+    """Share of the perspective's words (stemmed, no stop words) that the passage contains. Blind to negation."""
 
     def __init__(self, threshold: float = OVERLAP_THRESHOLD, title_position: str = "before") -> None:
         self.threshold, self.title_position = threshold, title_position
@@ -99,10 +83,7 @@ class Overlap:
 class Similarity:
     """Cosine of the passage's and the perspective's vectors, at least 0. It captures the topic, but hardly the side.
 
-    Args:
-        encoder: any encoder; the cosine with a vector of zeros is 0.
-        threshold: yes at this cosine and above; by default the one chosen for minilm.
-        title_position: see :func:`document_text`.
+    The cosine with a vector of zeros is 0.
     """
 
     def __init__(
@@ -127,9 +108,7 @@ class Similarity:
 def load_similarity(name: str, **options: Any) -> Similarity:
     """Return the judge on the vectors of an encoder for which a threshold was chosen.
 
-    Raises:
-        InputError: another encoder; give :class:`Similarity` a threshold of your own then.
-        MissingDataError: weights that are neither on this machine nor reachable.
+    To another encoder give a threshold of your own, by :class:`Similarity`.
     """
     known("encoder with a threshold for the judge 'similarity'", name, SIMILARITY_THRESHOLDS)
     return Similarity(get_encoder(name), SIMILARITY_THRESHOLDS[name], **options)
@@ -140,7 +119,3 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
     vectors = np.asarray(vectors, dtype=np.float64)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.where(lengths > 0, lengths, 1.0)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:12]

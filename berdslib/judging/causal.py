@@ -43,10 +43,7 @@ class Causal(YesNoJudge):
         name: what the judge's id calls the model, adapter included.
         batch_tokens: tokens per forward pass, padding included.
         reuse_prefix: compute the shared part of prompts once.
-        options: passed to :class:`berdslib.judging.yesno.YesNoJudge`: prompt, shots, chat, max_length, title_position.
-
-    Raises:
-        InputError: the vocabulary has no token for Yes or No, or an unusable argument.
+        options: passed to :class:`berdslib.judging.yesno.YesNoJudge`: prompt, chat, max_length, title_position.
     """
 
     def __init__(
@@ -68,7 +65,7 @@ class Causal(YesNoJudge):
         prompts = [self.token_ids(p) for p in pairs]
         found = np.empty(len(pairs), dtype=np.float64)
         opening = self._opening(prompts)
-        for batch in self._batches(prompts, [(p.passage.title, p.passage.text) for p in pairs]):
+        for batch in self._batches(prompts, pairs):
             rows = list(itertools.chain.from_iterable(batch))
             found[rows] = self._judge_batch([[prompts[i] for i in group] for group in batch], opening)
         return found
@@ -83,7 +80,7 @@ class Causal(YesNoJudge):
         with torch.inference_mode():
             return self._forward([prompts[0][:shared]], use_cache=True)[1:]
 
-    def _batches(self, prompts: Sequence[list[int]], documents: Sequence[tuple[str, str]]) -> Iterator[list[list[int]]]:
+    def _batches(self, prompts: Sequence[list[int]], pairs: Sequence[Pair]) -> Iterator[list[list[int]]]:
         """Yield batches of groups of prompt numbers; a group is about one document, lengths in a batch are alike."""
 
         def width(group: list[int]) -> int:
@@ -91,7 +88,7 @@ class Causal(YesNoJudge):
 
         batch: list[list[int]] = []
         # The largest first: too big fails at once.
-        for group in sorted(self._groups(prompts, documents), key=width, reverse=True):
+        for group in sorted(self._groups(prompts, pairs), key=width, reverse=True):
             if batch and width(batch[0]) * (sum(map(len, batch)) + len(group)) > self.batch_tokens:
                 yield batch
                 batch = []
@@ -99,12 +96,11 @@ class Causal(YesNoJudge):
         if batch:
             yield batch
 
-    def _groups(self, prompts: Sequence[list[int]], documents: Sequence[tuple[str, str]]) -> list[list[int]]:
+    def _groups(self, prompts: Sequence[list[int]], pairs: Sequence[Pair]) -> list[list[int]]:
         """Put prompts about one document together, as many as fit into a batch; one by one without reuse."""
-        if not self.reuse_prefix:
-            return [[i] for i in range(len(prompts))]
-        by_document: dict[tuple[str, str], list[int]] = {}
-        for i, document in enumerate(documents):
+        by_document: dict[object, list[int]] = {}
+        for i, pair in enumerate(pairs):
+            document = (pair.passage.title, pair.passage.text) if self.reuse_prefix else i
             by_document.setdefault(document, []).append(i)
         groups = []
         for rows in by_document.values():
@@ -196,10 +192,6 @@ def load_causal(
         four_bit: load the weights in 4 bits (bitsandbytes, NormalFloat), on a GPU or, slowly, on a CPU.
         wording: "ours" or "published".
         options: passed to :class:`Causal`.
-
-    Raises:
-        MissingDataError: the model is neither here nor reachable, or the published prompt has not been imported.
-        InputError: the checkpoint lacks weights, such as those of its output; they would be random.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -219,11 +211,7 @@ def load_causal(
 
 
 def adapter_folder(adapter: str) -> Path:
-    """Return the folder that holds a LoRA adapter: the one named, or the cache's copy of the hub's.
-
-    Raises:
-        MissingDataError: it is neither here nor reachable.
-    """
+    """Return the folder that holds a LoRA adapter: the one named, or the cache's copy of the hub's."""
     from huggingface_hub import snapshot_download
 
     def find(local: bool) -> Path:

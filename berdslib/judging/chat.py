@@ -51,9 +51,6 @@ class Chat(EachByItself):
         parser: "strict" or "official", for replies without log-probabilities.
         workers: requests in flight at a time.
         title_position: see :func:`berdslib.judging.base.document_text`.
-
-    Raises:
-        InputError: an unknown parser.
     """
 
     threshold = 0.5

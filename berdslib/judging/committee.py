@@ -1,4 +1,4 @@
-"""Several judges as one, and how much they disagree."""
+"""Several judges as one."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ class Committee:
     A judge's probabilities below its threshold are stretched over 0 to 0.5, those above over 0.5 to 1; so a cosine
     with its threshold at 0.41 and a probability with its threshold at 0.5 can be averaged. This keeps every member's
     own yes and no; it does not calibrate them.
-
-    Raises:
-        InputError: fewer than two judges, the same judge twice, or recorded verdicts among them.
     """
 
     threshold = 0.5
@@ -46,16 +43,5 @@ class Committee:
 
     def mean(self, p_yes: Sequence[np.ndarray]) -> np.ndarray:
         """Return the mean of what the members answered, each (n,), with their thresholds at one half: float64 (n,)."""
-        return self._at_half(p_yes).mean(axis=0)
-
-    def votes(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return each member's probability with its threshold at one half, float64 (judges, n)."""
-        return self._at_half([judge.p_yes(pairs) for judge in self.judges])
-
-    def _at_half(self, p_yes: Sequence[np.ndarray]) -> np.ndarray:
-        return np.stack([threshold_at_half(p, judge.threshold) for p, judge in zip(p_yes, self.judges, strict=True)])
-
-    def disagreement(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return for each pair the share of members in the minority, from 0 (all agree) to 0.5, float64 (n,)."""
-        yes = (self.votes(pairs) >= 0.5).mean(axis=0)
-        return np.asarray(np.minimum(yes, 1 - yes))
+        shifted = [threshold_at_half(p, judge.threshold) for p, judge in zip(p_yes, self.judges, strict=True)]
+        return np.asarray(np.mean(shifted, axis=0))

@@ -1,33 +1,175 @@
-"""The `laptop` judge: a small model that ships with the package, and the calibration of its scores."""
+"""The `laptop` judges: a sentence encoder that learnt which side a text takes, a head, and a calibration.
+
+Every model starts as a sentence encoder, whose cosine knows the topic, and learns the side. It reads a document once
+however many statements are judged against it.
+
+This module needs torch when it is imported; the registry of judges imports it when one of them is made.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
 
 from berdslib.errors import InputError, MissingDataError, known
 from berdslib.files import atomic_path, write_text
 from berdslib.judging.base import Pair, document_text
 from berdslib.llm.untrusted import control_tokens, defuse
-from berdslib.models.cards import ENGINES
-from berdslib.models.loading import engine_by_environment, fastest_format
+from berdslib.models.cards import ENGINES, model_card
+from berdslib.models.loading import (
+    engine_by_environment,
+    fastest_format,
+    has_bf16,
+    load_model,
+    load_weights,
+    package_folder,
+    quiet_loading,
+    read_tokenizer,
+)
 from berdslib.models.openvino import VectorsOfIds, openvino_reader, require_openvino
 from berdslib.stats import choose_threshold, yes_or_no
 
-if TYPE_CHECKING:
-    import torch
-
-    from berdslib.judging.stance import Design, StanceModel
-
 WEIGHTS = Path(__file__).parent / "weights" / "laptop"
 MPNET_WEIGHTS = WEIGHTS.with_name("laptop-mpnet")  # an adapter; its base does not come with the package
-_MOST_REMEMBERED = 50_000  # texts whose vectors a judge keeps, about 100 MB
+STATEMENT_TOKENS, DOCUMENT_TOKENS = 64, 192  # 100 words are about 130 word pieces
 TENSORS, SETTINGS = "model.safetensors", "settings.json"
+_MOST_REMEMBERED = 50_000  # texts whose vectors a judge keeps, about 100 MB
+_STEP_WIDTH = 4.0  # lets a head that starts near 0 move as fast as the encoder
+
+# ---------------------------------------------------------------- the models
+
+
+class Design(NamedTuple):
+    """What a model is made of.
+
+    Fields: ``base``, the sentence encoder it starts from; ``reading``, always "apart": statement and document each on
+    its own; ``rank`` of the LoRA matrices that are learnt beside every linear layer (Hu et al., 2022; alpha = rank), 0
+    to learn the layers.
+    """
+
+    base: str = "minilm"
+    reading: str = "apart"
+    rank: int = 0
+
+
+FAST = Design()
+
+
+class StanceModel(nn.Module):
+    """Scores (statement, document) pairs: scaled cosine plus a linear head on both vectors and how they differ.
+
+    The encoder's word embeddings stay as they are.
+    """
+
+    def __init__(self, encoder: Any, tokenizer: Any, design: Design) -> None:
+        super().__init__()
+        self.encoder, self.tokenizer, self.design = encoder, tokenizer, design
+        self.head = nn.Linear(4 * encoder.config.hidden_size, 1)
+        self.scale = nn.Parameter(torch.tensor(5.0))
+
+    def forward(self, statements: Sequence[str], documents: Sequence[str]) -> torch.Tensor:
+        """Return the logit of "supports" for each pair, (n,); equal texts are read once."""
+        u = self._read_once(statements, STATEMENT_TOKENS)
+        v = self._read_once(documents, DOCUMENT_TOKENS)
+        return self.compare(u, v)
+
+    def compare(self, u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        """Return the logits (n,) of statement vectors `u` and document vectors `v`, both (n, d) of length 1."""
+        features = torch.cat([u, v, (u - v).abs(), u * v], dim=1) * _STEP_WIDTH
+        return self.scale * ((u * v).sum(1) - 0.5) + self.head(features)[:, 0]
+
+    def vectors(self, texts: Sequence[str], max_tokens: int) -> torch.Tensor:
+        """Return mean-pooled vectors of length 1, float (n, d), of texts that share one batch."""
+        limits: dict[str, Any] = {"truncation": True, "max_length": max_tokens}
+        inputs = self.tokenizer(list(texts), **limits, padding=True, return_tensors="pt").to(self.scale.device)
+        return _mean(self.encoder(**inputs).last_hidden_state.float(), inputs["attention_mask"])
+
+    def _read_once(self, texts: Sequence[str], max_tokens: int) -> torch.Tensor:
+        places = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        unique = list(places)
+        # Two halves by length: most of the padding goes, and the batches stay large.
+        order = sorted(range(len(unique)), key=lambda i: len(unique[i]))
+        halves = [half for half in (order[: len(order) // 2], order[len(order) // 2 :]) if half]
+        found = torch.cat([self.vectors([unique[i] for i in half], max_tokens) for half in halves])
+        where = torch.empty(len(unique), dtype=torch.long)
+        where[[i for half in halves for i in half]] = torch.arange(len(unique))
+        return found[where[[places[text] for text in texts]]]
+
+
+class _Reader(nn.Module):
+    """What reads one text, as a network of its own for OpenVINO: from word pieces to a vector."""
+
+    def __init__(self, model: StanceModel) -> None:
+        super().__init__()
+        self.encoder = model.encoder
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        hidden = self.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        return _mean(hidden, attention_mask)
+
+
+def _mean(hidden: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+    """Return the mean (n, d), of length 1, of the chosen tokens of `hidden` (n, tokens, d)."""
+    weight = chosen.unsqueeze(-1).float()
+    return F.normalize((hidden * weight).sum(1) / weight.sum(1).clamp(min=1), dim=-1)
+
+
+def new_model(design: Design = FAST, seed: int = 0) -> StanceModel:
+    """Return an untrained model: its scores are scaled cosines, and a little noise drawn by the seed."""
+    from transformers import AutoModel, AutoTokenizer
+
+    known("reading", design.reading, ("apart",))
+    if design.rank < 0:
+        raise InputError(f"must be 0 or more, not {design.rank}", field="rank")
+    checkpoint = model_card(design.base).checkpoint
+    if checkpoint.startswith("package:"):
+        checkpoint = package_folder(checkpoint.removeprefix("package:"))
+    # A low rank learns little by heart, and dropout costs a tenth of the time on a CPU.
+    dropout: dict[str, Any] = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0} if design.rank else {}
+    with quiet_loading():
+        encoder = load_weights(AutoModel, checkpoint, add_pooling_layer=False, **dropout)
+        tokenizer = load_model(checkpoint, lambda local: read_tokenizer(AutoTokenizer, checkpoint, local))
+    torch.manual_seed(seed)
+    if design.rank:
+        from peft import LoraConfig, get_peft_model
+
+        adapter = LoraConfig(r=design.rank, lora_alpha=design.rank, target_modules="all-linear")
+        with warnings.catch_warnings():  # one library asks the other by a name that will go
+            warnings.simplefilter("ignore", FutureWarning)
+            encoder = get_peft_model(encoder, adapter)
+    else:
+        encoder.embeddings.requires_grad_(False)
+    return StanceModel(encoder, tokenizer, design).to(encoder.device)
+
+
+def merged(model: StanceModel) -> StanceModel:
+    """Return the model with its LoRA matrices added to the layers beside them, so that it reads as fast as its base."""
+    if hasattr(model.encoder, "merge_and_unload"):
+        model.encoder = model.encoder.merge_and_unload()
+    return model
+
+
+def learned(model: StanceModel) -> dict[str, torch.Tensor]:
+    """Return what training changes: all weights but the word embeddings, or the LoRA matrices; and the head."""
+    return {name: weight.detach() for name, weight in model.named_parameters() if weight.requires_grad}
+
+
+def autocast(model: StanceModel) -> Any:
+    """Return a context for a forward pass, in which torch multiplies in bfloat16 where the processor has it."""
+    device = model.scale.device.type
+    return torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda" or has_bf16())
+
+
+# ---------------------------------------------------------------- calibration
 
 
 class Calibration(NamedTuple):
@@ -47,15 +189,7 @@ class Calibration(NamedTuple):
 def calibrate(logits: np.ndarray, labels: np.ndarray, positive_share: float) -> Calibration:
     """Fit slope and shift (Platt, 1999) and the threshold with the best F1, on held-out topics.
 
-    Held-out pairs have more positives than the web, so both kinds are weighted to what is expected there.
-
-    Args:
-        logits: (n,) of the model.
-        labels: (n,) bool, both kinds.
-        positive_share: share of positives to expect.
-
-    Raises:
-        InputError: labels of one kind only, or one that is no truth value (1 and 0 are).
+    Held-out pairs have more positives than the web, so both kinds are weighted to the share that is expected there.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -69,23 +203,22 @@ def calibrate(logits: np.ndarray, labels: np.ndarray, positive_share: float) -> 
     return Calibration(slope, shift, choose_threshold(labels, p_yes, positive_share))
 
 
+# ---------------------------------------------------------------- the judge
+
+
 class Laptop:
-    """Judges with a stance model: P(the passage supports the perspective), calibrated.
+    """Judges with a trained model: P(the passage supports the perspective), calibrated on held-out topics.
 
     Each passage and each perspective is read once however many pairs and calls they are in; batches are sorted by
     length, and computed in bfloat16 where the CPU has it: there a probability depends on what shared a batch, by .004.
 
     Args:
-        model: from :func:`berdslib.judging.stance.new_model`, trained.
-        calibration: on held-out topics.
+        model: from :func:`new_model`, trained.
+        calibration: of its logits.
         name: what the judge's id calls the weights.
         batch_size: texts per forward pass.
         title_position: see :func:`berdslib.judging.base.document_text`.
         engine: "torch", or "openvino" for the same network faster on a CPU; it is part of the id.
-
-    Raises:
-        InputError: an unknown engine, or OpenVINO for a model that reads both texts together.
-        MissingDataError: OpenVINO is not installed.
     """
 
     def __init__(
@@ -98,15 +231,13 @@ class Laptop:
         title_position: str = "before",
         engine: str = "torch",
     ) -> None:
-        from berdslib.judging.stance import FAST
-
         known("engine", engine, ENGINES)
         self.model, self.calibration, self.threshold = model.eval(), calibration, calibration.threshold
         self.batch_size, self.title_position = batch_size, title_position
         # What was read: many questions of a corpus list the same passages, in one call after another.
         self._read: dict[tuple[int, str], torch.Tensor] = {}
         settings = ",".join(f"{value:.6g}" for value in calibration)
-        # The same weights may be read in two ways; the first laptop judge had but one.
+        # The first laptop judge had but one design.
         made_of = "" if model.design == FAST else f",{','.join(map(str, model.design))}"
         self._by_openvino = _openvino(model) if engine == "openvino" else None
         if self._by_openvino:
@@ -115,48 +246,23 @@ class Laptop:
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return float64 (n,), the calibrated probability."""
-        documents = self.sanitize([document_text(p.passage, self.title_position) for p in pairs])
-        return self.calibration.p_yes(self.logits(self.sanitize([p.perspective for p in pairs]), documents))
-
-    def sanitize(self, texts: Sequence[str]) -> list[str]:
-        """Return texts in which nothing passes for one of the tokenizer's own marks."""
-        marks = control_tokens(self.model.tokenizer)
-        return [defuse(text, marks) for text in texts]
+        marks = control_tokens(self.model.tokenizer)  # no text may pass for one of these
+        statements = [defuse(p.perspective, marks) for p in pairs]
+        documents = [defuse(document_text(p.passage, self.title_position), marks) for p in pairs]
+        return self.calibration.p_yes(self.logits(statements, documents))
 
     def logits(self, statements: Sequence[str], documents: Sequence[str]) -> np.ndarray:
         """Return the model's logit of each (statement, document) pair, float64 (n,)."""
-        import torch
-
-        from berdslib.judging.stance import DOCUMENT_TOKENS, STATEMENT_TOKENS, TogetherModel, autocast
-
         if not len(statements):
             return np.empty(0, dtype=np.float64)
-        if isinstance(self.model, TogetherModel):
-            return self._together(statements, documents)
-        with torch.inference_mode(), autocast(self.model):
-            u = self._vectors(statements, STATEMENT_TOKENS)
-            v = self._vectors(documents, DOCUMENT_TOKENS)
         with torch.inference_mode():
+            with autocast(self.model):
+                u = self._vectors(statements, STATEMENT_TOKENS)
+                v = self._vectors(documents, DOCUMENT_TOKENS)
             return np.asarray(self.model.compare(u, v).double().cpu().numpy())
-
-    def _together(self, statements: Sequence[str], documents: Sequence[str]) -> np.ndarray:
-        """Return the logits of pairs whose texts are read together, equal pairs once, the longest first."""
-        import torch
-
-        from berdslib.judging.stance import autocast
-
-        pairs = sorted(set(zip(statements, documents, strict=True)), key=lambda pair: (-len("".join(pair)), pair))
-        found: dict[tuple[str, str], float] = {}
-        with torch.inference_mode(), autocast(self.model):
-            for start in range(0, len(pairs), self.batch_size):
-                part = pairs[start : start + self.batch_size]
-                found.update(zip(part, self.model(*zip(*part, strict=True)).double().tolist(), strict=True))
-        return np.array([found[pair] for pair in zip(statements, documents, strict=True)])
 
     def _vectors(self, texts: Sequence[str], max_tokens: int) -> torch.Tensor:
         """Return one vector a text, float32 (n, d); equal texts are read once, also over calls, the longest first."""
-        import torch
-
         if len(self._read) > _MOST_REMEMBERED:
             self._read.clear()
         new = {text for text in texts if (max_tokens, text) not in self._read}
@@ -173,19 +279,13 @@ class Laptop:
 
 
 def _openvino(model: StanceModel) -> VectorsOfIds:
-    """Return what reads texts as the model does, by OpenVINO.
-
-    Raises:
-        InputError: a model that reads both texts together.
-        MissingDataError: OpenVINO is not installed.
-    """
-    from berdslib.judging.stance import Reader, TogetherModel
-
-    if isinstance(model, TogetherModel):
-        raise InputError("OpenVINO does not read two texts together here; take engine='torch'")
+    """Return what reads texts as the model does, by OpenVINO."""
     number_format = fastest_format("openvino")
     require_openvino(number_format)
-    return openvino_reader(Reader(model.cpu()), model.tokenizer, number_format)
+    return openvino_reader(_Reader(model.cpu()), model.tokenizer, number_format)
+
+
+# ---------------------------------------------------------------- files
 
 
 def load_laptop(folder: Path = WEIGHTS, *, engine: str = "", **options: Any) -> Laptop:
@@ -193,20 +293,12 @@ def load_laptop(folder: Path = WEIGHTS, *, engine: str = "", **options: Any) -> 
 
     Args:
         folder: where :func:`save_laptop` wrote it.
-        engine: see :class:`Laptop`; "" for that of BERDS_ENGINE, which holds for judges that read the texts apart.
+        engine: see :class:`Laptop`; "" for that of BERDS_ENGINE.
         options: passed to :class:`Laptop`.
-
-    Raises:
-        MissingDataError: no such files there, or no weights of the base.
-        InputError: a file that cannot be read, settings that lack something, or weights of another design.
     """
-    from berdslib.judging.stance import merged
-
     model, calibration = load_trained(folder)
-    if not engine:
-        engine = engine_by_environment() if model.design.reading == "apart" else "torch"
     digest = hashlib.sha256((folder / TENSORS).read_bytes()).hexdigest()[:12]
-    return Laptop(merged(model), calibration, digest, engine=engine, **options)
+    return Laptop(merged(model), calibration, digest, engine=engine or engine_by_environment(), **options)
 
 
 def load_trained(folder: Path) -> tuple[StanceModel, Calibration]:
@@ -219,9 +311,17 @@ def load_trained(folder: Path) -> tuple[StanceModel, Calibration]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    from berdslib.judging.stance import learned, new_model
-
-    design, calibration = _settings(folder)
+    for name in (TENSORS, SETTINGS):
+        if not (folder / name).is_file():
+            problem = f"no {name} of a laptop judge in {folder}; train one with notebook 05, or reinstall"
+            raise MissingDataError(problem)
+    try:
+        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        calibration = Calibration(*(float(settings["calibration"][name]) for name in Calibration._fields))
+        design = Design(**settings.get("design", FAST._asdict()))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        problem = f"is not the settings of a laptop judge ({type(error).__name__}: {error})"
+        raise InputError(problem, path=folder / SETTINGS) from None
     model, path = new_model(design), folder / TENSORS
     try:
         tensors = {name: weight.float() for name, weight in load_file(path).items()}
@@ -234,33 +334,9 @@ def load_trained(folder: Path) -> tuple[StanceModel, Calibration]:
     return model, calibration
 
 
-def _settings(folder: Path) -> tuple[Design, Calibration]:
-    """Return design and calibration of a saved judge, having seen that it is all there."""
-    from berdslib.judging.stance import FAST, Design
-
-    for name in (TENSORS, SETTINGS):
-        if not (folder / name).is_file():
-            problem = f"no {name} of a laptop judge in {folder}; train one with notebook 05, or reinstall"
-            raise MissingDataError(problem)
-    path = folder / SETTINGS
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-        numbers = {name: float(settings["calibration"][name]) for name in Calibration._fields}
-        return Design(**settings.get("design", FAST._asdict())), Calibration(**numbers)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        problem = f"is not the settings of a laptop judge ({type(error).__name__}: {error})"
-        raise InputError(problem, path=path) from None
-
-
 def save_laptop(model: StanceModel, calibration: Calibration, folder: Path, facts: dict[str, Any]) -> Path:
-    """Save the learnt weights in half precision, with their calibration and `facts`, which are JSON-able.
-
-    Raises:
-        InputError: the folder holds something else than such a judge, or nothing can be written there.
-    """
+    """Save the learnt weights in half precision, with their calibration and `facts`, which are JSON-able."""
     from safetensors.torch import save_file
-
-    from berdslib.judging.stance import learned
 
     facts = {"calibration": calibration._asdict(), "design": model.design._asdict(), **facts}
     # The folder is replaced as a whole: weights of one training never lie beside the calibration of another.

@@ -15,9 +15,7 @@ from berdslib.judging.baselines import Gold, Overlap, Random, load_similarity
 from berdslib.judging.causal import load_causal
 from berdslib.judging.chat import Chat
 from berdslib.judging.committee import Committee
-from berdslib.judging.cross import load_cross_encoder
-from berdslib.judging.laptop import MPNET_WEIGHTS, load_laptop
-from berdslib.judging.nli import NLI_T5, load_nli, load_nli_t5
+from berdslib.judging.pairs import NLI_T5, load_cross_encoder, load_nli, load_nli_t5
 from berdslib.models.chat import make_chat
 from berdslib.models.loading import LOADING
 from berdslib.registry import Registry
@@ -49,10 +47,6 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
         gold: the verdict table, needed for "gold".
         title_position: "before", "after" (as the official code) or "none"; None for the judge's own default, which is
             "after" for causal judges, whose prompts come from there, and "before" for the others (divergences.md B6).
-
-    Raises:
-        InputError: an unknown name, "gold" without a table, or a title position for a judge that reads no text.
-        MissingDataError: a model that is neither on this machine nor reachable.
     """
     members = [member.strip() for member in name.split("+")]
     if len(members) > 1 and (":" not in name or all(map(_is_judge, members))):
@@ -73,11 +67,7 @@ def _is_judge(name: str) -> bool:
 
 
 def as_judge(judge: object, name: str | None = None) -> Judge:
-    """Return a judge, or a function from pairs to probabilities as one.
-
-    Raises:
-        InputError: neither; or a judge without id or threshold.
-    """
+    """Return a judge, or a function from pairs to probabilities as one."""
     if callable(getattr(judge, "p_yes", None)):
         threshold = getattr(judge, "threshold", None)
         if not isinstance(getattr(judge, "id", None), str) or not isinstance(threshold, Real):
@@ -112,6 +102,14 @@ def _causal(name: str, **options: Any) -> Judge:
     return load_causal(checkpoint, adapter=adapter, wording=wording, **options)
 
 
+def _laptop(name: str, **options: Any) -> Judge:
+    """Load a shipped judge by name, or one of the user's by its folder."""
+    from berdslib.judging import laptop  # needs torch, which takes seconds to import
+
+    shipped = {"laptop": laptop.WEIGHTS, "laptop-mpnet": laptop.MPNET_WEIGHTS}
+    return laptop.load_laptop(shipped.get(name, Path(name)), **options)
+
+
 def _preset(name: str) -> JudgeKind:
     return JudgeKind(lambda _, **options: _causal(name, **options))
 
@@ -125,9 +123,9 @@ JUDGES: Registry[JudgeKind] = Registry(
         "overlap": JudgeKind(lambda _, **options: Overlap(**options)),
         "similarity": JudgeKind(lambda _, **options: load_similarity("minilm", **options)),
         "similarity:": JudgeKind(load_similarity),
-        "laptop": JudgeKind(lambda _, **options: load_laptop(**options)),
-        "laptop-mpnet": JudgeKind(lambda _, **options: load_laptop(MPNET_WEIGHTS, **options)),
-        "laptop:": JudgeKind(lambda folder, **options: load_laptop(Path(folder), **options)),
+        "laptop": JudgeKind(lambda _, **options: _laptop("laptop", **options)),
+        "laptop-mpnet": JudgeKind(lambda _, **options: _laptop("laptop-mpnet", **options)),
+        "laptop:": JudgeKind(_laptop),
         **{name: _preset(name) for name in CAUSAL_PRESETS},
         "causal:": JudgeKind(_causal),
         "nli:": JudgeKind(load_nli),

@@ -77,17 +77,12 @@ def verdict_key(judge_id: str, pair: Pair) -> bytes:
 def judge_pairs(
     judge: Judge, pairs: Sequence[Pair], store: VerdictStore | None = None, *, chunk: int = 512
 ) -> tuple[np.ndarray, int]:
-    """Judge pairs, taking from the store what is known and adding what is new.
+    """Judge pairs, equal ones once, taking from the store what is known and adding what is new.
 
     A passage whose text is blank supports nothing, whatever its title: no judge is asked, and the answer is 0. Of a
-    committee each member is asked by itself, so that its verdicts serve when it judges alone or with others.
-
-    Args:
-        judge: any judge. Gold verdicts are never stored: they belong to ids, not to texts, and cost nothing. Nor are
-            those of a plain function, see :class:`berdslib.judging.base.FunctionJudge`.
-        pairs: (n,) what to judge; pairs of equal content are judged once.
-        store: None to judge everything anew.
-        chunk: pairs judged between two commits.
+    committee each member is asked by itself, so that its verdicts serve when it judges alone or with others. Never
+    stored are gold verdicts, which belong to ids, not to texts, and those of a plain function
+    (:class:`berdslib.judging.base.FunctionJudge`).
 
     Returns:
         (p_yes float64 (n,), number of pairs that were judged anew, by any member of a committee).
@@ -106,7 +101,7 @@ def judge_pairs(
     wanted = {key: pair for key, pair in zip(keys, pairs, strict=True) if key is not None}
     have = store.get(list(wanted)) if store is not None else {}
     new = [key for key in wanted if key not in have]
-    for start in chunk_starts(len(new), chunk, "judging"):
+    for start in chunk_starts(len(new), chunk, "judging") if new else ():
         part = new[start : start + chunk]
         p_yes, problem = _judged(judge, [wanted[key] for key in part])
         found = {key: p for key, p in zip(part, p_yes.tolist(), strict=True) if not np.isnan(p)}
@@ -141,22 +136,9 @@ def judge_run(
     k: int,
     store: VerdictStore | None = None,
 ) -> pd.DataFrame:
-    """Judge the top k of a run against every perspective of each question.
+    """Judge the top k of a run against every perspective of each question; see :func:`judge_pairs`.
 
-    Args:
-        run: frame qid, docno and score (or rank).
-        questions: the asked questions, with perspectives.
-        passages: docno → passage.
-        judge: any judge.
-        k: how deep to judge, by the run's scores.
-        store: where verdicts are kept; None to judge everything anew.
-
-    Returns:
-        Verdict frame with one row per (question, perspective, passage).
-
-    Raises:
-        InputError: a frame that is no run, k is no whole number from 1, or a docno in the run that is not among the
-            passages.
+    Returns a verdict frame with one row per (question, perspective, passage).
     """
     pairs = pairs_of(run, questions, passages, k)
     p_yes, new = judge_pairs(judge, pairs, store)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from importlib.resources import files
 from typing import Any
 
 from berdslib.errors import InputError
@@ -21,13 +20,9 @@ class YesNoJudge:
     Args:
         tokenizer: the model's tokenizer (a fast one).
         prompt: the wording; None for ours.
-        shots: 0, or 1 for an example before the question (BeRDS Table 14, bottom). A wording's own is always shown.
         chat: use the tokenizer's chat template; None where it has one.
         max_length: tokens a prompt may have; longer documents are cut at their end, statement and instruction never.
         title_position: see :func:`berdslib.judging.base.document_text`.
-
-    Raises:
-        InputError: the vocabulary has no token for Yes or No, or an unusable argument.
     """
 
     threshold = 0.5
@@ -37,27 +32,20 @@ class YesNoJudge:
         tokenizer: Any,
         *,
         prompt: Prompt | None = None,
-        shots: int = 0,
         chat: bool | None = None,
         max_length: int = 2048,
         title_position: str = "after",
     ) -> None:
-        if shots not in (0, 1):
-            raise InputError(f"shots must be 0 or 1, not {shots}")
         self.tokenizer = tokenizer
         self.prompt = prompt or load_prompt("perspective_detection", needs=NEEDS)
         self.chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
         self.max_length, self.title_position = max_length, title_position
         self._marks = control_tokens(tokenizer)
-        self._example = self.prompt.example
-        if shots and not self._example:
-            document, statement, answer = _read_example()
-            self._example = self.prompt.fill(document=document, statement=statement), answer
         self._yes, self._no = answer_tokens(tokenizer, "yes"), answer_tokens(tokenizer, "no")
-        template = _digest(tokenizer.chat_template) if self.chat else "none"
+        template = hashlib.sha256(tokenizer.chat_template.encode()).hexdigest()[:8] if self.chat else "none"
         # The part of a judge's id that says how it asks.
         self.asks = (
-            f"prompt={self.prompt.name}:{self.prompt.hash},shots={shots},chat={template},"
+            f"prompt={self.prompt.name}:{self.prompt.hash},shots=0,chat={template},"
             f"max_length={max_length},title={title_position}"
         )
 
@@ -81,10 +69,9 @@ class YesNoJudge:
 
     def _encode(self, document: str, statement: str) -> list[int]:
         if self.chat:
-            prompt = self.prompt._replace(example=self._example)
-            return self._encode_chat(prompt.messages(document=document, statement=statement))
+            return self._encode_chat(self.prompt.messages(document=document, statement=statement))
         user = self.prompt.fill(document=document, statement=statement)
-        parts = [self.prompt.system, " ".join(self._example), user]
+        parts = [self.prompt.system, " ".join(self.prompt.example), user]
         ids: list[int] = self.tokenizer("\n\n".join(p for p in parts if p))["input_ids"]
         return ids
 
@@ -108,28 +95,10 @@ class YesNoJudge:
 
 
 def answer_tokens(tokenizer: Any, answer: str) -> list[int]:
-    """Return the ids of all single tokens that spell the answer ("yes" or "no"), with and without a blank before it.
-
-    Raises:
-        InputError: the vocabulary has none.
-    """
-    found = set()
-    for spelling in _SPELLINGS[answer]:
-        ids = tokenizer(spelling, add_special_tokens=False)["input_ids"]
-        if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
-            found.add(ids[0])
+    """Return the ids of all single tokens that spell the answer ("yes" or "no"), with and without a blank before it."""
+    spelt = [tokenizer(spelling, add_special_tokens=False)["input_ids"] for spelling in _SPELLINGS[answer]]
+    found = sorted({ids[0] for ids in spelt if len(ids) == 1} - {tokenizer.unk_token_id})
     if not found:
-        raise InputError(
-            f"the tokenizer has no single token for {answer.title()!r}; this model cannot be read by logits"
-        )
-    return sorted(found)
-
-
-def _read_example() -> tuple[str, str, str]:
-    text = (files("berdslib.llm") / "prompts" / "perspective_detection.example.txt").read_text(encoding="utf-8")
-    values = dict(line.split(": ", 1) for line in text.strip().splitlines())
-    return values["document"], values["statement"], values["answer"]
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+        problem = f"the tokenizer has no single token for {answer.title()!r}; this model cannot be read by logits"
+        raise InputError(problem)
+    return found

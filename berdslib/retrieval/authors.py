@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,11 +43,7 @@ _SURE = 1e-6  # a probability is no nearer to 0 or 1
 
 
 def check_use(use: str, collection: Collection, system: str) -> Handout:
-    """Return the handout that a part "profile:USE" works on.
-
-    Raises:
-        InputError: the collection is none, or its rule does not allow what the part does; the message says what is.
-    """
+    """Return the handout that a part "profile:USE" works on."""
     part = f"{system!r}: profile:{use}"
     if not isinstance(collection, Handout):
         raise InputError(
@@ -67,11 +63,7 @@ def check_use(use: str, collection: Collection, system: str) -> Handout:
 
 
 def asked_for(handout: Handout, question: Question) -> Profile:
-    """Return the properties that a query, or the one it was made of, names.
-
-    Raises:
-        InputError: it names none, or is not of this scenario.
-    """
+    """Return the properties that a query, or the one it was made of, names."""
     asked = handout.asked.get(question.owner or question.qid)
     if not asked:
         raise InputError(f"no property is known that question {question.qid!r} asks for", field="qid")
@@ -87,7 +79,7 @@ class Authors:
     Known p are 1 or 0, and NaN where a profile does not say; guessed ones lie between.
 
     Args:
-        passages: the corpus.
+        handout: whose passages they wrote.
         groups: all (property, value) that can be told apart.
         p: makes the column of one, float64 (corpus,).
         prior: of guesses, what p is where the text says nothing; None where authors are known.
@@ -95,30 +87,31 @@ class Authors:
 
     def __init__(
         self,
-        passages: Sequence[Passage],
+        handout: Handout,
         groups: Sequence[tuple[str, str]],
         p: Callable[[str, str], np.ndarray],
         prior: Callable[[str, str], float] | None = None,
     ) -> None:
-        self._docnos = pd.Index([passage.docno for passage in passages])
+        self.handout, self._docnos = handout, pd.Index([passage.docno for passage in handout.passages])
         self.groups, self.p, self._prior = tuple(groups), cache(p), prior
-        self.evidence_names = ("has it", "not known") if prior is None else ("log-odds",)
+        self.columns = 2 if prior is None else 1  # of evidence
 
     @classmethod
-    def known(cls, passages: Sequence[Passage], profiles: Mapping[str, Profile]) -> Authors:
-        """Return those whose profiles, by docno, are there."""
-        of_each = [profiles[p.docno] for p in passages]
+    def known(cls, handout: Handout) -> Authors:
+        """Return those whose profiles are there."""
+        profiles = handout.profiles or {}
+        of_each = [profiles[p.docno] for p in handout.passages]
 
         def p(name: str, value: str) -> np.ndarray:
             return np.array([float(value in one[name]) if name in one else np.nan for one in of_each])
 
-        return cls(passages, sorted({(name, v) for one in of_each for name, values in one.items() for v in values}), p)
+        return cls(handout, sorted({(name, v) for one in of_each for name, values in one.items() for v in values}), p)
 
     @classmethod
-    def guessed(cls, passages: Sequence[Passage], classifier: AuthorClassifier) -> Authors:
+    def guessed(cls, handout: Handout, classifier: AuthorClassifier) -> Authors:
         """Return those that a classifier guesses."""
         groups = [(name, value) for name, values in classifier.values.items() for value in values]
-        return cls(passages, groups, partial(classifier.p, passages=passages), classifier.prior)
+        return cls(handout, groups, partial(classifier.p, passages=handout.passages), classifier.prior)
 
     def rows(self, docnos: pd.Series) -> np.ndarray:
         """Return where passages stand in the corpus, int (n,)."""
@@ -151,75 +144,79 @@ def _log_odds(p: np.ndarray) -> np.ndarray:
     return np.log(clipped) - np.log1p(-clipped)
 
 
-# ---------------------------------------------------------------- filter
+# ---------------------------------------------------------------- filter and fusion
 
 
-class Filtered(Ours):
-    """A retriever that lists authors who have what the query asks for first, in their order, all others behind them.
+class Weights(NamedTuple):
+    """What a fusion adds up: ``text`` times the place on a `scale` (a key of ``SCALES``), and each evidence weighed."""
 
-    A small group fills no list of a hundred candidates: where the retriever can search as deep as it is asked to, it
-    is asked for ten times as many until the list is full of the group, or the whole corpus is listed. Then the list
-    begins as a search of the group alone would. Scores of the others are lowered to stand below.
+    scale: str
+    text: float
+    evidence: tuple[float, ...]
+
+
+@dataclass
+class ByAuthors(Ours):
+    """A retriever that orders its candidates by what is known of their authors: by a filter, or by a fusion.
+
+    A fusion adds up scores, standardised within each list, and evidence on the authors. A filter lists authors who have
+    what the query asks for first, in their order, all others behind them, with scores lowered to stand below. A small
+    group fills no list of a hundred candidates: where the retriever can search as deep as it is asked to, a filter asks
+    for ten times as many until the list is full of the group, or the whole corpus is listed. Then the list begins as a
+    search of the group alone would.
 
     Args:
         retriever: finds the candidates.
-        handout: says what queries ask for.
-        authors: known ones.
+        authors: known or guessed; a filter needs known ones. Their handout says what queries ask for.
+        weights: of a fusion, see :func:`learn_weights`; None for a filter.
         depth: how many candidates to begin with.
         deepens: whether to ask for more.
         name: what it is called in tables.
     """
 
-    def __init__(
-        self, retriever: Retriever, handout: Handout, authors: Authors, *, depth: int, deepens: bool, name: str
-    ) -> None:
-        self.name = name
-        self._retriever, self._handout, self._authors = retriever, handout, authors
-        self._depth, self._deepens = depth, deepens
+    retriever: Retriever
+    authors: Authors
+    weights: Weights | None
+    depth: int
+    deepens: bool
+    name: str
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
         check_search(questions, k)
-        asked = {q.qid: asked_for(self._handout, q) for q in questions}
-        found, waiting, deep = [], list(questions), max(k, self._depth)
+        found, waiting, deep = [], list(questions), max(k, self.depth)
         while waiting:
             not_full: list[Question] = []
-            for some, run in _in_batches(self._retriever, waiting, deep):
-                ahead = self._ahead(run, asked)
-                if self._deepens and deep < len(self._handout.passages):
-                    more = _more_may_follow(run, ahead, k, deep)
+            size = max(1, _ROWS_AT_ONCE // deep)
+            for start in range(0, len(waiting), size):
+                some = waiting[start : start + size]
+                run = checked_search(self.retriever, some, deep)
+                evidence = _evidence(run, some, self.authors)
+                if self.deepens and deep < len(self.authors.handout.passages):
+                    of = run.assign(ahead=evidence[:, 0] > 0).groupby("qid")["ahead"].agg(["size", "sum"])
+                    more = of.index[(of["size"] == deep) & (of["sum"] < k)]
                     not_full += [q for q in some if q.qid in more]
                     kept = ~run["qid"].isin(more).to_numpy()
-                    run, ahead = run[kept], ahead[kept]
-                found.append(_moved_ahead(run, ahead, k))
+                    run, evidence = run[kept], evidence[kept]
+                fused = make_run(run["qid"].tolist(), run["docno"].tolist(), self._scores(run, evidence).tolist())
+                found.append(fused[fused["rank"] <= k])
             waiting, deep = not_full, deep * DEEPER
         return joined(found)
 
-    def _ahead(self, run: pd.DataFrame, asked: Mapping[str, Profile]) -> np.ndarray:
-        rows, ahead = self._authors.rows(run["docno"]), np.zeros(len(run), dtype=bool)
-        for qid, here in _lists(run):
-            ahead[here] = self._authors.evidence(asked[qid])[rows[here], 0] > 0
-        return ahead
-
-
-def _more_may_follow(run: pd.DataFrame, ahead: np.ndarray, k: int, deep: int) -> set[str]:
-    """Return the questions that have fewer than k of the group, in lists as deep as they were asked for."""
-    of = run.assign(ahead=ahead).groupby("qid")["ahead"].agg(["size", "sum"])
-    return set(of.index[(of["size"] == deep) & (of["sum"] < k)])
-
-
-def _moved_ahead(run: pd.DataFrame, ahead: np.ndarray, k: int) -> pd.DataFrame:
-    lists = run.groupby("qid")["score"]
-    # Twice the spread: once would put the best of the others beside the last of the group.
-    lower = 2 * (lists.transform("max") - lists.transform("min")).to_numpy()
-    scores = np.where(ahead, run["score"], run["score"] - lower)
-    moved = make_run(run["qid"].tolist(), run["docno"].tolist(), scores.tolist())
-    return moved[moved["rank"] <= k]
+    def _scores(self, run: pd.DataFrame, evidence: np.ndarray) -> np.ndarray:
+        if self.weights:
+            features = np.column_stack([SCALES[self.weights.scale](run), evidence])
+            return features @ np.array([self.weights.text, *self.weights.evidence])
+        lists = run.groupby("qid")["score"]
+        # Twice the spread: once would put the best of the others beside the last of the group.
+        lower = 2 * (lists.transform("max") - lists.transform("min"))
+        return (run["score"] - np.where(evidence[:, 0] > 0, 0, lower)).to_numpy()
 
 
 # ---------------------------------------------------------------- template
 
 
+@dataclass
 class Templated(Ours):
     """A retriever that is asked for the property in words, before the text.
 
@@ -229,14 +226,15 @@ class Templated(Ours):
         name: what it is called in tables.
     """
 
-    def __init__(self, retriever: Retriever, handout: Handout, *, name: str) -> None:
-        self.name, self._retriever, self._handout = name, retriever, handout
+    retriever: Retriever
+    handout: Handout
+    name: str
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
         check_search(questions, k)
-        asking = [q._replace(text=_before(asked_for(self._handout, q), q.text)) for q in questions]
-        return checked_search(self._retriever, asking, k)
+        asking = [q._replace(text=_before(asked_for(self.handout, q), q.text)) for q in questions]
+        return checked_search(self.retriever, asking, k)
 
 
 def templated(handout: Handout) -> Sequence[Passage]:
@@ -260,155 +258,88 @@ def _before(profile: Profile, text: str) -> str:
     return f"{in_words(in_order)}. {text}" if in_order else text
 
 
-# ---------------------------------------------------------------- fusion
+# ---------------------------------------------------------------- the weights of a fusion
 
 
-class Weights(NamedTuple):
-    """What a fusion adds up: ``text`` times the place on a `scale` (a key of ``SCALES``), and each evidence weighed."""
-
-    scale: str
-    text: float
-    evidence: tuple[float, ...]
-
-
-class Fused(Ours):
-    """A retriever that orders its candidates by a weighted sum of their scores and of evidence on their authors.
-
-    Args:
-        retriever: finds the candidates; scores are standardised within each list.
-        handout: says what queries ask for.
-        authors: known or guessed.
-        weights: see :func:`learn_weights`.
-        depth: how many candidates to choose from.
-        name: what it is called in tables.
-    """
-
-    def __init__(
-        self, retriever: Retriever, handout: Handout, authors: Authors, weights: Weights, *, depth: int, name: str
-    ) -> None:
-        self.name, self.weights = name, weights
-        self._retriever, self._handout, self._authors, self._depth = retriever, handout, authors, depth
-
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
-        """Return a run of at most k passages a question."""
-        check_search(questions, k)
-        weights, found = np.array([self.weights.text, *self.weights.evidence]), []
-        for some, run in _in_batches(self._retriever, questions, max(k, self._depth)):
-            scores = _features(run, some, self._handout, self._authors, self.weights.scale) @ weights
-            fused = make_run(run["qid"].tolist(), run["docno"].tolist(), scores.tolist())
-            found.append(fused[fused["rank"] <= k])
-        return joined(found)
-
-
-def lessons_of(training: Handout | None, seed: int = 0) -> Handout:
+def lessons_of(training: Handout | None) -> Handout:
     """Return the training split with those of its queries that weights are learnt on.
 
     These have answers, and are drawn if there are more than ``MOST_QUERIES``. The split stands for itself as its own
     training split, so that a chain that learns from one is the same there.
-
-    Raises:
-        InputError: no such split, or no such query.
     """
     training, gold = known_answers(training, "a fusion learns its weights")
     answers = set(gold["qid"])
     answered = [q for q in training.questions if q.qid in answers and q.qid in training.asked]
     if len(answered) > MOST_QUERIES:
-        chosen = np.sort(np.random.default_rng(seed).choice(len(answered), MOST_QUERIES, replace=False))
+        chosen = np.sort(np.random.default_rng(0).choice(len(answered), MOST_QUERIES, replace=False))
         answered = [answered[i] for i in chosen]
     if not answered:
         raise InputError("no query of the training split names a property and has answers", field="training")
     return replace(training, questions=answered, training=training)
 
 
-def learn_weights(retriever: Retriever, lessons: Handout, authors: Authors, *, depth: int) -> Weights:
+def learn_weights(retriever: Retriever, authors: Authors, *, depth: int) -> Weights:
     """Learn the weights of a fusion: logistic regression on what a chain finds for training queries.
 
     The text counts by its standardised score, or by its rank, whichever explains the training answers better.
 
     Args:
         retriever: the chain, over the passages of the training split.
-        lessons: training queries and their answers, see :func:`lessons_of`.
-        authors: of these passages.
+        authors: of these passages; their handout holds training queries and their answers, see :func:`lessons_of`.
         depth: how many candidates of each query.
-
-    Raises:
-        InputError: nothing that was found is an answer, or everything.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import log_loss
 
-    _, gold = known_answers(lessons, "a fusion learns its weights")
-    answers = pd.MultiIndex.from_frame(gold[["qid", "docno"]])
-    features: dict[str, list[np.ndarray]] = {scale: [] for scale in SCALES}
-    right = []
-    for some, run in _in_batches(retriever, lessons.questions, depth):
-        for scale, of_scale in features.items():
-            of_scale.append(_features(run, some, lessons, authors, scale))
-        right.append(pd.MultiIndex.from_frame(run[["qid", "docno"]]).isin(answers))
-    y = np.concatenate(right)
+    lessons, gold = known_answers(authors.handout, "a fusion learns its weights")
+    run = checked_search(retriever, lessons.questions, depth)
+    y = pd.MultiIndex.from_frame(run[["qid", "docno"]]).isin(pd.MultiIndex.from_frame(gold[["qid", "docno"]]))
     if y.all() or not y.any():
         few = "nothing" if not y.any() else "everything"
         raise InputError(f"{few} that is found for the training queries is an answer; no weights can be learnt of that",
                          field="training")  # fmt: skip
-    fitted = {}
-    for scale, of_scale in features.items():
-        x = np.concatenate(of_scale)
+    evidence, fitted = _evidence(run, lessons.questions, authors), {}
+    for scale, of in SCALES.items():
+        x = np.column_stack([of(run), evidence])
         model = LogisticRegression(tol=1e-8, max_iter=1000).fit(x, y)
         fitted[scale] = (float(log_loss(y, model.predict_proba(x)[:, 1])), model.coef_[0].tolist())
     scale = min(fitted, key=lambda name: fitted[name][0])
-    text, *evidence = fitted[scale][1]
-    said = ", ".join(f"{name} {w:.3f}" for name, w in zip(authors.evidence_names, evidence, strict=True))
-    logger.info("weights learnt from %d candidates of %d training queries: text (%s) %.3f, %s",
-                len(y), len(lessons.questions), scale, text, said)  # fmt: skip
-    return Weights(scale, text, tuple(evidence))
-
-
-def _standardised(run: pd.DataFrame) -> np.ndarray:
-    return normalised(run, "zscore")
+    weights = Weights(scale, fitted[scale][1][0], tuple(fitted[scale][1][1:]))
+    logger.info("weights learnt from %d candidates of %d training queries: %s", len(y), len(lessons.questions), weights)
+    return weights
 
 
 def _by_rank(run: pd.DataFrame) -> np.ndarray:
     """Return the negated logarithm of the rank; passages of nearly equal scores share one, whichever comes first."""
-    near = pd.Series(_standardised(run).round(3))
+    near = pd.Series(normalised(run, "zscore").round(3))
     return -np.log(near.groupby(run["qid"].to_numpy()).rank(ascending=False).to_numpy() + 1)
 
 
 # Scores of a fused list are ranks: standardised over a thousand, they hardly tell the first from the hundredth.
-SCALES: Mapping[str, Callable[[pd.DataFrame], np.ndarray]] = {"score": _standardised, "rank": _by_rank}
-
-
-def _features(
-    run: pd.DataFrame, questions: Sequence[Question], handout: Handout, authors: Authors, scale: str
-) -> np.ndarray:
-    """Return each row of a run on a scale, and the evidence on its author, float64 (n, 1 + columns)."""
-    asked = {q.qid: asked_for(handout, q) for q in questions}
-    rows = authors.rows(run["docno"])
-    features = np.empty((len(run), 1 + len(authors.evidence_names)))
-    features[:, 0] = SCALES[scale](run)
-    for qid, here in _lists(run):
-        features[here, 1:] = authors.evidence(asked[qid])[rows[here]]
-    return features
+SCALES: Mapping[str, Callable[[pd.DataFrame], np.ndarray]] = {
+    "score": partial(normalised, how="zscore"),
+    "rank": _by_rank,
+}
 
 
 # ---------------------------------------------------------------- groups as aspects
 
 
-def group_aspects(handout: Handout, authors: Authors) -> AspectsOf:
+def group_aspects(authors: Authors) -> AspectsOf:
     """Return what tells a diversifier which author groups passages belong to: those of properties not asked for.
 
     Every group is an aspect and weighs the same. Since the groups of a property share its authors among them, so do
     properties, but for political issues, of which an author may name several.
 
     Args:
-        handout: says what queries ask for.
-        authors: known, where p is 1 for members, or guessed.
+        authors: known, where p is 1 for members, or guessed; their handout says what queries ask for.
 
     Returns:
         From a run and its questions to a frame qid, pid (place in ``authors.groups``), docno, p (0 to 1).
     """
 
     def aspects(run: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
-        asked = {q.qid: asked_for(handout, q) for q in questions}
+        asked = {q.qid: asked_for(authors.handout, q) for q in questions}
         run = run[run["qid"].isin(asked)].reset_index(drop=True)
         p = authors.membership()[authors.rows(run["docno"])]
         listed = p > 0
@@ -426,16 +357,6 @@ def group_aspects(handout: Handout, authors: Authors) -> AspectsOf:
 # ---------------------------------------------------------------- small parts
 
 
-def _in_batches(
-    retriever: Retriever, questions: Sequence[Question], deep: int
-) -> Iterator[tuple[Sequence[Question], pd.DataFrame]]:
-    """Search some questions at a time, as many as keep a run of so deep lists small."""
-    size = max(1, _ROWS_AT_ONCE // deep)
-    for start in range(0, len(questions), size):
-        some = questions[start : start + size]
-        yield some, checked_search(retriever, some, deep)
-
-
 def _lists(run: pd.DataFrame) -> Iterator[tuple[str, slice]]:
     """Yield the rows of each question of a clean run."""
     starts = np.flatnonzero(run["rank"].to_numpy() == 1)
@@ -443,22 +364,15 @@ def _lists(run: pd.DataFrame) -> Iterator[tuple[str, slice]]:
         yield str(run["qid"].iloc[start]), slice(int(start), int(end))
 
 
+def _evidence(run: pd.DataFrame, questions: Sequence[Question], authors: Authors) -> np.ndarray:
+    """Return the evidence on the author of each row of a run, float64 (rows, columns)."""
+    asked = {q.qid: asked_for(authors.handout, q) for q in questions}
+    rows = authors.rows(run["docno"])
+    of_lists = [authors.evidence(asked[qid])[rows[here]] for qid, here in _lists(run)]
+    return np.concatenate(of_lists) if of_lists else np.empty((0, authors.columns))
+
+
 # ---------------------------------------------------------------- guesses
-
-
-class _Lesson(NamedTuple):
-    """What is known of one value: ``rows`` int (n,) of the vectors, their ``issues`` int (n,), and who ``has`` it."""
-
-    rows: np.ndarray
-    issues: np.ndarray
-    has: np.ndarray
-
-
-class _Fitted(NamedTuple):
-    """A model of one value: ``model`` over all folds, and ``fold`` int (rows,), which one left a vector out; or -1."""
-
-    model: Any
-    fold: np.ndarray
 
 
 class AuthorClassifier:
@@ -499,9 +413,8 @@ class AuthorClassifier:
         self._docnos, self._vectors, self._answers = pd.Index(docnos), encoder.encode_passages(texts), answers
         # By text, since the passages to judge may be of another release.
         self._row_of = {text: row for row, text in reversed(list(enumerate(texts)))}
-        self._lessons: dict[tuple[str, str], _Lesson] = {}
-        self._fitted: dict[tuple[str, str], _Fitted | None] = {}
-        self._read: tuple[tuple[Passage, ...], np.ndarray, np.ndarray] | None = None
+        self._lesson, self._fitted = cache(self._find_lesson), cache(self._fit)
+        self._vectors_of = lru_cache(maxsize=1)(self._encoded)
 
     @classmethod
     def learn(
@@ -514,12 +427,14 @@ class AuthorClassifier:
                 more is taken than that they are on its issue.
             encoder: see :func:`berdslib.models.encoders.get_encoder`.
             text_of: what is encoded of a passage.
-
-        Raises:
-            InputError: there is no training split, or its answers are not known.
         """
         lessons, gold = known_answers(training, "a classifier of authors learns")
-        answers = _answers(lessons, gold)
+        queries = []
+        for q in lessons.questions:
+            values = [(name, v) for name, several in lessons.asked.get(q.qid, {}).items() for v in several]
+            queries.append((q.qid, q.text, *(values[0] if len(values) == 1 else ("", ""))))
+        named = pd.DataFrame(queries, columns=["qid", "issue", "property", "value"])
+        answers = gold[["qid", "docno"]].merge(named, on="qid").drop(columns="qid")
         if not answers["property"].any():
             raise InputError("no query of the training split names one value and has answers", field="training")
         return cls(answers, lessons.passages, encoder, text_of=text_of)
@@ -532,7 +447,7 @@ class AuthorClassifier:
 
     def prior(self, name: str, value: str) -> float:
         """Return what p is where the text says nothing: the smoothed share of authors with a value."""
-        has = self._lesson(property_name(name), value).has
+        _, _, has = self._lesson(property_name(name), value)
         return (int(has.sum()) + 1) / (len(has) + 2)
 
     def p(self, name: str, value: str, passages: Sequence[Passage]) -> np.ndarray:
@@ -541,87 +456,59 @@ class AuthorClassifier:
         Args:
             name: of the property.
             value: of the property.
-            passages: any; of a tuple, such as a handout's, the vectors are kept until another is asked about.
-
-        Raises:
-            InputError: there is no such property.
+            passages: any; their vectors are kept until others are asked about.
         """
-        fitted = self._fitted_for(property_name(name), value)
-        if fitted is None:
+        model, fold_of = self._fitted(property_name(name), value)
+        if model is None:
             return np.full(len(passages), self.prior(name, value))
-        vectors, rows = self._vectors_of(passages)
-        p = np.asarray(fitted.model.predict_proba(vectors)[:, 1], dtype=np.float64)
-        fold = np.where(rows >= 0, fitted.fold[rows], -1)
-        for k, without_it in enumerate(fitted.model.calibrated_classifiers_):
+        vectors, rows = self._vectors_of(tuple(passages))
+        p = np.asarray(model.predict_proba(vectors)[:, 1], dtype=np.float64)
+        fold = np.where(rows >= 0, fold_of[rows], -1)
+        for k, without_it in enumerate(model.calibrated_classifiers_):
             if (here := fold == k).any():
                 p[here] = without_it.predict_proba(vectors[here])[:, 1]
         return p
 
-    def _vectors_of(self, passages: Sequence[Passage]) -> tuple[np.ndarray, np.ndarray]:
+    def _encoded(self, passages: tuple[Passage, ...]) -> tuple[np.ndarray, np.ndarray]:
         """Return vectors (n, d) and the row, int (n,), of each passage among those learnt from, or -1."""
-        if self._read is not None and self._read[0] is passages:
-            return self._read[1], self._read[2]
         texts = [self._text_of(p) for p in passages]
         rows = np.array([self._row_of.get(text, -1) for text in texts], dtype=np.int64)
-        vectors = self._encoder.encode_passages(texts)
-        if isinstance(passages, tuple):  # a list may hold other passages the next time
-            self._read = passages, vectors, rows
-        return vectors, rows
+        return self._encoder.encode_passages(texts), rows
 
-    def _fitted_for(self, name: str, value: str) -> _Fitted | None:
-        if (name, value) not in self._fitted:
-            self._fitted[name, value] = self._fit(name, value)
-        return self._fitted[name, value]
-
-    def _fit(self, name: str, value: str) -> _Fitted | None:
+    def _fit(self, name: str, value: str) -> tuple[Any, np.ndarray]:
+        """Return a model of one value, over all folds, and which of these left a vector out, int (rows,); or -1."""
         from sklearn.calibration import CalibratedClassifierCV
         from sklearn.linear_model import LogisticRegression
 
-        lesson = self._lesson(name, value)
-        splits = _splits(lesson.has, lesson.issues)
+        rows, issues, has = self._lesson(name, value)
+        fold = np.full(len(self._vectors), -1)
+        splits = _splits(has, issues)
         if not splits:
             logger.warning("a value of %r cannot be learnt from the training split: its p is a prior", name)
-            return None
-        model = CalibratedClassifierCV(LogisticRegression(max_iter=1000), method="sigmoid", cv=splits, ensemble=True)
-        fold = np.full(len(self._vectors), -1)
+            return None, fold
         for k, (_, left_out) in enumerate(splits):
-            fold[lesson.rows[left_out]] = k
+            fold[rows[left_out]] = k
+        model = CalibratedClassifierCV(LogisticRegression(max_iter=1000), method="sigmoid", cv=splits, ensemble=True)
         with threadpool_limits(1, "blas"):  # the products are small: threads would wait for each other, and no more
-            return _Fitted(model.fit(self._vectors[lesson.rows], lesson.has), fold)
+            return model.fit(self._vectors[rows], has), fold
 
-    def _lesson(self, name: str, value: str) -> _Lesson:
-        if (name, value) not in self._lessons:
-            answers = self._answers
-            asking = (answers["property"] == name) & (answers["value"] == value)
-            # A passage on two issues counts for the first.
-            on_issue = answers[answers["issue"].isin(answers["issue"][asking])].drop_duplicates("docno")
-            has = on_issue["docno"].isin(answers["docno"][asking]).to_numpy()
-            rows = self._docnos.get_indexer(pd.Index(on_issue["docno"]))
-            self._lessons[name, value] = _Lesson(rows, pd.factorize(on_issue["issue"])[0], has)
-        return self._lessons[name, value]
+    def _find_lesson(self, name: str, value: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return what is known of one value: rows of the vectors, their issues, and who has it, each (n,)."""
+        answers = self._answers
+        asking = (answers["property"] == name) & (answers["value"] == value)
+        # A passage on two issues counts for the first.
+        on_issue = answers[answers["issue"].isin(answers["issue"][asking])].drop_duplicates("docno")
+        has = on_issue["docno"].isin(answers["docno"][asking]).to_numpy()
+        return self._docnos.get_indexer(pd.Index(on_issue["docno"])), pd.factorize(on_issue["issue"])[0], has
 
 
 def known_answers(training: Handout | None, what: str) -> tuple[Handout, pd.DataFrame]:
-    """Return a training split and the answers to its queries.
-
-    Raises:
-        InputError: it is not there, or its answers are not; the message begins with `what`, which learns from it.
-    """
+    """Return a training split and the answers to its queries."""
     if training is None or training.gold is None:
         lacks = "there is none" if training is None else "its answers are kept back"
         how = "open_scenario(release, rule, split, training=RELEASE) takes that of another release"
         raise InputError(f"{what} from the answers of the training split, and {lacks}; {how}", field="training")
     return training, training.gold[training.gold["supports"]]
-
-
-def _answers(training: Handout, gold: pd.DataFrame) -> pd.DataFrame:
-    """Return docno, issue, property, value of every answer; the last two are "" if its query names several values."""
-    queries = []
-    for q in training.questions:
-        values = [(name, v) for name, several in training.asked.get(q.qid, {}).items() for v in several]
-        queries.append((q.qid, q.text, *(values[0] if len(values) == 1 else ("", ""))))
-    frame = pd.DataFrame(queries, columns=["qid", "issue", "property", "value"])
-    return gold[["qid", "docno"]].merge(frame, on="qid").drop(columns="qid")
 
 
 def _splits(has: np.ndarray, issues: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -31,16 +31,20 @@ class Retriever(Protocol):
         ...
 
 
+class Docnos(Protocol):
+    """Says the docno of each row: a list, or what reads them from disk."""
+
+    def __getitem__(self, row: int, /) -> str:
+        """Return the docno of a row."""
+        ...
+
+
 class Ours:
     """Marks a retriever of this package: its runs are clean, of what was asked, and are not checked again."""
 
 
 def checked_search(retriever: Retriever, questions: Sequence[Question], k: int, name: str = "") -> pd.DataFrame:
-    """Search, and check what comes back from a retriever that is not ours; complaints name it.
-
-    Raises:
-        InputError: what came back is no run, or of questions that were not asked.
-    """
+    """Search, and check what comes back from a retriever that is not ours; complaints name it."""
     found = retriever.search(questions, k)
     if isinstance(retriever, Ours):
         return found
@@ -104,7 +108,7 @@ def top_k(scores: np.ndarray, k: int, tie_order: np.ndarray, allowed: np.ndarray
 
 
 def gather_run(
-    questions: Sequence[Question], docnos: Sequence[str], found: Sequence[tuple[np.ndarray, np.ndarray]]
+    questions: Sequence[Question], docnos: Docnos, found: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> pd.DataFrame:
     """Build a run from one (positions, scores) pair per question, positions pointing into `docnos`."""
     qids = [q.qid for q, (rows, _) in zip(questions, found, strict=True) for _ in rows]

@@ -9,10 +9,10 @@ import math
 import re
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -27,11 +27,9 @@ from berdslib.retrieval.base import Ours, check_corpus, check_search, docno_orde
 
 # bm25s' own default: words of two or more letters or digits.
 _WORD = re.compile(r"(?u)\b\w\w+\b")
-VARIANTS = ("lucene", "atire", "robertson", "bm25l", "bm25+")
-_NONE = np.empty(0, dtype=np.int64), np.empty(0)
 _FORMAT = 1  # of a saved index; raised whenever what is written changes
 _NUMBA_FROM = 100_000  # passages: compiling takes a second, which only a large corpus gives back
-_BATCH, _CHARACTERS = 1024, 1_000_000  # passages read at once; fewer where they are long: 20 MB meanwhile
+_BATCH = 1024  # passages read at once
 _WEIGHED = 1_000_000  # counts turned into scores at once: 50 MB meanwhile
 
 # ---------------------------------------------------------------- words
@@ -41,8 +39,7 @@ _WEIGHED = 1_000_000  # counts turned into scores at once: 50 MB meanwhile
 class _EachWord:
     """An analyser that treats each word of the text on its own, so that a corpus asks once for each different one.
 
-    Attributes:
-        treat: from a lower-case word that ``_WORD`` found to what is indexed, or None to leave it out.
+    ``treat`` goes from a lower-case word that ``_WORD`` found to what is indexed, or None to leave it out.
     """
 
     treat: Callable[[str], str | None]
@@ -52,25 +49,24 @@ class _EachWord:
         return [word for word in treated if word is not None]
 
 
-def _english() -> _EachWord:
+def _english(stem: Callable[[str], str] = str) -> _EachWord:
     from bm25s.tokenization import STOPWORDS_EN
 
     stop_words = frozenset(STOPWORDS_EN)
-    return _EachWord(lambda word: None if word in stop_words else word)
+    return _EachWord(lambda word: None if word in stop_words else stem(word))
 
 
 def _english_stem() -> _EachWord:
     import Stemmer
 
-    keep, stem = _english().treat, Stemmer.Stemmer("english").stemWord
-    return _EachWord(lambda word: None if keep(word) is None else stem(word))
+    return _english(Stemmer.Stemmer("english").stemWord)
 
 
 # Each entry makes a function from text to words.
 ANALYSERS: dict[str, Callable[[], Callable[[str], list[str]]]] = {
     "english": _english,
     "english-stem": _english_stem,
-    "words": lambda: _EachWord(lambda word: word),
+    "words": lambda: _EachWord(str),
     # At single blanks: where two follow each other there is an empty word between them, as in the code of PIR.
     "whitespace": lambda: lambda text: text.split(" "),
 }
@@ -82,9 +78,6 @@ def analyser(name: str) -> Callable[[str], list[str]]:
     Args:
         name: "english" (lower case, Lucene's 33 stop words removed, no stemming), "english-stem" (also the Snowball
             stemmer), "words" (lower case only), or "whitespace" (split at every blank, case kept: as in PIR's code).
-
-    Raises:
-        InputError: an unknown name.
 
     >>> analyser("english")("The cats are out")
     ['cats', 'out']
@@ -118,134 +111,107 @@ def _find_words(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
     return words, np.diff(np.searchsorted(starts, ends), prepend=0)
 
 
-# ---------------------------------------------------------------- counts
+def _count_words(passages: Iterable[Passage], analyse: Callable[[str], list[str]]) -> tuple[Any, Any, dict[str, int]]:
+    """Return the counts of words, (n, words) sparse int32 by columns; the lengths in words, (n,) int; words' numbers.
 
-
-class _Numbers(dict[str, int]):
-    """From a word as it stands in the texts to its number in the index, given when first asked for; -1: left out.
-
-    Attributes:
-        vocabulary: from what is indexed to its number, in the order in which it was first seen.
+    A word has the number in whose order it was first seen. Beside the counts, one batch of texts is in memory.
     """
-
-    def __init__(self, treat: Callable[[str], str | None]) -> None:
-        super().__init__()
-        self._treat = treat
-        self.vocabulary: dict[str, int] = {}
-
-    def __missing__(self, word: str) -> int:
-        treated = self._treat(word)
-        self[word] = -1 if treated is None else self.vocabulary.setdefault(treated, len(self.vocabulary))
-        return self[word]
-
-
-class _Counts(NamedTuple):
-    """What a corpus holds: `times`, (n, words) sparse int32 by columns; `lengths` in words, (n,) int; the numbers."""
-
-    times: Any
-    lengths: np.ndarray
-    vocabulary: dict[str, int]
-
-
-def _batches(passages: Iterable[Passage]) -> Iterator[list[str]]:
-    """Yield the texts in order, many in one list: a thousand passages, or fewer that are long."""
-    batch: list[str] = []
-    size = 0
-    for passage in tqdm(passages, desc="reading words", delay=2, leave=False):
-        batch.append(passage.full_text)
-        size += len(batch[-1])
-        if len(batch) == _BATCH or size >= _CHARACTERS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def _number_words(
-    texts: Sequence[str], analyse: Callable[[str], list[str]], numbers: _Numbers
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the words of the texts, one after another: which text each stands in, and its number; both (n,) int32."""
-    if isinstance(analyse, _EachWord):
-        words, found = _find_words(texts)
-    else:
-        lists = [analyse(text) for text in texts]
-        words, found = list(chain.from_iterable(lists)), np.array([len(one) for one in lists])
-    number = np.fromiter(map(numbers.__getitem__, words), dtype=np.intc, count=len(words))
-    text = np.repeat(np.arange(len(texts), dtype=np.intc), found)
-    indexed = number >= 0
-    return text[indexed], number[indexed]
-
-
-def _count_words(passages: Iterable[Passage], analyse: Callable[[str], list[str]]) -> _Counts:
-    """Count the words of each passage; beside the counts themselves, one batch of texts is in memory."""
     from scipy import sparse
 
-    numbers = _Numbers(analyse.treat if isinstance(analyse, _EachWord) else lambda word: word)
+    number: dict[str, int] = {}  # of a word as it stands in the texts; -1: left out
+    vocabulary: dict[str, int] = {}
     # A sparse matrix by rows, which grows: Python's own arrays do so in place.
     times, words, starts, lengths = array("i"), array("i"), array("q", [0]), array("q")
-    for texts in _batches(passages):
-        row, word = _number_words(texts, analyse, numbers)
+    read = (passage.full_text for passage in tqdm(passages, desc="reading words", delay=2, leave=False))
+    while texts := list(islice(read, _BATCH)):
+        found, of_each = _cut(texts, analyse)
+        for word in dict.fromkeys(found):
+            if word not in number:
+                kept = analyse.treat(word) if isinstance(analyse, _EachWord) else word
+                number[word] = -1 if kept is None else vocabulary.setdefault(kept, len(vocabulary))
+        column = np.fromiter(map(number.__getitem__, found), dtype=np.intc, count=len(found))
+        row = np.repeat(np.arange(len(texts), dtype=np.intc), of_each)[column >= 0]
         # Ones, which are added up where a word occurs again.
-        block = sparse.csr_array((np.ones_like(row), (row, word)), shape=(len(texts), len(numbers.vocabulary)))
+        entries = np.ones_like(row), (row, column[column >= 0])
+        block = sparse.csr_array(entries, shape=(len(texts), len(vocabulary)))
         starts.extend((block.indptr[1:] + len(words)).tolist())
         times.frombytes(block.data.tobytes())
         words.frombytes(block.indices.tobytes())
         lengths.extend(np.bincount(row, minlength=len(texts)).tolist())
-    if not numbers.vocabulary:  # files without a number cannot be mapped; a word that nobody asks for stands in
+    if not vocabulary:  # files without a number cannot be mapped; a word that nobody asks for stands in
         return _count_words([Passage("", "\0"), *[Passage("", "")] * (len(lengths) - 1)], str.split)
     # Of 32 bits unless there are more than 2**31 counts: scipy would make the words' numbers as wide.
     pointers = np.asarray(starts, dtype=sparse.get_index_dtype(maxval=len(words)))
-    shape = (len(lengths), len(numbers.vocabulary))
-    by_row = sparse.csr_array((np.asarray(times), np.asarray(words), pointers), shape=shape)
-    return _Counts(by_row.tocsc(), np.asarray(lengths), numbers.vocabulary)
+    by_row = sparse.csr_array((np.asarray(times), np.asarray(words), pointers), shape=(len(lengths), len(vocabulary)))
+    return by_row.tocsc(), np.asarray(lengths), vocabulary
+
+
+def _cut(texts: Sequence[str], analyse: Callable[[str], list[str]]) -> tuple[list[str], Any]:
+    """Return the words of all texts in one list, not treated where each is on its own, and how many each text has."""
+    if isinstance(analyse, _EachWord):
+        return _find_words(texts)
+    lists = [analyse(text) for text in texts]
+    return list(chain.from_iterable(lists)), [len(one) for one in lists]
 
 
 # ---------------------------------------------------------------- scores
 
 
-# How rare a word is, the logarithm of this: from the passages that hold it, df, and all, n.
-_RARITY: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
-    "lucene": lambda df, n: 1 + (n - df + 0.5) / (df + 0.5),
-    "atire": lambda df, n: n / df,
-    "robertson": lambda df, n: np.maximum((n - df + 0.5) / (df + 0.5), 1),
-    "bm25l": lambda df, n: (n + 1) / (df + 0.5),
-    "bm25+": lambda df, n: (n + 1) / df,
-}
-
-
-def _weight(times: Any, length: Any, index: Any, mean: float) -> Any:
-    """Return what so many occurrences weigh in passages of these lengths (Kamphuis et al., 2020)."""
-    k1, relative = index.k1, 1 - index.b + index.b * length / mean
-    match index.method:
-        case "bm25l":
-            shifted = times / relative
-            return ((k1 + 1) * (shifted + index.delta)) / (k1 + shifted + index.delta)
-        case "bm25+":
-            return (k1 + 1) * times / (k1 * relative + times) + index.delta
-        case "atire":
-            return (times * (k1 + 1)) / (times + k1 * relative)
+def _tf(times: Any, relative: Any, k1: float, _: float) -> Any:
     return times / (k1 * relative + times)
 
 
-def _fill(index: Any, counts: _Counts) -> None:
+def _tf_plus(times: Any, relative: Any, k1: float, delta: float) -> Any:
+    return (k1 + 1) * times / (k1 * relative + times) + delta
+
+
+def _tf_l(times: Any, relative: Any, k1: float, delta: float) -> Any:
+    shifted = times / relative
+    return ((k1 + 1) * (shifted + delta)) / (k1 + shifted + delta)
+
+
+class _Variant(NamedTuple):
+    """A form of BM25, as Kamphuis et al. (2020) write it.
+
+    ``rarity`` goes from the passages that hold a word, df, and all, n, to what the logarithm is taken of; ``weight``
+    from occurrences, a passage's relative length, k1 and delta to what they weigh. ``delta`` is the lower bound that
+    Lv and Zhai (2011) recommend; 0 for none.
+    """
+
+    rarity: Callable[[np.ndarray, int], np.ndarray]
+    weight: Callable[[Any, Any, float, float], Any] = _tf
+    delta: float = 0.0
+
+
+_VARIANTS = {
+    "lucene": _Variant(lambda df, n: 1 + (n - df + 0.5) / (df + 0.5)),
+    "atire": _Variant(lambda df, n: n / df, _tf_plus),
+    "robertson": _Variant(lambda df, n: np.maximum((n - df + 0.5) / (df + 0.5), 1)),
+    "bm25l": _Variant(lambda df, n: (n + 1) / (df + 0.5), _tf_l, 0.5),
+    "bm25+": _Variant(lambda df, n: (n + 1) / df, _tf_plus, 1.0),
+}
+VARIANTS = tuple(_VARIANTS)
+
+
+def _fill(index: Any, times: Any, lengths: np.ndarray, vocabulary: dict[str, int]) -> None:
     """Give a ``bm25s.BM25`` what its own ``index`` would, from counts instead of lists of words."""
-    n, pointers, mean = len(counts.lengths), counts.times.indptr.astype(np.int64), counts.lengths.mean()
-    rarity = _RARITY[index.method](np.diff(pointers), n)
+    variant, n, pointers = _VARIANTS[index.method], len(lengths), times.indptr.astype(np.int64)
+    rarity = variant.rarity(np.diff(pointers), n)
     idf = np.array([math.log(one) for one in rarity.tolist()])  # rounded as in bm25s, which NumPy's is not
-    shifted = index.method in ("bm25l", "bm25+")  # these give a word weight where it does not occur, too
-    index.nonoccurrence_array = idf * _weight(0, mean, index, mean) if shifted else None
-    data = np.empty(counts.times.nnz)
+    relative = 1 - index.b + index.b * lengths / lengths.mean()
+    # Those with a lower bound give a word weight where it does not occur, too.
+    absent = idf * variant.weight(np.zeros(1), 1.0, index.k1, index.delta) if variant.delta else np.zeros(len(idf))
+    index.nonoccurrence_array = absent if variant.delta else None
+    data = np.empty(times.nnz)
     for start in tqdm(range(0, len(data), _WEIGHED), desc="weighing words", delay=2, leave=False):
         part = slice(start, min(start + _WEIGHED, len(data)))
         word = np.searchsorted(pointers, np.arange(part.start, part.stop), side="right") - 1
-        lengths = counts.lengths[counts.times.indices[part]]
-        data[part] = idf[word] * _weight(counts.times.data[part].astype(np.float64), lengths, index, mean)
-        if shifted:
-            data[part] -= index.nonoccurrence_array[word]
-    rows = counts.times.indices.astype(index.int_dtype, copy=False)
+        count = times.data[part].astype(np.float64)
+        weight = variant.weight(count, relative[times.indices[part]], index.k1, index.delta)
+        data[part] = idf[word] * weight - absent[word]
+    rows = times.indices.astype(index.int_dtype, copy=False)
     index.scores = {"data": data, "indices": rows, "indptr": pointers, "num_docs": n}
-    index.vocab_dict = counts.vocabulary
-    index.unique_token_ids_set = set(counts.vocabulary.values())
+    index.vocab_dict, index.unique_token_ids_set = vocabulary, set(vocabulary.values())
 
 
 # ---------------------------------------------------------------- retrievers
@@ -263,23 +229,19 @@ class _BM25Base(Ours):
         self._ties = docno_order(self._docnos)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
-        """Return a run of at most k passages a question.
-
-        Raises:
-            InputError: k < 1, no questions, or a repeated qid.
-        """
+        """Return a run of at most k passages a question."""
         check_search(questions, k)
         bar = tqdm(questions, desc=f"searching ({self.name})", delay=2, leave=False)
-        return gather_run(
-            questions, self._docnos, [self._search_one(q.text, k) if q.text.strip() else _NONE for q in bar]
-        )
+        return gather_run(questions, self._docnos, [self._search_one(q.text, k) for q in bar])
 
     def _search_one(self, text: str, k: int) -> tuple[np.ndarray, np.ndarray]:
+        scores, holds = self._scores(self._analyse(text) if text.strip() else [])
+        rows = top_k(scores, k, self._ties, allowed=holds)
+        return rows, scores[rows]
+
+    def _scores(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the score of each passage, (n,), and which ones hold any of the words, (n,) bool."""
         raise NotImplementedError
-
-
-def _use_numba(n: int) -> bool:
-    return n >= _NUMBA_FROM and importlib.util.find_spec("numba") is not None
 
 
 class BM25(_BM25Base):
@@ -295,9 +257,6 @@ class BM25(_BM25Base):
         k1: term-frequency saturation.
         b: length normalisation, 0 to 1.
         analyser: see :func:`analyser`.
-
-    Raises:
-        InputError: an empty corpus, a repeated docno, an unknown variant or analyser.
     """
 
     name = "bm25"
@@ -317,19 +276,12 @@ class BM25(_BM25Base):
         super().__init__(passages, analyser)
         self._analyser = analyser
         method = known("BM25 variant", variant, VARIANTS)
-        # The lower bounds that Lv and Zhai (2011) recommend; the other variants have none.
-        delta = 1.0 if method == "bm25+" else 0.5
-        self._index = bm25s.BM25(k1=k1, b=b, delta=delta, method=method, dtype="float64")
-        _fill(self._index, _count_words(passages, self._analyse))
-        if _use_numba(len(passages)):
-            self._index.activate_numba_scorer()
+        self._index = bm25s.BM25(k1=k1, b=b, delta=_VARIANTS[method].delta, method=method, dtype="float64")
+        _fill(self._index, *_count_words(passages, self._analyse))
+        self._compile()
 
     def save(self, path: Path) -> None:
-        """Write the index as a folder, which appears under its name only when complete; texts are not part of it.
-
-        Raises:
-            InputError: nothing can be written there, or a folder of something else is there.
-        """
+        """Write the index as a folder, which appears under its name only when complete; texts are not part of it."""
         about = {"format": _FORMAT, "analyser": self._analyser}
         with atomic_path(path, marker="berdslib.json") as unfinished:
             self._index.save(unfinished, show_progress=False)
@@ -344,9 +296,6 @@ class BM25(_BM25Base):
         Args:
             path: the folder.
             mmap: leave the scores on disk, to be read where a search needs them; False reads them all now.
-
-        Raises:
-            InputError: no complete index of this format is there.
         """
         import bm25s
 
@@ -369,31 +318,24 @@ class BM25(_BM25Base):
         held = int(scores["indptr"][-1])
         if (scores["num_docs"], len(loaded._ties), len(scores["data"]), len(scores["indices"])) != (n, n, held, held):
             raise InputError("holds no complete BM25 index: the sizes of its files disagree", path=path)
-        vocabulary = loaded._index.vocab_dict
-        if vocabulary.get("") == len(scores["indptr"]) - 1:  # from bm25s' own `index`: the empty word, of no passage
-            del vocabulary[""]
         # As plain arrays, which are what numba takes; the files stay mapped.
         scores.update({name: np.asarray(scores[name]) for name in ("data", "indices", "indptr")})
-        if _use_numba(n):
-            loaded._index.activate_numba_scorer()
+        loaded._compile()
         return loaded
 
-    def _search_one(self, text: str, k: int) -> tuple[np.ndarray, np.ndarray]:
-        vocabulary = self._index.vocab_dict
-        words = [vocabulary[w] for w in self._analyse(text) if w in vocabulary]
-        if not words:
-            return _NONE
-        scores = self._index.get_scores_from_ids(words)
-        rows = top_k(scores, k, self._ties, allowed=self._contains_any(words))
-        return rows, scores[rows]
+    def _compile(self) -> None:
+        if len(self._docnos) >= _NUMBA_FROM and importlib.util.find_spec("numba") is not None:
+            self._index.activate_numba_scorer()
 
-    def _contains_any(self, words: Sequence[int]) -> np.ndarray:
-        """Mark the passages that hold at least one of the words (given by vocabulary number), (n,) bool."""
+    def _scores(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
         starts, rows = self._index.scores["indptr"], self._index.scores["indices"]
-        mask = np.zeros(len(self._docnos), dtype=bool)
-        for word in words:
-            mask[rows[starts[word] : starts[word + 1]]] = True
-        return mask
+        # bm25s' own `index` numbers the empty word, too, beyond its last column.
+        numbers = (self._index.vocab_dict.get(word, len(starts)) for word in words)
+        known_words = [number for number in numbers if number < len(starts) - 1]
+        holds = np.zeros(len(self._docnos), dtype=bool)
+        for number in known_words:
+            holds[rows[starts[number] : starts[number + 1]]] = True
+        return self._index.get_scores_from_ids(known_words) if known_words else np.zeros(len(holds)), holds
 
 
 class RankBM25(_BM25Base):
@@ -407,9 +349,6 @@ class RankBM25(_BM25Base):
         k1: term-frequency saturation.
         b: length normalisation, 0 to 1.
         analyser: see :func:`analyser`.
-
-    Raises:
-        InputError: an empty corpus, a repeated docno, an unknown variant or analyser.
     """
 
     name = "rank-bm25"
@@ -437,11 +376,7 @@ class RankBM25(_BM25Base):
             words[0] = ["\0"]
         self._index = method(words, k1=k1, b=b)
 
-    def _search_one(self, text: str, k: int) -> tuple[np.ndarray, np.ndarray]:
-        words = self._analyse(text)
-        matching = np.array([any(w in frequencies for w in words) for frequencies in self._index.doc_freqs])
-        if not matching.any():
-            return _NONE
-        scores = np.asarray(self._index.get_scores(words), dtype=np.float64)
-        rows = top_k(scores, k, self._ties, allowed=matching)
-        return rows, scores[rows]
+    def _scores(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        holds = np.array([any(w in frequencies for w in words) for frequencies in self._index.doc_freqs])
+        scores = self._index.get_scores(words) if holds.any() else np.zeros(len(holds))
+        return np.asarray(scores, dtype=np.float64), holds

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import overload
 
 import numpy as np
 import pandas as pd
@@ -15,8 +14,8 @@ from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
 from berdslib.models.base import Encoder
 from berdslib.models.corpus_vectors import encode_corpus, full_text
-from berdslib.retrieval.base import Ours, check_corpus, check_search, docno_order, gather_run
-from berdslib.retrieval.index import Index, Rescored, make_index
+from berdslib.retrieval.base import Docnos, Ours, check_corpus, check_search, docno_order, gather_run
+from berdslib.retrieval.index import Index, make_index
 
 
 class Dense(Ours):
@@ -36,10 +35,6 @@ class Dense(Ours):
             given a list, it is encoded in the same way.
         executor: who encodes them; likewise.
         text_of: what is encoded of a passage, such as ``card.passage_text``.
-
-    Raises:
-        InputError: an empty corpus, a repeated docno, an unknown index, one that holds another number of vectors, or
-            a folder or an executor with one that holds vectors.
     """
 
     def __init__(
@@ -47,14 +42,14 @@ class Dense(Ours):
         passages: Sequence[Passage],
         encoder: Encoder,
         *,
-        index: str | Index | Rescored = "numpy",
+        index: str | Index = "numpy",
         name: str = "dense",
         folder: Path | None = None,
         executor: Executor | None = None,
         text_of: Callable[[Passage], str] = full_text,
     ) -> None:
         self.name, self._encoder = name, encoder
-        self._docnos: Sequence[str]
+        self._docnos: Docnos
         if isinstance(passages, Corpus):  # checked when it was written
             self._docnos = _DocnosOnDisk(passages)
         else:
@@ -63,12 +58,10 @@ class Dense(Ours):
         self._index = make_index(index) if isinstance(index, str) else index
         if self._index.tie_order is None or isinstance(self._index.tie_order, _DocnoOrder):  # of another corpus
             self._index.tie_order = _DocnoOrder(self._docnos)
-        if isinstance(self._index, Rescored) or len(self._index):
-            if len(self._index) != len(self._docnos):
-                raise InputError(
-                    f"the index holds {len(self._index)} vectors, and there are {len(self._docnos)} passages",
-                    field="index",
-                )
+        if len(self._index):
+            if len(self._index) != len(passages):
+                problem = f"the index holds {len(self._index)} vectors, and there are {len(passages)} passages"
+                raise InputError(problem, field="index")
             if folder is not None or executor is not None:
                 raise InputError("the index already contains vectors, so there is nothing to encode", field="index")
             return
@@ -79,11 +72,7 @@ class Dense(Ours):
         self._index.add(vectors)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
-        """Return a run of at most k passages a question.
-
-        Raises:
-            InputError: k < 1, no questions, or a repeated qid.
-        """
+        """Return a run of at most k passages a question."""
         check_search(questions, k)
         asked = [q for q in questions if q.text.strip()]
         found = self._index.search(self._encoder.encode_queries([q.text for q in asked]), k) if asked else []
@@ -92,31 +81,20 @@ class Dense(Ours):
         return gather_run(questions, self._docnos, [by_qid.get(q.qid, nothing) for q in questions])
 
 
-class _DocnosOnDisk(Sequence[str]):
+class _DocnosOnDisk:
     """The docnos of a corpus, each read when it is asked for: of a billion passages only those that are found."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._corpus = corpus
 
-    def __len__(self) -> int:
-        return len(self._corpus)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [p.docno for p in self._corpus[index]]
-        return self._corpus[index].docno
+    def __getitem__(self, row: int, /) -> str:
+        return self._corpus[row].docno
 
 
 class _DocnoOrder:
     """Orders hits with equal scores by docno, without having sorted all docnos before."""
 
-    def __init__(self, docnos: Sequence[str]) -> None:
+    def __init__(self, docnos: Docnos) -> None:
         self._docnos = docnos
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,17 +21,17 @@ from berdslib.errors import InputError, known
 from berdslib.models.base import Encoder
 from berdslib.models.corpus_vectors import full_text
 from berdslib.registry import Registry
-from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search
+from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search, joined
 
 # From docno to vector; or from docnos to their vectors, (n, d).
 Vectors = Mapping[str, Any] | Callable[[list[str]], Any]
 # From a run and its questions to a table qid, pid, docno, p over *generated* perspectives.
 AspectsOf = Callable[[pd.DataFrame, Sequence[Question]], pd.DataFrame]
-Picked = tuple[np.ndarray, np.ndarray]  # positions int64 (q, k), best first, and what each was worth, (q, k)
-# From qids (q,); features (q, n, f), vectors float32 or one probability an aspect; normalised scores float64 (q, n),
-# best first; k of at most n; and the relevance weight.
-Choose = Callable[[np.ndarray, np.ndarray, np.ndarray, int, float], Picked]
-# A function of the user's: from features, scores, k and the weight to positions, best first.
+Picked = tuple[np.ndarray, np.ndarray]  # positions int64 (w, q, k), best first, and what each was worth, (w, q, k)
+# From qids (q,); vectors float32 (q, n, f), or one probability an aspect; normalised scores float64 (q, n), best first;
+# k of at most n; and the relevance weights (w,).
+Choose = Callable[[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray], Picked]
+# A function of the user's: from vectors, or aspects, and scores of one question, k and the weight to positions.
 Pick = Callable[[np.ndarray, np.ndarray, int, float], Any]
 
 VECTORS, ASPECTS = "vectors", "aspects"
@@ -81,7 +82,7 @@ def diversify(
     >>> diversify(run, vectors=vectors, relevance_weight=0.5, normalise="rank")["docno"].tolist()
     ['a', 'b', 'copy of a']
     """
-    return _reorder(check_run(run), method, relevance_weight, vectors, aspects, k, normalise)
+    return _reordered(check_run(run), method, [relevance_weight], vectors, aspects, k, normalise)[0]
 
 
 def mmr_sweep(
@@ -99,80 +100,61 @@ def mmr_sweep(
     weights = [float(w) for w in relevance_weights]
     if not weights:
         raise InputError("there are no weights to try", field="relevance_weights")
-    clean = check_run(run)
-    return _reordered(clean, DIVERSIFIERS["mmr"], _vectors_of(clean, vectors), weights, k, normalise)
+    return dict(zip(weights, _reordered(check_run(run), "mmr", weights, vectors, None, k, normalise), strict=True))
 
 
-def _reorder(
+def _reordered(
     run: pd.DataFrame,
     method: str | Pick,
-    weight: float,
+    weights: Sequence[float],
     vectors: Vectors | None,
     aspects: pd.DataFrame | None,
     k: int,
     normalise: str,
-) -> pd.DataFrame:
-    """Do what :func:`diversify` does, to a clean run."""
-    name = method if isinstance(method, str) else _name_of(method)
+) -> list[pd.DataFrame]:
+    """Return for each weight what :func:`diversify` makes of a clean run."""
     diversifier = DIVERSIFIERS.find(method)[0] if isinstance(method, str) else own_diversifier(method)
-    if weight == 1:  # no method has anything to add, and some would break ties their own way
-        rows = np.zeros(len(run), dtype=np.int64)
-        diversifier, features = Diversifier("", _as_listed), _Features(np.zeros((1, 1)), rows, rows)
-    elif diversifier.needs == VECTORS:
-        if vectors is None:
-            raise InputError(f"{name!r} needs vectors: docno -> vector, or a function of docnos", field="vectors")
-        features = _vectors_of(run, vectors)
-    else:
-        if aspects is None:
-            raise InputError(f"{name!r} needs a table qid, pid, docno, p of generated perspectives", field="aspects")
-        features = _probabilities_of(run, aspects)
-    return _reordered(run, diversifier, features, [weight], k, normalise)[weight]
-
-
-class _Features(NamedTuple):
-    """What passages are compared by: ``table`` (t, f), and for each row of the run ``at``, its row in the table.
-
-    ``width`` says for each row of the run how many columns the table has for its question.
-    """
-
-    table: np.ndarray
-    at: np.ndarray
-    width: np.ndarray
-
-
-def _reordered(
-    run: pd.DataFrame, diversifier: Diversifier, features: _Features, weights: Sequence[float], k: int, normalise: str
-) -> dict[float, pd.DataFrame]:
-    """Return for each weight the run that a diversifier makes of a clean one, lists of one length at a time."""
     for weight in weights:
         _check_weight(weight)
     if k < 0:
         raise InputError(f"k must be at least 1, or 0 for all, not {k}", field="k")
-    relevance, qids = normalised(run, normalise), run["qid"].to_numpy(dtype=object)
+    relevance, rank = normalised(run, normalise), run["rank"].to_numpy()
+    rows = np.tile(np.arange(len(run)), (len(weights), 1))
+    values = np.tile(relevance, (len(weights), 1))
+    # At 1 no method has anything to add, and some would break ties their own way.
+    if (below := np.array(weights) < 1).any() and len(run):
+        name = method if isinstance(method, str) else _name_of(method)
+        features = _features(diversifier.needs, name, run, vectors, aspects)
+        rows[below], values[below] = _picked(run, diversifier.choose, features, relevance, np.array(weights)[below], k)
+    kept = rank <= k if k else np.ones(len(run), dtype=bool)
+    made = {"rank": rank[kept], "score": -rank[kept].astype(np.float64)}
+    run = run[["qid", "docno"]]
+    return [
+        run.take(row[kept]).reset_index(drop=True).assign(**made, value=value[kept])
+        for row, value in zip(rows, values, strict=True)
+    ]
+
+
+def _picked(
+    run: pd.DataFrame, choose: Choose, features: _Features, relevance: np.ndarray, weights: np.ndarray, k: int
+) -> Picked:
+    """Return for each weight the row that stands at each rank, and what it was worth; beyond k nothing that is meant.
+
+    Questions whose lists, and aspects, are as many are reordered at once.
+    """
     starts, long = _starts(run)
-    found: dict[float, list[Picked]] = {weight: [] for weight in weights}
+    qids, width = run["qid"].to_numpy(dtype=object), features.width[starts]
+    picked, values = np.zeros((len(weights), len(run)), dtype=np.int64), np.zeros((len(weights), len(run)))
     with threadpool_limits(1, "blas"):  # the products are small: threads would wait for each other, and no more
-        for n, width in sorted(set(zip(long.tolist(), features.width[starts].tolist(), strict=True))):
-            alike = starts[(long == n) & (features.width[starts] == width)]
-            at_once = max(1, _AT_ONCE // (n * max(n, width)))
-            for some in (alike[start : start + at_once, None] for start in range(0, len(alike), at_once)):
-                rows, few = some + np.arange(n), min(k, n) if k else n
-                seen = diversifier.compare(features.table[features.at[rows], :width])
-                for weight in weights:
-                    order, values = diversifier.choose(qids[some[:, 0]], seen, relevance[rows], few, weight)
-                    found[weight].append(((some + order).ravel(), np.ravel(values)))
-    rank = np.arange(len(run)) - np.repeat(starts, long) + 1
-    return {weight: _run_of(run, parts, rank[rank <= k] if k else rank) for weight, parts in found.items()}
-
-
-def _run_of(run: pd.DataFrame, parts: Sequence[Picked], rank: np.ndarray) -> pd.DataFrame:
-    """Build the run from rows of the old one, best first within each question, and what each was worth."""
-    rows = np.concatenate([np.empty(0, dtype=np.int64), *(rows for rows, _ in parts)])
-    values = np.concatenate([np.empty(0), *(values for _, values in parts)])
-    starts, _ = _starts(run)
-    order = np.argsort(np.searchsorted(starts, rows, side="right"), kind="stable")  # by question
-    columns = {"rank": rank, "score": -rank.astype(np.float64), "value": values[order]}
-    return run[["qid", "docno"]].take(rows[order]).reset_index(drop=True).assign(**columns)
+        for n, f in sorted(set(zip(long.tolist(), width.tolist(), strict=True))):
+            alike, top = np.flatnonzero((long == n) & (width == f)), min(k, n) if k else n
+            at_once = max(1, _AT_ONCE // (n * max(n, f)))
+            for some in (starts[alike[first : first + at_once]] for first in range(0, len(alike), at_once)):
+                rows = some[:, None] + np.arange(n)
+                compared = features.table.take(features.at[rows], axis=0)[:, :, :f]
+                order, worth = choose(qids[some], compared, relevance[rows], top, weights)
+                picked[:, rows[:, :top]], values[:, rows[:, :top]] = some[:, None] + order, worth
+    return picked, values
 
 
 def _check_weight(weight: float) -> None:
@@ -237,21 +219,41 @@ def normalised(clean: pd.DataFrame, how: str) -> np.ndarray:
 # ---------------------------------------------------------------- what passages are compared by
 
 
+class _Features(NamedTuple):
+    """What passages are compared by: ``table`` (t, f), and for each row of the run ``at``, its row in the table.
+
+    ``width`` says for each row of the run how many columns the table has for its question.
+    """
+
+    table: np.ndarray
+    at: np.ndarray
+    width: np.ndarray
+
+
+def _features(
+    needs: str, name: str, run: pd.DataFrame, vectors: Vectors | None, aspects: pd.DataFrame | None
+) -> _Features:
+    if needs == VECTORS:
+        if vectors is None:
+            raise InputError(f"{name!r} needs vectors: docno -> vector, or a function of docnos", field="vectors")
+        return _vectors_of(run, vectors)
+    if aspects is None:
+        raise InputError(f"{name!r} needs a table qid, pid, docno, p of generated perspectives", field="aspects")
+    return _probabilities_of(run, aspects)
+
+
 def _vectors_of(run: pd.DataFrame, vectors: Vectors) -> _Features:
-    """Return the vectors of the passages of a run; of length 1 where single precision fails."""
     at, found = pd.factorize(run["docno"])
     docnos: list[str] = found.tolist()
-    if not docnos:
-        return _Features(np.zeros((1, 1)), at, at)
     table = np.asarray(vectors(docnos) if callable(vectors) else _looked_up(vectors, docnos), dtype=np.float32)
     if table.ndim != 2 or len(table) != len(docnos):
         raise InputError(f"{len(docnos)} passages need vectors of shape ({len(docnos)}, d), not {table.shape}")
-    length = np.sqrt(np.einsum("ij,ij->i", table, table))
-    if not ((length > 1e-15) & (length < 1e15)).all():
-        length = np.sqrt(np.einsum("ij,ij->i", table, table, dtype=np.float64))
-        if (wrong := ~np.isfinite(length)).any():
-            raise InputError(f"the vector of passage {docnos[int(wrong.argmax())]!r} has a value that is not finite")
-        table = (table / np.where(length > 0, length, 1)[:, None]).astype(np.float32)
+    largest = np.maximum(table.max(axis=1, initial=0), -table.min(axis=1, initial=0))
+    if (wrong := ~np.isfinite(largest)).any():
+        raise InputError(f"the vector of passage {docnos[int(wrong.argmax())]!r} has a value that is not finite")
+    # Times a power of two, which rounds nothing, where single precision could not hold the square.
+    if (far := (largest < 1e-15) | (largest > 1e15)).any():
+        table = table * np.where(far, np.ldexp(np.float32(1), -np.frexp(largest)[1]), np.float32(1))[:, None]
     return _Features(table, at, np.full(len(at), table.shape[1]))
 
 
@@ -318,9 +320,7 @@ def cosines(vectors: np.ndarray) -> np.ndarray:
     return products
 
 
-def mmr_orders(
-    relevance: np.ndarray, similarity: np.ndarray, relevance_weight: float, k: int
-) -> tuple[np.ndarray, np.ndarray]:
+def mmr_orders(relevance: np.ndarray, similarity: np.ndarray, relevance_weight: Any, k: int) -> Picked:
     """Pick k by maximal marginal relevance, all questions in step; equal values go to the earlier position.
 
     The first pick is by relevance alone: nothing is chosen yet that it could resemble (divergences.md B4).
@@ -328,127 +328,110 @@ def mmr_orders(
     Args:
         relevance: (q, n) float, at most 1e15 in size.
         similarity: (q, n, n) float, of every two candidates; its precision is that of the values.
-        relevance_weight: from 0 to 1.
+        relevance_weight: from 0 to 1; or several, (w,).
         k: how many to pick, at most n.
 
     Returns:
-        Positions int64 (q, k), and the value of each when it was picked, (q, k).
+        Positions int64 (q, k), and the value of each when it was picked, (q, k); for several weights (w, q, k) each.
 
     Source: BeRDS equation 1, after Carbonell and Goldstein (1998).
     """
-    kind, (q, n) = similarity.dtype.type, relevance.shape
-    weighted, penalty = kind(relevance_weight) * relevance.astype(kind), kind(1 - relevance_weight)
-    order, values = np.empty((q, k), dtype=np.int64), np.empty((q, k), dtype=kind)
+    kind, (q, n), shape = similarity.dtype.type, relevance.shape, np.shape(relevance_weight)
+    # A list for each weight and question: the first weight's, then the next one's.
+    weight = np.repeat(relevance_weight, q)[:, None]
+    lists = np.arange(len(weight))
+    question = lists % q
+    weighted, penalty = weight.astype(kind) * relevance.astype(kind)[question], (1 - weight).astype(kind)
+    order, values = np.empty((len(lists), k), dtype=np.int64), np.empty((len(lists), k), dtype=kind)
     # The least of weighted - penalty * similarity over the picks is that of the largest similarity; -inf where picked.
-    least, questions = np.full((q, n), np.inf, dtype=kind), np.arange(q)
+    least = np.full((len(lists), n), np.inf, dtype=kind)
     for step in range(k):
         value = least if step else weighted
         best = value.argmax(axis=1)
-        order[:, step], values[:, step] = best, value[questions, best]
-        np.minimum(least, weighted - penalty * similarity[questions, best], out=least)
-        least[questions, best] = -np.inf
-    return order, values
+        order[:, step], values[:, step] = best, value[lists, best]
+        similar = similarity[question, best]
+        similar *= penalty
+        np.minimum(least, np.subtract(weighted, similar, out=similar), out=least)
+        least[lists, best] = -np.inf
+    return order.reshape(*shape, q, k), values.reshape(*shape, q, k)
 
 
-def _mmr(_: np.ndarray, similarity: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
-    return mmr_orders(relevance, similarity, weight, k)
+def _mmr(_: np.ndarray, vectors: np.ndarray, relevance: np.ndarray, k: int, weights: np.ndarray) -> Picked:
+    return mmr_orders(relevance, cosines(vectors), weights, k)
 
 
 # ---------------------------------------------------------------- by aspects
 
 
-def _xquad(_: np.ndarray, p: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
-    """Explicit query aspect diversification, every aspect equally likely. Santos et al. (2010), equation 1."""
-    return _by_novelty(p, relevance, k, weight, 1 / p.shape[2])
+def _greedy(
+    start: float,
+    gain: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    after: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> Choose:
+    """Pick k times what is best by weight * relevance + (1 - weight) * diversity.
 
-
-def _coverage(_: np.ndarray, p: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
-    """Greedy gain in the expected number of aspects covered, the sum of 1 - prod(1 - p).
-
-    As xQuAD, but aspects are counted where xQuAD takes their mean: the dial stands elsewhere for each number of them.
+    Args:
+        start: what is known of each aspect at first; then (lists, m).
+        gain: from p (lists, n, m) and what is known to the diversity that each candidate would bring, (lists, n).
+        after: from what is known and the p of the picks, (lists, m), to what is known then.
     """
-    return _by_novelty(p, relevance, k, weight, 1.0)
 
+    def choose(_: np.ndarray, p: np.ndarray, relevance: np.ndarray, k: int, weights: np.ndarray) -> Picked:
+        w, (q, n, m) = len(weights), p.shape
+        p, relevance, weight = np.tile(p, (w, 1, 1)), np.tile(relevance, (w, 1)), np.repeat(weights, q)[:, None]
+        lists, left, known = np.arange(w * q), np.ones((w * q, n), dtype=bool), np.full((w * q, m), start)
+        order, values = np.empty((w * q, k), dtype=np.int64), np.empty((w * q, k))
+        for step in range(k):
+            value = np.where(left, weight * relevance + (1 - weight) * gain(p, known), -np.inf)
+            best = value.argmax(axis=1)
+            order[:, step], values[:, step], left[lists, best] = best, value[lists, best], False
+            known = after(known, p[lists, best])
+        return order.reshape(w, q, k), values.reshape(w, q, k)
 
-def _by_novelty(p: np.ndarray, relevance: np.ndarray, k: int, weight: float, worth: float) -> Picked:
-    uncovered = np.ones((len(p), p.shape[2]))
-
-    def take(best: np.ndarray) -> None:
-        np.multiply(uncovered, 1 - best, out=uncovered)
-
-    return _greedy(p, relevance, k, weight, lambda: worth * _summed(p, uncovered), take)
-
-
-def _pm2(_: np.ndarray, p: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
-    """Proportionality: each place is a seat that aspects win by Sainte-Laguë's quotients. Dang and Croft (2012), PM-2.
-
-    Its own lambda is 1/2, where the aspect whose turn it is weighs by its quotient like all others; relevance comes in
-    beside it.
-    """
-    votes, seats = 1 / p.shape[2], np.zeros((len(p), p.shape[2]))
-
-    def take(best: np.ndarray) -> None:
-        total = best.sum(axis=1, keepdims=True)
-        np.add(seats, best / np.where(total > 0, total, 1), out=seats)
-
-    return _greedy(p, relevance, k, weight, lambda: _summed(p, votes / (2 * seats + 1) / 2), take)
+    return choose
 
 
 def _summed(p: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Sum p (q, n, m) times weights (q, m) over aspects, one after the other: equal passages get equal sums."""
-    total = np.zeros(p.shape[:2])
-    for aspect in range(p.shape[2]):
-        total += p[:, :, aspect] * weights[:, aspect, None]
-    return total
+    return sum((p[:, :, i] * weights[:, i, None] for i in range(p.shape[2])), start=np.zeros(p.shape[:2]))
 
 
-def _greedy(
-    p: np.ndarray,
-    relevance: np.ndarray,
-    k: int,
-    weight: float,
-    diversity: Callable[[], np.ndarray],
-    take: Callable[[np.ndarray], None],
-) -> Picked:
-    """Pick k times what is best by weight * relevance + (1 - weight) * diversity; `take` hears the p of each pick."""
-    questions, left = np.arange(len(p)), np.ones(relevance.shape, dtype=bool)
-    order, values = np.empty((len(p), k), dtype=np.int64), np.empty((len(p), k))
-    for step in range(k):
-        value = np.where(left, weight * relevance + (1 - weight) * diversity(), -np.inf)
-        best = value.argmax(axis=1)
-        order[:, step], values[:, step], left[questions, best] = best, value[questions, best], False
-        take(p[questions, best])
-    return order, values
+def _covered(uncovered: np.ndarray, p: np.ndarray) -> np.ndarray:
+    return uncovered * (1 - p)
+
+
+def _pm2(p: np.ndarray, seats: np.ndarray) -> np.ndarray:
+    """Weigh aspects by Sainte-Laguë's quotients of equal votes.
+
+    PM-2's own lambda is 1/2, where the aspect whose turn it is weighs by its quotient like all others; relevance comes
+    in beside it.
+    """
+    return _summed(p, 1 / p.shape[2] / (2 * seats + 1) / 2)
+
+
+def _seated(seats: np.ndarray, p: np.ndarray) -> np.ndarray:
+    total = p.sum(axis=1, keepdims=True)
+    return seats + p / np.where(total > 0, total, 1)
 
 
 # ---------------------------------------------------------------- the registry
 
 
-def _as_they_are(features: np.ndarray) -> np.ndarray:
-    return features
-
-
 class Diversifier(NamedTuple):
-    """A method: ``needs`` says what it compares passages by, "vectors" or "aspects"; ``choose`` does the picking.
-
-    ``compare`` makes of these, (q, n, f), what ``choose`` is given.
-    """
+    """A method: ``needs`` says what it compares passages by, "vectors" or "aspects"; ``choose`` does the picking."""
 
     needs: str
     choose: Choose
-    compare: Callable[[np.ndarray], np.ndarray] = _as_they_are
 
 
-def _as_listed(_: np.ndarray, __: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
-    return np.tile(np.arange(k), (len(relevance), 1)), weight * relevance[:, :k]
-
-
-def _one_by_one(pick: Callable[[str, np.ndarray, np.ndarray, int, float], Picked]) -> Choose:
+def _one_by_one(pick: Callable[[str, np.ndarray, np.ndarray, int, float], tuple[Any, Any]]) -> Choose:
     """Pick for one question at a time, from its qid, features, scores, the number of picks and the relevance weight."""
 
-    def choose(qids: np.ndarray, features: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
-        found = [pick(*one, k, weight) for one in zip(qids, features, relevance, strict=True)]
-        return np.array([order for order, _ in found]), np.array([values for _, values in found])
+    def choose(qids: np.ndarray, features: np.ndarray, relevance: np.ndarray, k: int, weights: np.ndarray) -> Picked:
+        asked = list(zip(qids, features, relevance, strict=True))
+        orders, values = zip(*(pick(*one, k, weight) for weight in weights.tolist() for one in asked), strict=True)
+        shape = len(weights), len(asked), k
+        return np.reshape(orders, shape), np.reshape(values, shape)
 
     return choose
 
@@ -456,7 +439,7 @@ def _one_by_one(pick: Callable[[str, np.ndarray, np.ndarray, int, float], Picked
 def _by_pyversity(strategy: str, **options: Any) -> Diversifier:
     """Wrap a strategy of pyversity, whose dial turns the other way."""
 
-    def pick(_: str, vectors: np.ndarray, scores: np.ndarray, k: int, weight: float) -> Picked:
+    def pick(_: str, vectors: np.ndarray, scores: np.ndarray, k: int, weight: float) -> tuple[Any, Any]:
         import pyversity
 
         result = getattr(pyversity, strategy)(vectors, scores, k, diversity=1 - weight, **options)
@@ -475,18 +458,15 @@ def own_diversifier(pick: Pick) -> Diversifier:
             to; k, how many to pick, at most n; and the relevance weight, 0 up to but not 1, which keeps the order
             without asking: to k positions of 0 .. n-1, none twice, best first. If its first argument is named
             `aspects`, it gets probabilities in place of vectors, float64 (n, m), one column a generated perspective.
-
-    Raises:
-        InputError: when it is used and returns anything else.
     """
     name = _name_of(pick)
 
-    def picked(question: str, features: np.ndarray, scores: np.ndarray, k: int, weight: float) -> Picked:
+    def picked(question: str, features: np.ndarray, scores: np.ndarray, k: int, weight: float) -> tuple[Any, Any]:
         order = pick(features, scores, k, weight)
-        if wrong := _wrong_order(order, len(scores), k):
+        if not _are_positions(order, len(scores), k):
             raise InputError(
-                f"{name} {wrong} for question {question!r}; accepted are {k} positions, whole numbers from 0 to "
-                f"{len(scores) - 1}, none twice",
+                f"{name} returned {reprlib.repr(order)} for question {question!r}; accepted are {k} positions, whole "
+                f"numbers from 0 to {len(scores) - 1}, none twice",
                 field="method",
             )
         return np.asarray(order, dtype=np.int64), np.full(k, np.nan)
@@ -501,20 +481,10 @@ def _first_argument(pick: Pick) -> str:
         return ""
 
 
-def _wrong_order(order: Any, n: int, k: int) -> str:
-    """Say what is wrong with k positions among n; nothing where they are fine."""
+def _are_positions(order: Any, n: int, k: int) -> bool:
     found = np.asarray(order, dtype=object)
-    if found.ndim != 1:
-        return f"returned {reprlib.repr(order)}, which is no list of positions,"
-    if len(found) != k:
-        return f"returned {len(found)} positions"
-    for x in found:
-        if isinstance(x, bool) or not isinstance(x, (int, np.integer)):
-            return f"returned {x!r}, which is no whole number,"
-        if not 0 <= x < n:
-            return f"returned position {x}"
-    again = pd.Series(found).duplicated()
-    return f"returned position {found[int(again.argmax())]} twice" if again.any() else ""
+    whole = all(isinstance(x, int | np.integer) and not isinstance(x, bool) and 0 <= x < n for x in found.ravel())
+    return found.ndim == 1 and len(found) == k and whole and len(set(found.tolist())) == k
 
 
 def _name_of(pick: Pick) -> str:
@@ -524,15 +494,18 @@ def _name_of(pick: Pick) -> str:
 DIVERSIFIERS: Registry[Diversifier] = Registry(
     "diversifier",
     {
-        "mmr": Diversifier(VECTORS, _mmr, cosines),
+        "mmr": Diversifier(VECTORS, _mmr),
         "msd": _by_pyversity("msd"),
         "dpp": _by_pyversity("dpp"),
         "cover": _by_pyversity("cover"),
         # Else it would standardise scores itself, whatever `normalise` says.
         "ssd": _by_pyversity("ssd", normalize_scores=False),
-        "xquad": Diversifier(ASPECTS, _xquad),
-        "pm2": Diversifier(ASPECTS, _pm2),
-        "coverage": Diversifier(ASPECTS, _coverage),
+        # Santos et al. (2010), equation 1, every aspect equally likely.
+        "xquad": Diversifier(ASPECTS, _greedy(1.0, lambda p, new: 1 / p.shape[2] * _summed(p, new), _covered)),
+        "pm2": Diversifier(ASPECTS, _greedy(0.0, _pm2, _seated)),  # Dang and Croft (2012)
+        # The gain in the expected number of aspects covered, the sum of 1 - prod(1 - p): as xQuAD, but aspects are
+        # counted where xQuAD takes their mean, so the dial stands elsewhere for each number of them.
+        "coverage": Diversifier(ASPECTS, _greedy(1.0, _summed, _covered)),
     },
 )
 
@@ -540,6 +513,7 @@ DIVERSIFIERS: Registry[Diversifier] = Registry(
 # ---------------------------------------------------------------- as a retriever
 
 
+@dataclass
 class Diversified(Ours):
     """A retriever whose lists are reordered; a system like any other in an experiment.
 
@@ -553,52 +527,48 @@ class Diversified(Ours):
         depth: how many candidates to choose from; the paper takes 100.
         normalise: see :func:`diversify`. "max_per_dataset" divides by the largest score of the questions that are
             searched together.
-        name: what it is called in tables; None for the retriever's name, "+", the method and its weight.
+        name: what it is called in tables; "" for the retriever's name, "+", the method and its weight.
     """
 
-    def __init__(
-        self,
-        retriever: Retriever,
-        method: str = "mmr",
-        *,
-        relevance_weight: float = 0.75,
-        vectors: Vectors | None = None,
-        aspects: AspectsOf | None = None,
-        depth: int = 100,
-        normalise: str = "max_per_dataset",
-        name: str | None = None,
-    ) -> None:
-        known("diversifier", method, DIVERSIFIERS)
-        _check_weight(relevance_weight)
-        if depth < 1:
-            raise InputError(f"depth must be at least 1, not {depth}", field="depth")
-        self.name = name or f"{retriever.name}+{method}:{relevance_weight:g}"
+    retriever: Retriever
+    method: str = "mmr"
+    relevance_weight: float = 0.75
+    vectors: Vectors | None = None
+    aspects: AspectsOf | None = None
+    depth: int = 100
+    normalise: str = "max_per_dataset"
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        known("diversifier", self.method, DIVERSIFIERS)
+        _check_weight(self.relevance_weight)
+        if self.depth < 1:
+            raise InputError(f"depth must be at least 1, not {self.depth}", field="depth")
+        self.name = self.name or f"{self.retriever.name}+{self.method}:{self.relevance_weight:g}"
         # Having a judge read every candidate is slow; most methods do not need it, and none does at weight 1.
-        uses_aspects = DIVERSIFIERS[method].needs == ASPECTS and relevance_weight < 1
-        self._retriever, self._aspects, self._depth = retriever, aspects if uses_aspects else None, depth
-        self._method, self._weight, self._vectors, self._normalise = method, relevance_weight, vectors, normalise
+        if DIVERSIFIERS[self.method].needs != ASPECTS or self.relevance_weight == 1:
+            self.aspects = None
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question, chosen among `depth` (or k, if that is more)."""
         check_search(questions, k)
-        run = checked_search(self._retriever, questions, max(k, self._depth))
+        run = checked_search(self.retriever, questions, max(k, self.depth))
         if run.empty:
             return run
-        if self._aspects is None:
+        if self.aspects is None:
             return self._of(run, None, k)
         # A query that asks from one perspective has no others to cover: its list stays as it is.
         own = [q for q in questions if not q.owner]
         ours = run["qid"].isin({q.qid for q in own})
-        aspects = self._aspects(run[ours].reset_index(drop=True), own)
+        aspects = self.aspects(run[ours].reset_index(drop=True), own)
         told = ours & run["qid"].isin(set(aspects["qid"].astype(str)))
         ours = told if told.any() else ours  # where nothing is told of any question, that is refused
         covered = self._of(run[ours].reset_index(drop=True), aspects, k)
-        both = pd.concat([covered, run[~ours & (run["rank"] <= k)]], ignore_index=True)
-        return both.sort_values(["qid", "rank"], kind="stable", ignore_index=True)
+        return joined([covered, run[~ours & (run["rank"] <= k)]])
 
     def _of(self, run: pd.DataFrame, aspects: pd.DataFrame | None, k: int) -> pd.DataFrame:
-        found = _reorder(run, self._method, self._weight, self._vectors, aspects, k, self._normalise)
-        return found[RUN_COLUMNS]
+        given = self.vectors, aspects, k, self.normalise
+        return _reordered(run, self.method, [self.relevance_weight], *given)[0][RUN_COLUMNS]
 
 
 def passage_vectors(

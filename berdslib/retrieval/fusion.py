@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import islice, zip_longest
 
 import pandas as pd
 
@@ -17,7 +17,7 @@ Lists = Mapping[str, Sequence[str]]  # what one search found: qid → docnos, be
 CONSTANT = 60.0  # of reciprocal rank fusion
 
 
-def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame], *, constant: float = CONSTANT) -> pd.DataFrame:
+def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame | Lists], *, constant: float = CONSTANT) -> pd.DataFrame:
     """Fuse runs by the sum of 1 / (constant + rank) over the runs that list a passage; scores play no part.
 
     Sums are exact fractions, so that 1/10 + 1/15 and 1/12 + 1/12 are a tie; ties are ordered by docno. Source:
@@ -26,25 +26,18 @@ def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame], *, constant: float = CO
     It stays at 60: on two halves of 300 development questions of BeRDS no other differed from it alike (docs/lists.md).
 
     Args:
-        runs: frames with columns qid, docno and score (or rank); they may list different questions and passages.
+        runs: frames with columns qid, docno and score (or rank), or plain lists, qid → docnos with the best first; they
+            may list different questions and passages.
         constant: how little the first ranks stand out, at least 0.
 
     Returns:
         A run that lists, for each question, every passage of any run once.
-
-    Raises:
-        InputError: no runs, a negative constant, or a run that is not one.
     """
     if not 0 <= constant < math.inf:
         problem = f"the constant of reciprocal rank fusion must be a number of at least 0, not {constant}"
         raise InputError(problem, field="constant")
-    return fuse_ranks(_lists(runs), constant)
-
-
-def fuse_ranks(lists: Sequence[Lists], constant: float = CONSTANT) -> pd.DataFrame:
-    """Do what :func:`reciprocal_rank_fusion` does, to plain lists."""
     ranks: dict[tuple[str, str], list[int]] = {}
-    for one in lists:
+    for one in _lists(runs):
         for qid, docnos in one.items():
             for rank, docno in enumerate(docnos, start=1):
                 ranks.setdefault((qid, docno), []).append(rank)
@@ -58,44 +51,30 @@ def _sum_of_reciprocals(constant: Fraction, ranks: tuple[int, ...]) -> float:
     return float(sum(1 / (constant + rank) for rank in ranks))
 
 
-def round_robin(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def round_robin(runs: Sequence[pd.DataFrame | Lists], turns: int | None = None) -> pd.DataFrame:
     """Fuse runs by taking turns: first the best passage of each, then the second of each, and so on.
 
     A passage that is listed already uses up its run's turn, and is not listed again. Source: BeRDS, section 6: k turns
     into one list of all runs, and then its first k unique passages (divergences.md B13).
 
     Args:
-        runs: frames with columns qid, docno and score (or rank), of any length; the first begins.
+        runs: frames with columns qid, docno and score (or rank), or plain lists, of any length; the first begins.
+        turns: list what so many turns name; None for all.
 
     Returns:
-        A run that lists, for each question, every passage of any run once; its scores are negated ranks.
-
-    Raises:
-        InputError: no runs, or a run that is not one.
+        A run that lists, for each question, every passage once; its scores are negated ranks.
     """
-    return fuse_in_turns(_lists(runs))
+    lists, fused = _lists(runs), {}
+    for qid in dict.fromkeys(qid for one in lists for qid in one):
+        taken = (docno for turn in zip_longest(*(one.get(qid, ()) for one in lists)) for docno in turn)
+        fused[qid] = list(dict.fromkeys(islice((docno for docno in taken if docno is not None), turns)))
+    return ranked_run(fused)
 
 
-def fuse_in_turns(lists: Sequence[Lists], turns: int | None = None) -> pd.DataFrame:
-    """Do what :func:`round_robin` does, to plain lists; with a number of `turns`, list what so many name."""
-    asked = dict.fromkeys(qid for one in lists for qid in one)
-    taken = {qid: take_turns([one.get(qid, ()) for one in lists])[:turns] for qid in asked}
-    return ranked_run({qid: list(dict.fromkeys(docnos)) for qid, docnos in taken.items()})
-
-
-def take_turns(lists: Sequence[Sequence[str]]) -> list[str]:
-    """Return the first of each list, the second of each, and so on, repeats included.
-
-    >>> take_turns([["a", "b", "c"], ["a", "x"]])
-    ['a', 'a', 'b', 'x', 'c']
-    """
-    return [docno for turn in zip_longest(*lists) for docno in turn if docno is not None]
-
-
-def _lists(runs: Sequence[pd.DataFrame]) -> list[Lists]:
+def _lists(runs: Sequence[pd.DataFrame | Lists]) -> list[Lists]:
     if not len(runs):
         raise InputError("there are no runs to fuse")
-    return [lists_of(check_run(run)) for run in runs]
+    return [lists_of(check_run(run)) if isinstance(run, pd.DataFrame) else run for run in runs]
 
 
 def lists_of(run: pd.DataFrame) -> dict[str, list[str]]:

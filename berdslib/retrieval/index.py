@@ -23,6 +23,7 @@ from berdslib.files import atomic_path
 Hits = list[tuple[np.ndarray, np.ndarray]]  # for each query: numbers of vectors, and their scores
 
 _QUERIES, _ROWS = 64, 65_536  # of one block of scores: 16 MiB of memory, however many vectors there are
+_NEAR = 4  # times as many as are asked for are scored again
 
 
 class TieOrder(Protocol):
@@ -33,107 +34,90 @@ class TieOrder(Protocol):
         ...
 
 
-class Index(Protocol):
-    """Holds vectors and finds those with the largest dot product."""
-
-    tie_order: TieOrder | None
-
-    def __len__(self) -> int:
-        """Return how many vectors it holds."""
-        ...
-
-    def add(self, vectors: np.ndarray) -> None:
-        """Append float32 (n, d) vectors; they are numbered in the order in which they come."""
-        ...
-
-    def search(self, queries: np.ndarray, k: int) -> Hits:
-        """Return for each query the numbers and scores of its k nearest vectors, best first."""
-        ...
-
-    def save(self, path: Path) -> None:
-        """Write the index, which appears under its name only when complete."""
-        ...
-
-    @classmethod
-    def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open what `save` wrote, memory-mapped where the format allows it.
-
-        Raises:
-            InputError: it is not there, not complete, or another kind of index.
-        """
-        ...
-
-
-class NumpyIndex:
-    """Exact search; ties go to the smaller number in `tie_order`, and a score depends on its two vectors alone.
-
-    A matrix product in float32, in blocks, finds the candidates: its last digits depend on where a vector stands and on
-    what else is asked. So whatever its rounding may have kept from the k best is among them, and each is scored again
-    by itself in float64.
+class Index:
+    """Holds vectors and finds those with the largest dot product; the kinds of it say how.
 
     Args:
         tie_order: (n,) int, smaller wins among equal scores; None for the order in which vectors were added.
     """
 
     def __init__(self, tie_order: TieOrder | None = None) -> None:
-        self._vectors: np.ndarray | None = None
-        self._lengths: dict[int, float] = {}  # where a block starts → see _longest; of those that were searched
-        self.tie_order = tie_order
+        self.tie_order, self._n, self._dim = tie_order, 0, 0
 
     def __len__(self) -> int:
         """Return how many vectors it holds."""
-        return 0 if self._vectors is None else len(self._vectors)
+        return self._n
 
     def add(self, vectors: np.ndarray) -> None:
-        """Append float32 (n, d) vectors; the first batch is kept as it is, memory-mapped or not."""
-        _check_vectors(vectors, None if self._vectors is None else self._vectors.shape[1])
-        self._vectors = vectors if self._vectors is None else np.concatenate([self._vectors, vectors])
-        self._lengths = {}
+        """Append float32 (n, d) vectors; they are numbered in the order in which they come."""
+        if vectors.ndim != 2 or vectors.dtype != np.float32 or self._dim not in (0, vectors.shape[1]):
+            raise InputError(f"vectors must be float32 (n, {self._dim or 'd'}), not {vectors.dtype} {vectors.shape}")
+        self._add(vectors)
+        self._n, self._dim = self._n + len(vectors), vectors.shape[1]
 
     def search(self, queries: np.ndarray, k: int) -> Hits:
-        """Return for each query (numbers, scores) of its k best vectors; fewer where there are fewer.
-
-        Memory beside the vectors: about 20 MiB, and 16 bytes for each hit. Vectors on disk are read once in a call, so
-        many queries in one call cost much less than many calls.
-
-        Raises:
-            InputError: an empty index, queries of another dimension, or numbers that are not finite or above 1e18.
-        """
-        if self._vectors is None:
-            raise InputError("the index is empty")
-        queries = _as_queries(queries, self._vectors.shape[1])
-        lengths = np.linalg.norm(queries.astype(np.float64), axis=1)
-        best: Hits = [(np.empty(0, dtype=np.int64), np.empty(0)) for _ in queries]
-        for start in range(0, len(self._vectors), _ROWS):
-            block = np.asarray(self._vectors[start : start + _ROWS])
-            if start not in self._lengths:
-                self._lengths[start] = _longest(block)
-            errors = _rounding(block.shape[1]) * self._lengths[start] * lengths + block.shape[1] * 2.0**-125
-            if not np.isfinite(errors).all():
-                raise InputError("vectors or queries hold numbers that are not finite, or too large")
-            for first in range(0, len(queries), _QUERIES):
-                for i, scores in enumerate(queries[first : first + _QUERIES] @ block.T, start=first):
-                    new = _candidates(scores, errors[i], k, best[i][1])
-                    if len(new):
-                        rows = np.concatenate([best[i][0], new + start])
-                        exact = np.concatenate([best[i][1], _scores(block, new, queries[i])])
-                        best[i] = _best(rows, exact, k, self.tie_order)
-        return best
+        """Return for each query (numbers, scores) of its k nearest vectors, best first; fewer where fewer are found."""
+        self._check_filled()
+        queries = np.ascontiguousarray(queries, dtype=np.float32)
+        if queries.ndim != 2 or queries.shape[1] != self._dim:
+            raise InputError(f"queries must be (n, {self._dim}), as the vectors are, not {queries.shape}")
+        return self._search(queries, min(k, self._n))
 
     def save(self, path: Path) -> None:
-        """Write the vectors as .npy, complete or not at all."""
-        if self._vectors is None:
+        """Write the index, which appears under its name only when complete."""
+        self._check_filled()
+        self._save(Path(path))
+
+    def _check_filled(self) -> None:
+        if not self._n:
             raise InputError("the index is empty")
+
+    def _add(self, vectors: np.ndarray) -> None:
+        raise NotImplementedError
+
+    def _search(self, queries: np.ndarray, k: int) -> Hits:
+        raise NotImplementedError
+
+    def _save(self, path: Path) -> None:
+        raise NotImplementedError
+
+
+class NumpyIndex(Index):
+    """Exact search; ties go to the smaller number in `tie_order`, and a score depends on its two vectors alone.
+
+    A matrix product in float32, in blocks, finds four times as many as are asked for: its last digits depend on where a
+    vector stands and on what else is asked. Each of these is scored again by itself in float64. Memory beside the
+    vectors: about 20 MiB, and 64 bytes for each hit. Vectors on disk are read once in a call, so many queries in one
+    call cost much less than many calls.
+    """
+
+    _vectors: np.ndarray
+
+    def _add(self, vectors: np.ndarray) -> None:
+        # The first batch is kept as it is, memory-mapped or not.
+        self._vectors = np.concatenate([self._vectors, vectors]) if self._n else vectors
+
+    def _search(self, queries: np.ndarray, k: int) -> Hits:
+        near = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)) for _ in queries]
+        for start in range(0, self._n, _ROWS):
+            block = np.asarray(self._vectors[start : start + _ROWS])
+            for first in range(0, len(queries), _QUERIES):
+                of_block = queries[first : first + _QUERIES] @ block.T
+                if not np.isfinite(of_block).all():
+                    raise InputError("vectors or queries hold numbers that are not finite, or too large")
+                for i, scores in enumerate(of_block, start=first):
+                    rows, best = near[i]
+                    new = np.flatnonzero(scores >= best.min()) if len(best) >= _NEAR * k else np.arange(len(scores))
+                    near[i] = _largest(np.append(rows, new + start), np.append(best, scores[new]), _NEAR * k)
+        return _scored_again(self._vectors, queries, near, k, self.tie_order)
+
+    def _save(self, path: Path) -> None:
         with atomic_path(path) as unfinished, open(unfinished, "wb") as file:
             np.save(file, self._vectors)
 
     @classmethod
     def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open saved vectors, memory-mapped.
-
-        Raises:
-            InputError: no complete .npy file of float32 (n, d) is there.
-        """
+        """Open saved vectors, memory-mapped."""
         try:
             vectors = np.load(path, mmap_mode="r")
         except (OSError, ValueError, EOFError) as error:
@@ -166,7 +150,7 @@ _FAISS = {"flat": "Flat", "hnsw": "HNSW32", "ivf": "IVF{cells},Flat", "ivf-pq": 
 _EFFORT = 128
 
 
-class FaissIndex:
+class FaissIndex(Index):
     """Search with faiss. Which of several equal scores wins at rank k is left to faiss.
 
     Args:
@@ -177,39 +161,26 @@ class FaissIndex:
             and a vector of 384 numbers in 96 bytes, so that scores are approximate too; see :class:`Rescored`).
         effort: the cells ("ivf", "ivf-pq") or the candidates ("hnsw") looked at for a query; saved with the index,
             except faiss' own defaults, 1 cell and 16 candidates. It can be set at any time.
-
-    Raises:
-        InputError: an unknown kind, or an effort below 1.
     """
 
     def __init__(self, tie_order: TieOrder | None = None, *, kind: str = "flat", effort: int = _EFFORT) -> None:
         if effort < 1:
             raise InputError(f"must be at least 1, not {effort}", field="effort")
+        super().__init__(tie_order)
         self._index: Any = None
         self._file: Path | None = None  # that is mapped
-        self.tie_order, self._kind, self.effort = tie_order, known("kind of faiss index", kind, _FAISS), effort
+        self._kind, self.effort = known("kind of faiss index", kind, _FAISS), effort
 
-    def __len__(self) -> int:
-        """Return how many vectors it holds."""
-        return 0 if self._index is None else int(self._index.ntotal)
-
-    def add(self, vectors: np.ndarray) -> None:
-        """Append float32 (n, d) vectors (copied into faiss); "ivf" and "ivf-pq" learn their cells from the first batch.
-
-        Raises:
-            InputError: not such vectors, fewer than 256 at first for "ivf-pq", or an index that was opened.
-        """
+    def _add(self, vectors: np.ndarray) -> None:
         import faiss
 
         if self._file is not None:  # faiss would end the process
             raise InputError("an opened index is mapped from its file and cannot grow; make a new one of all vectors")
-
-        _check_vectors(vectors, None if self._index is None else self._index.d)
-        vectors = np.ascontiguousarray(vectors, dtype=np.float32)
-        if self._index is None:
-            if self._kind == "ivf-pq" and len(vectors) < 256:
-                raise InputError(f"the codes of 'ivf-pq' are learned from 256 vectors or more, not {len(vectors)}")
+        vectors = np.ascontiguousarray(vectors)
+        if self._index is None:  # "ivf" and "ivf-pq" learn their cells from the first batch
             n, dim = vectors.shape
+            if self._kind == "ivf-pq" and n < 256:
+                raise InputError(f"the codes of 'ivf-pq' are learned from 256 vectors or more, not {n}")
             description = _FAISS[self._kind].format(cells=_cells(n), code=_bytes_of_code(dim))
             index: Any = faiss.index_factory(dim, description, faiss.METRIC_INNER_PRODUCT)
             for learning in [index] if self._kind == "ivf" else [index, index.pq] if self._kind == "ivf-pq" else []:
@@ -218,12 +189,7 @@ class FaissIndex:
             self._index = index
         self._index.add(vectors)
 
-    def search(self, queries: np.ndarray, k: int) -> Hits:
-        """Return for each query (numbers, scores) of its k best vectors; fewer where fewer are found."""
-        if self._index is None:
-            raise InputError("the index is empty")
-        queries = _as_queries(queries, self._index.d)
-        k = min(k, self._index.ntotal)
+    def _search(self, queries: np.ndarray, k: int) -> Hits:
         self._set_effort(self._index, k)
         scores, rows = self._index.search(queries, k)
         return [_best(r[r >= 0], s[r >= 0], k, self.tie_order) for r, s in zip(rows, scores, strict=True)]
@@ -234,12 +200,9 @@ class FaissIndex:
         if hasattr(index, "hnsw"):
             index.hnsw.efSearch = max(self.effort, k)
 
-    def save(self, path: Path) -> None:
-        """Write the index in faiss' own format, complete or not at all."""
+    def _save(self, path: Path) -> None:
         import faiss
 
-        if self._index is None:
-            raise InputError("the index is empty")
         # Of mapped cells, faiss would write the name of their file, not what is in them.
         whole: Any = self._index if self._file is None else faiss.read_index(str(self._file))
         self._set_effort(whole)
@@ -248,11 +211,7 @@ class FaissIndex:
 
     @classmethod
     def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open a saved index of any kind, memory-mapped, with the effort with which it was saved, or 128.
-
-        Raises:
-            InputError: no complete faiss index is there, or one that finds the smallest distance.
-        """
+        """Open a saved index of any kind, memory-mapped, with the effort with which it was saved, or 128."""
         import faiss
 
         try:
@@ -267,82 +226,69 @@ class FaissIndex:
             raise InputError(f"holds no complete faiss index: {str(error).splitlines()[-1]}", path=path) from None
         if index.metric_type != faiss.METRIC_INNER_PRODUCT:
             raise InputError("is a faiss index of distances; one of dot products is needed", path=path)
-        opened = cls(tie_order)
-        opened._index, opened._file = index, Path(path)
-        opened.effort = _saved_effort(index)
+        # What faiss writes where nobody chose an effort, 1 cell or 16 candidates, stands for 128.
+        effort, nobodys = (index.hnsw.efSearch, 16) if hasattr(index, "hnsw") else (getattr(index, "nprobe", 1), 1)
+        opened = cls(tie_order, effort=_EFFORT if effort == nobodys else effort)
+        opened._index, opened._file, opened._n, opened._dim = index, Path(path), index.ntotal, index.d
         return opened
-
-
-def _saved_effort(index: Any) -> int:
-    """Return the effort in a saved index; what faiss writes where nobody chose one stands for 128."""
-    cells, candidates = getattr(index, "nprobe", 1), index.hnsw.efSearch if hasattr(index, "hnsw") else 16
-    return int(cells) if cells != 1 else int(candidates) if candidates != 16 else _EFFORT
 
 
 _MILVUS_MOST = 16_384  # the most hits that a Milvus server gives for a query
 
 
-class MilvusIndex:
+class MilvusIndex(Index):
     """Search with Milvus: embedded, in files, or on a cluster. Which of several equal scores wins is left to Milvus.
 
     It chooses its own kind of index and searches approximately, so that for a large k it may find fewer.
 
     Args:
         tie_order: equal scores within the list are ordered by it.
+        files: of an embedded one that was saved, see :meth:`open`.
         uri: of a server, such as "http://host:19530" (its token, if it needs one, is read from MILVUS_TOKEN); None for
             the embedded one, in temporary files. On a server the vectors stay in a collection that is named after
             their hash: who adds the same vectors again finds it, and sends only what is not there. `drop` removes it.
-
-    Raises:
-        MissingDataError: pymilvus is not installed, or no server answers.
     """
 
-    def __init__(self, tie_order: TieOrder | None = None, *, uri: str | None = None) -> None:
-        self.tie_order, self._uri = tie_order, uri
-        self.collection, self._n, self._dim = "", 0, 0
-        self._folder = None if uri else _temporary_folder()
-        place = uri or str(Path(self._folder.name) / "vectors.db")  # type: ignore[union-attr]
-        self._client = _milvus(place)
-        weakref.finalize(self, _release, self._client, None if uri else place)
+    def __init__(self, tie_order: TieOrder | None = None, *, uri: str | None = None, files: Path | None = None) -> None:
+        super().__init__(tie_order)
+        self._uri, self.collection = uri, ""
+        # The embedded server may still write when the folder is removed.
+        self._folder = tempfile.TemporaryDirectory(prefix="berdslib-milvus-", ignore_cleanup_errors=True)
+        self._place = Path(self._folder.name) / "vectors.db"
+        if files is not None:  # one process at a time may have a database open, and it writes to it: so each has a copy
+            shutil.copytree(files, self._place)
+        self._client = _milvus(uri or str(self._place))
+        weakref.finalize(self, _release, self._client, None if uri else str(self._place))
 
-    def __len__(self) -> int:
-        """Return how many vectors it holds."""
-        return self._n
-
-    def add(self, vectors: np.ndarray) -> None:
-        """Append float32 (n, d) vectors, sent in parts of 4 MiB.
-
-        Raises:
-            InputError: not such vectors, or a second time on a server, where their hash names the collection.
-        """
-        _check_vectors(vectors, self._dim or None)
+    def _add(self, vectors: np.ndarray) -> None:
         if self._n and self._uri:
             raise InputError("a collection on a server needs all vectors at once; they may be memory-mapped")
-        held = 0 if self._n else self._make_collection(vectors)
-        size = max(1, 2**22 // (4 * self._dim))
+        held: int | None = 0
+        if not self._n:
+            self.collection = f"berdslib_{_hash_of(vectors)}"
+            held = self._held()
+            if held is None:
+                self._client.create_collection(
+                    self.collection,
+                    dimension=vectors.shape[1],
+                    metric_type="IP",
+                    auto_id=False,
+                    consistency_level="Strong",  # what was added is found at once
+                )
+        size = max(1, 2**22 // (4 * vectors.shape[1]))  # 4 MiB
         # A collection with fewer is what an interrupted call left, or one that is filled right now: to send a vector
         # twice does no harm, as one of the same number is replaced.
         for start in range(0, len(vectors) if held != len(vectors) else 0, size):
             part = vectors[start : start + size]
             rows = [{"id": self._n + start + i, "vector": vector} for i, vector in enumerate(part)]
             self._client.upsert(self.collection, rows)
-        self._n += len(vectors)
 
-    def _make_collection(self, vectors: np.ndarray) -> int:
-        """Make the collection of these vectors unless it is there; return how many it holds."""
-        self._dim = vectors.shape[1]
-        self.collection = f"berdslib_{_hash_of(vectors)}"
-        if self._client.has_collection(self.collection):
-            self._client.load_collection(self.collection)
-            return _count(self._client, self.collection)
-        self._client.create_collection(
-            self.collection,
-            dimension=self._dim,
-            metric_type="IP",
-            auto_id=False,
-            consistency_level="Strong",  # what was added is found at once
-        )
-        return 0
+    def _held(self) -> int | None:
+        """Return how many vectors the collection holds, None where there is none of its name."""
+        if not self._client.has_collection(self.collection):
+            return None
+        self._client.load_collection(self.collection)
+        return int(self._client.query(self.collection, filter="", output_fields=["count(*)"])[0]["count(*)"])
 
     def drop(self) -> None:
         """Remove the collection, on a server too; the index is empty then. Files that `save` wrote are left alone."""
@@ -350,18 +296,9 @@ class MilvusIndex:
             self._client.drop_collection(self.collection)
         self.collection, self._n, self._dim = "", 0, 0
 
-    def search(self, queries: np.ndarray, k: int) -> Hits:
-        """Return for each query (numbers, scores) of its k best vectors; fewer where fewer are found.
-
-        Raises:
-            InputError: an empty index, or k above 16,384, which is the most that a Milvus server gives.
-        """
-        if not self._n:
-            raise InputError("the index is empty")
-        k = min(k, self._n)
+    def _search(self, queries: np.ndarray, k: int) -> Hits:
         if k > _MILVUS_MOST:
             raise InputError(f"Milvus gives at most {_MILVUS_MOST:,} hits, not {k:,}", field="k")
-        queries = _as_queries(queries, self._dim)
         hits: Hits = []
         for start in range(0, len(queries), _QUERIES):
             part = list(queries[start : start + _QUERIES])
@@ -371,47 +308,30 @@ class MilvusIndex:
                 hits.append(_best(rows, scores, k, self.tie_order))
         return hits
 
-    def save(self, path: Path) -> None:
-        """Write a folder: the database of the embedded Milvus, or, where a server keeps it, only what it is called."""
-        if not self._n:
-            raise InputError("the index is empty")
+    def _save(self, path: Path) -> None:
+        # A folder: the database of the embedded Milvus, or, where a server keeps it, only what it is called.
         self._client.flush(self.collection)
         about = {"uri": self._uri, "collection": self.collection, "vectors": self._n, "dimension": self._dim}
         with atomic_path(path, marker="milvus.json") as unfinished:
             unfinished.mkdir()
-            if self._folder is not None:
-                shutil.copytree(Path(self._folder.name) / "vectors.db", unfinished / "vectors.db")
+            if not self._uri:
+                shutil.copytree(self._place, unfinished / "vectors.db")
             (unfinished / "milvus.json").write_text(json.dumps(about), encoding="utf-8")
 
     @classmethod
     def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open a saved index: a copy of the saved database, or the collection on its server.
-
-        Raises:
-            InputError: no complete one is there, or it holds another number of vectors than when it was saved.
-            MissingDataError: pymilvus is not installed, or no server answers.
-        """
+        """Open a saved index: a copy of the saved database, or the collection on its server."""
         try:
             about = json.loads((Path(path) / "milvus.json").read_text(encoding="utf-8"))
             uri, name, n, dim = (about[field] for field in ("uri", "collection", "vectors", "dimension"))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(f"holds no saved Milvus index: {error!r}", path=path) from None
-        index = cls.__new__(cls)
-        index.tie_order, index._uri, index._folder = tie_order, uri, None
-        if uri is None:
-            # One process at a time may have a database open, and it writes to it: so each opens a copy.
-            index._folder = _temporary_folder()
-            if not (Path(path) / "vectors.db").exists():
-                raise InputError("holds no saved Milvus index: vectors.db is missing", path=path)
-            shutil.copytree(Path(path) / "vectors.db", Path(index._folder.name) / "vectors.db")
-            uri = str(Path(index._folder.name) / "vectors.db")
-        index._client, index.collection, index._n, index._dim = _milvus(uri), name, n, dim
-        weakref.finalize(index, _release, index._client, uri if index._folder else None)
-        held = 0
-        if index._client.has_collection(name):
-            index._client.load_collection(name)
-            held = _count(index._client, name)
-        if held != n:
+        files = None if uri else Path(path) / "vectors.db"
+        if files and not files.exists():
+            raise InputError("holds no saved Milvus index: vectors.db is missing", path=path)
+        index = cls(tie_order, uri=uri, files=files)
+        index.collection, index._n, index._dim = name, n, dim
+        if (held := index._held() or 0) != n:
             raise InputError(f"was saved with {n} vectors, and collection {name} holds {held}", path=path)
         return index
 
@@ -421,15 +341,6 @@ def _hash_of(vectors: np.ndarray) -> str:
     for start in range(0, len(vectors), _ROWS):
         hashed.update(np.ascontiguousarray(vectors[start : start + _ROWS]).data)
     return hashed.hexdigest()
-
-
-def _count(client: Any, collection: str) -> int:
-    return int(client.query(collection, filter="", output_fields=["count(*)"])[0]["count(*)"])
-
-
-def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    # The embedded server may still write when the folder is removed.
-    return tempfile.TemporaryDirectory(prefix="berdslib-milvus-", ignore_cleanup_errors=True)
 
 
 def _milvus(uri: str) -> Any:
@@ -454,37 +365,31 @@ def _release(client: Any, files: str | None) -> None:
         importlib.import_module("milvus_lite.server_manager").server_manager_instance.release_server(files)
 
 
-class Rescored:
-    """Search with an index of approximate scores, whose best candidates are scored by the vectors themselves.
+class Rescored(Index):
+    """Search with an index of approximate scores, whose best candidates are scored exactly by the vectors themselves.
 
     Args:
         index: such as an opened "faiss-ivf-pq".
         vectors: float32 (n, d), those that were added to it; memory-mapped, only those of candidates are read.
         depth: candidates for a query; at least k are taken.
         tie_order: smaller wins among equal scores.
-
-    Raises:
-        InputError: an empty index, or another number of vectors.
     """
 
     def __init__(self, index: Index, vectors: np.ndarray, depth: int = 400, tie_order: TieOrder | None = None) -> None:
-        _check_vectors(vectors, None)
+        super().__init__(tie_order)
+        self.add(vectors)
         if not len(index) or len(index) != len(vectors):
             raise InputError(f"the index holds {len(index)} vectors, and {len(vectors)} are given to rescore with")
-        self._index, self._vectors, self._depth, self.tie_order = index, vectors, depth, tie_order
+        self._index, self._depth = index, depth
 
-    def __len__(self) -> int:
-        """Return how many vectors it holds."""
-        return len(self._vectors)
+    def _add(self, vectors: np.ndarray) -> None:
+        if self._n:
+            raise InputError("the index holds all vectors already")
+        self._vectors = vectors
 
-    def search(self, queries: np.ndarray, k: int) -> Hits:
-        """Return for each query (numbers, scores) of the k best among its candidates; scores are exact."""
-        queries = _as_queries(queries, self._vectors.shape[1])
-        hits: Hits = []
-        for query, (rows, _) in zip(queries, self._index.search(queries, max(self._depth, k)), strict=True):
-            rows = np.sort(rows)  # as they lie on disk
-            hits.append(_best(rows, _scores(self._vectors, rows, query), k, self.tie_order))
-        return hits
+    def _search(self, queries: np.ndarray, k: int) -> Hits:
+        near = self._index.search(queries, max(self._depth, k))
+        return _scored_again(self._vectors, queries, near, k, self.tie_order)
 
 
 INDEXES: dict[str, Callable[..., Index]] = {
@@ -504,10 +409,6 @@ def make_index(name: str, tie_order: TieOrder | None = None, effort: int | None 
         name: a key of ``INDEXES``, or "milvus:URI" for a Milvus server.
         tie_order: (n,) int, smaller wins among equal scores.
         effort: of an approximate index of faiss, see :class:`FaissIndex`; None for 128.
-
-    Raises:
-        InputError: an unknown name, or an effort for an index that knows none.
-        MissingDataError: Milvus was asked for and is not installed, or does not answer.
     """
     if effort is not None and not name.startswith("faiss-"):
         raise InputError(f"index {name!r} has no effort setting; only approximate faiss indexes do", field="effort")
@@ -532,54 +433,28 @@ def index_recall(index: Index, exact: Index, queries: np.ndarray, k: int) -> flo
     return float(np.mean([np.isin(true, found).mean() for (found, _), (true, _) in pairs]))
 
 
-def _longest(block: np.ndarray) -> float:
-    """Return a bound of the lengths of some vectors, for which their squares' rounding and underflow are allowed."""
-    return float(np.sqrt(1.01 * float(np.einsum("nd,nd->n", block, block).max()) + block.shape[1] * 2.0**-126))
+def _scored_again(vectors: np.ndarray, queries: np.ndarray, near: Hits, k: int, ties: TieOrder | None) -> Hits:
+    """Return the k best of what is near by dot products in float64, each summed by itself, in one order."""
+    hits: Hits = []
+    for query, (found, _) in zip(queries.astype(np.float64), near, strict=True):
+        rows = np.sort(found)  # as they lie on disk
+        parts = (rows[start : start + 1024] for start in range(0, len(rows), 1024))
+        scores = np.concatenate([np.empty(0), *((vectors[part] * query).sum(axis=1) for part in parts)])
+        hits.append(_best(rows, scores, k, ties))
+    return hits
 
 
-def _rounding(dim: int) -> float:
-    """Return what rounding changes at most in a float32 dot product, in whatever order, over the product of lengths.
-
-    It is n u / (1 - n u) for n numbers, u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms, 3.1), by the
-    inequality of Cauchy and Schwarz; 1.01 stands for the denominator and for the rounding in float64.
-    """
-    return 1.01 * dim * 2.0**-24
-
-
-def _candidates(scores: np.ndarray, error: float, k: int, best: np.ndarray) -> np.ndarray:
-    """Return the positions of all scores, each wrong by `error` at most, that may be among the k best.
-
-    Args:
-        scores: (n,) float32.
-        error: as above.
-        k: how many are wanted.
-        best: exact scores of the best so far, best first, at most k.
-    """
-    # Of a later block hardly any score is as good as the k-th best so far.
-    new = np.arange(len(scores)) if len(best) < k else np.flatnonzero(scores >= _next_smaller(best[-1] - error))
-    if len(new) > k:
-        among = scores[new]
-        kth_best = float(np.partition(among, len(new) - k)[len(new) - k])
-        new = new[among >= _next_smaller(kth_best - 2 * error)]
-    return new
-
-
-def _next_smaller(number: float) -> np.float32:
-    return np.nextafter(np.float32(number), np.float32(-np.inf))
-
-
-def _scores(vectors: np.ndarray, rows: np.ndarray, query: np.ndarray) -> np.ndarray:
-    """Return the dot products of some vectors with a query, each summed by itself, always in the same order."""
-    query = query.astype(np.float64)
-    parts = (rows[start : start + 1024] for start in range(0, len(rows), 1024))
-    return np.concatenate([np.empty(0), *((vectors[part] * query).sum(axis=1) for part in parts)])
+def _largest(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k largest scores and all that tie with the last of them, in the order in which they come."""
+    if len(rows) <= k:
+        return rows, scores
+    among = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
+    return rows[among], scores[among]
 
 
 def _best(rows: np.ndarray, scores: np.ndarray, k: int, ties: TieOrder | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the k best, best first; only of equal scores it is asked which comes first."""
-    if len(rows) > k:
-        among = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
-        rows, scores = rows[among], scores[among]
+    rows, scores = _largest(rows, scores, k)
     order = np.argsort(-scores, kind="stable")
     same = np.diff(scores[order]) == 0
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
@@ -588,15 +463,3 @@ def _best(rows: np.ndarray, scores: np.ndarray, k: int, ties: TieOrder | None) -
         first = rows[part] if ties is None else ties[rows[part]]
         order[tied] = part[np.lexsort((first, -scores[part]))]
     return rows[order[:k]], scores[order[:k]]
-
-
-def _check_vectors(vectors: np.ndarray, dim: int | None) -> None:
-    if vectors.ndim != 2 or vectors.dtype != np.float32 or dim not in (None, vectors.shape[1]):
-        raise InputError(f"vectors must be float32 (n, {dim or 'd'}), not {vectors.dtype} {vectors.shape}")
-
-
-def _as_queries(queries: np.ndarray, dim: int) -> np.ndarray:
-    queries = np.ascontiguousarray(queries, dtype=np.float32)
-    if queries.ndim != 2 or queries.shape[1] != dim:
-        raise InputError(f"queries must be (n, {dim}), as the vectors are, not {queries.shape}")
-    return queries

@@ -55,9 +55,6 @@ def places_needed(
         such), places (the rank at which the target is reached, at least as many as it has passages; inf where no vector
         has them before all others). "any vector" is what some vector reaches: exactly, where it is as many places as
         the target has passages, and else not known, which is given as inf.
-
-    Raises:
-        InputError: no questions, or none with gold for all its perspectives.
     """
     texts, of_question = gold_rows(questions, gold, passages, text_of)
     corpus = unit(encoder.encode_passages(texts))

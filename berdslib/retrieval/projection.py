@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +43,6 @@ METHODS = {
 PROJECTIONS = ("pap", "pap+")
 # The `_rev` modes of the published code add the component instead of taking it out (divergences.md P4).
 OFFICIAL = {"pap-rev": "pap", "pap+-rev": "pap+"}
-SOURCES = ("text", "difference")
 _TINY = 1e-6  # of a vector's length: what is shorter is rounding, not direction; float32 encoders are exact to 1e-7
 _QUERIES, _ROWS = 64, 16_384  # of one block of an exact search: about 130 MiB of memory in all
 
@@ -52,20 +50,18 @@ _QUERIES, _ROWS = 64, 16_384  # of one block of an exact search: about 130 MiB o
 class Form(NamedTuple):
     """How n queries score a passage c: (query · c + constant) / (length · |c'|), c' being the changed passage.
 
-    |c'|² = |c|² + 2 linear (axis · c) + added − square (axis · c)². Without a change of the passages, the last three
-    are 0 and c' is c.
+    |c'|² = |c|² + 2 linear (axis · c) + added − square (axis · c)². Without an axis the passages stay as they are.
 
-    Fields: ``query`` float64 (n, d), also the vector to ask an index for candidates with; ``constant``, ``length``,
-    ``linear``, ``added``, ``square`` (n,); ``axis`` (n, d).
+    Fields: ``query`` and ``axis`` float64 (n, d), the others (n, 1) or one number for all.
     """
 
     query: np.ndarray
-    constant: np.ndarray
     length: np.ndarray
-    axis: np.ndarray
-    linear: np.ndarray
-    added: np.ndarray
-    square: np.ndarray
+    constant: np.ndarray | float = 0.0
+    axis: np.ndarray | None = None
+    linear: float = 0.0
+    added: np.ndarray | float = 0.0
+    square: float = 0.0
 
 
 def scores(
@@ -117,11 +113,10 @@ def perspective_vectors(
 
     Returns:
         The vectors; one shorter than a millionth of the query is rounding, and becomes exactly zero.
-
-    Raises:
-        InputError: an unknown source.
     """
-    chosen = query - root if known("source of perspectives", source, SOURCES) == "difference" else perspective
+    chosen = (
+        query - root if known("source of perspectives", source, ("text", "difference")) == "difference" else perspective
+    )
     return np.where(_norm(chosen) > _TINY * _norm(query), chosen, 0.0)
 
 
@@ -147,14 +142,45 @@ def make_form(
     source: str = "text",
 ) -> Form:
     """Return what :func:`scores` computes with; arguments and errors as there."""
-    known("method", method, [*METHODS, *OFFICIAL])
-    _check_strength(method, strength)
+    _check_method(method, strength)
     if method in OFFICIAL:
         method, strength = OFFICIAL[method], -strength
     q, r, p = (_vectors(v, name) for v, name in ((query, "query"), (root, "root"), (perspective, "perspective")))
     if not q.shape == r.shape == p.shape:
         raise InputError(f"query, root and perspective must have one shape; they have {q.shape}, {r.shape}, {p.shape}")
-    return _form(method, q, r, perspective_vectors(q, r, p, source), strength)
+    p = perspective_vectors(q, r, p, source)
+    size, both = np.square(p).sum(axis=1, keepdims=True), np.hypot(_norm(r), _norm(p))
+    match method:
+        case "baseline":
+            return Form(q, _norm(q))
+        case "add":
+            return Form(r + p, _norm(r + p))
+        case "add+":
+            return Form(r + p, _norm(r + p), _dots(r + p, p), p, linear=1.0, added=size)
+        case "concat":  # the passage's second half is zero
+            return Form(r, both)
+        case "concat+":
+            return Form(r, both, constant=size, added=size)
+        case "cast":
+            return Form(q - p, _left(q - p, q))
+        case "cast+":
+            return Form(q - p, _left(q - p, q), -_dots(q - p, p), p, linear=-1.0, added=size)
+        case "dual-sum":
+            return Form(unit_vectors(r) + unit_vectors(p), np.ones((len(q), 1)))
+        case "tri-sum":
+            return Form(unit_vectors(r) + unit_vectors(p) + unit_vectors(q), np.ones((len(q), 1)))
+    left = project(q, p, strength)
+    if method == "pap":
+        return Form(left, _left(left, q))
+    # Both sides projected by s: q' · c' = q · c − t (q · p̂)(p̂ · c) and |c'|² = |c|² − t (p̂ · c)², t = 2s − s².
+    twice = 2 * strength - strength**2
+    return Form(project(q, p, twice), _left(left, q), axis=unit_vectors(p), square=twice)
+
+
+def _left(vector: np.ndarray, query: np.ndarray) -> np.ndarray:
+    """Return the length of what is left of a query; of one along its perspective only rounding is left: it scores 0."""
+    length = _norm(vector)
+    return np.where(length > _TINY * _norm(query), length, 0.0)
 
 
 def apply_form(form: Form, passages: np.ndarray) -> np.ndarray:
@@ -162,94 +188,37 @@ def apply_form(form: Form, passages: np.ndarray) -> np.ndarray:
     c = _vectors(passages, "passages")
     if c.shape[1] != form.query.shape[1]:
         raise InputError(f"passages have {c.shape[1]} numbers each, queries {form.query.shape[1]}", field="passages")
-    along = form.axis @ c.T
-    whole = np.square(c).sum(axis=1) + form.added[:, None]
-    squared = whole + 2 * form.linear[:, None] * along - form.square[:, None] * np.square(along)
+    along = np.zeros((1, 1)) if form.axis is None else form.axis @ c.T
+    whole = np.square(c).sum(axis=1) + form.added
+    squared = whole + 2 * form.linear * along - form.square * np.square(along)
     # A passage along the perspective vanishes. The difference of squares is good to 1e-16 of them, so that of anything
     # longer than this the score is good to 1e-6.
-    lengths = np.sqrt(np.where(squared > 1e-9 * whole, squared, 0.0)) * form.length[:, None]
-    top = form.query @ c.T + form.constant[:, None]
+    lengths = np.sqrt(np.where(squared > 1e-9 * whole, squared, 0.0)) * form.length
+    top = form.query @ c.T + form.constant
     # A matrix product may differ in its last digit from row to row: without rounding, equal passages would not tie.
     return np.divide(top, lengths, out=np.zeros_like(top), where=lengths > 0).round(12)
-
-
-# ---------------------------------------------------------------- the methods of Table 4
-
-
-def _form(method: str, q: np.ndarray, r: np.ndarray, p: np.ndarray, strength: float) -> Form:
-    match method:
-        case "baseline":
-            return _plain(q)
-        case "add":
-            return _plain(r + p)
-        case "add+":
-            return _shifted(_plain(r + p), p, 1.0)
-        case "concat":  # the passage's second half is zero
-            return _plain(r)._replace(length=np.hypot(_length(r), _length(p)))
-        case "concat+":
-            size = np.square(p).sum(axis=1)
-            return _plain(r)._replace(length=np.hypot(_length(r), _length(p)), constant=size, added=size)
-        case "cast":
-            return _remainder(q - p, q)
-        case "cast+":
-            return _shifted(_remainder(q - p, q), p, -1.0)
-        case "dual-sum":
-            return _plain(unit_vectors(r) + unit_vectors(p))._replace(length=np.ones(len(q)))
-        case "tri-sum":
-            return _plain(unit_vectors(r) + unit_vectors(p) + unit_vectors(q))._replace(length=np.ones(len(q)))
-        case "pap":
-            return _remainder(project(q, p, strength), q)
-        case "pap+":
-            # Both sides projected by s: q' · c' = q · c − t (q · p̂)(p̂ · c) and |c'|² = |c|² − t (p̂ · c)², t = 2s − s².
-            both = 2 * strength - strength**2
-            form = _remainder(project(q, p, strength), q)
-            return form._replace(query=project(q, p, both), axis=unit_vectors(p), square=np.full(len(p), both))
-    raise AssertionError(f"{method} is in METHODS and has no form")
-
-
-def _plain(vector: np.ndarray) -> Form:
-    """Passages as they are: cos(vector, c)."""
-    zero = np.zeros(len(vector))
-    return Form(vector, zero, _length(vector), np.zeros_like(vector), zero, zero, zero)
-
-
-def _remainder(vector: np.ndarray, query: np.ndarray) -> Form:
-    """Cosine with what is left of a query; of one along its perspective only rounding is left, which scores 0."""
-    length = _length(vector)
-    return _plain(vector)._replace(length=np.where(length > _TINY * _length(query), length, 0.0))
-
-
-def _shifted(form: Form, p: np.ndarray, sign: float) -> Form:
-    """Passages moved by the perspective: cos(vector, c ± p)."""
-    constant, size = sign * _dots(form.query, p)[:, 0], np.square(p).sum(axis=1)
-    return form._replace(constant=constant, axis=p, linear=np.full(len(p), sign), added=size)
 
 
 # ---------------------------------------------------------------- large corpora
 
 
-def search_exact(form: Form, vectors: np.ndarray, k: int, tie_order: np.ndarray | None = None) -> Hits:
-    """Return the k best of all passages for each query, in blocks: memory does not grow with the corpus.
+def search_exact(form: Form, vectors: np.ndarray, k: int, tie_order: np.ndarray) -> Hits:
+    """Return the k best of all passages for each of some queries, in blocks: memory does not grow with the corpus.
 
     Args:
         form: n queries, see :func:`make_form`.
         vectors: (m, d) of the whole corpus, memory-mapped or not.
         k: how many to return, at least 1.
-        tie_order: (m,) int, smaller wins among equal scores; None for the order of the rows.
+        tie_order: (m,) int, smaller wins among equal scores.
     """
-    if k < 1:
-        raise InputError(f"k must be at least 1, not {k}", field="k")
-    ties = np.arange(len(vectors)) if tie_order is None else tie_order
     best: Hits = [(np.empty(0, dtype=np.int64), np.empty(0)) for _ in form.query]
     for start in range(0, len(vectors), _ROWS):
-        block = np.asarray(vectors[start : start + _ROWS], dtype=np.float64)
-        for first in range(0, len(form.query), _QUERIES):
-            for i, row in enumerate(apply_form(_rows(form, slice(first, first + _QUERIES)), block), start=first):
-                # Of a later block hardly any score is as good as the k-th best so far.
-                new = np.flatnonzero(row >= best[i][1][-1]) if len(best[i][0]) == k else np.arange(len(row))
-                rows, values = np.concatenate([best[i][0], new + start]), np.concatenate([best[i][1], row[new]])
-                order = top_k(values, k, ties[rows])
-                best[i] = rows[order], values[order]
+        for i, row in enumerate(apply_form(form, vectors[start : start + _ROWS])):
+            # Of a later block hardly any score is as good as the k-th best so far.
+            new = np.flatnonzero(row >= best[i][1][-1]) if len(best[i][0]) == k else np.arange(len(row))
+            rows, values = np.concatenate([best[i][0], new + start]), np.concatenate([best[i][1], row[new]])
+            order = top_k(values, k, tie_order[rows])
+            best[i] = rows[order], values[order]
     return best
 
 
@@ -270,12 +239,7 @@ class Projected(Ours):
             :func:`berdslib.llm.extraction.extract_by`. A question without perspectives is then a raw query, too; where
             nothing can be cut out of it, it is searched as it is, and a warning says how many those are.
         name: what the retriever is called in tables; "" for the method's name.
-        folder: where to keep the vectors of a corpus on disk, see :func:`berdslib.models.corpus_vectors.encode_corpus`.
         text_of: what is encoded of a passage, such as ``card.passage_text``.
-
-    Raises:
-        InputError: an empty corpus, a repeated docno, an unknown method, or a strength with a method that has
-            none.
     """
 
     def __init__(
@@ -287,17 +251,15 @@ class Projected(Ours):
         strength: float = 1.0,
         extract: Callable[[Sequence[str]], Sequence[tuple[str, str]]] | None = None,
         name: str = "",
-        folder: Path | None = None,
         text_of: Callable[[Passage], str] = full_text,
     ) -> None:
-        known("method", method, [*METHODS, *OFFICIAL])
-        _check_strength(method, strength)
+        _check_method(method, strength)
         self.name = name or method
         self._encoder, self._extract = encoder, extract
         self._method, self._strength = method, strength
         if isinstance(passages, Corpus):  # checked when it was written
             self._docnos = list(passages.docnos())
-            self._vectors = encode_corpus(passages, encoder, folder, text_of=text_of)
+            self._vectors = encode_corpus(passages, encoder, text_of=text_of)
         else:
             check_corpus(passages)
             self._docnos = [p.docno for p in passages]
@@ -305,20 +267,18 @@ class Projected(Ours):
         self._ties = docno_order(self._docnos)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
-        """Return a run of at most k passages a question.
-
-        Raises:
-            InputError: k < 1, no questions, or a repeated qid.
-        """
+        """Return a run of at most k passages a question."""
         check_search(questions, k)
-        asked = [q for q in questions if q.text.strip()]
-        found = {}
-        for form_of, part in (
-            (self._projected, [q for q in asked if self._has_perspective(q)]),
-            (self._plain, [q for q in asked if not self._has_perspective(q)]),
-        ):
-            hits = search_exact(form_of(part), self._vectors, k, self._ties) if part else []
-            found.update({q.qid: hit for q, hit in zip(part, hits, strict=True)})
+        found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        for projects in (True, False):
+            asked = [q for q in questions if q.text.strip() and self._has_perspective(q) == projects]
+            method, strength = (self._method, self._strength) if projects else ("baseline", 1.0)
+            q, r, p = self._encoded(asked, projects) if asked else (np.empty((0, 0)),) * 3
+            for start in range(0, len(asked), _QUERIES):
+                some = slice(start, start + _QUERIES)
+                form = make_form(method, q[some], r[some], p[some], strength=strength)
+                hits = search_exact(form, self._vectors, k, self._ties)
+                found.update(zip((question.qid for question in asked[some]), hits, strict=True))
         nothing = (np.empty(0, dtype=np.int64), np.empty(0))
         return gather_run(questions, self._docnos, [found.get(q.qid, nothing) for q in questions])
 
@@ -326,34 +286,29 @@ class Projected(Ours):
         """Return whether there is one to project out: it is known, or is to be cut out of a raw query."""
         return bool(question.root or (self._extract and not question.perspectives))
 
-    def _plain(self, asked: Sequence[Question]) -> Form:
-        q = self._encoder.encode_queries([question.text for question in asked])
-        return make_form("baseline", q, q, q)
-
-    def _projected(self, asked: Sequence[Question]) -> Form:
-        texts = [q.text for q in asked]
+    def _encoded(self, asked: Sequence[Question], projects: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the vectors of queries and, if something is to be projected out, of their roots and perspectives."""
+        encode, texts = self._encoder.encode_queries, [q.text for q in asked]
+        q = encode(texts)
+        if not projects:
+            return q, q, q
         parts = self._extract(texts) if self._extract else [(q.root, q.perspectives[0]) for q in asked]
-        roots, perspectives = zip(*parts, strict=True)
-        q, r, p = (self._encoder.encode_queries(list(part)) for part in (texts, roots, perspectives))
         if self._extract and (whole := sum(root == perspective for root, perspective in parts)):
             logger.warning("%s: no perspective can be cut out of %d of %d queries", self.name, whole, len(texts))
-        its_own = np.array([text == perspective for text, perspective in zip(texts, perspectives, strict=True)])
-        p = np.where(its_own[:, None], perspective_vectors(q, r, p, "difference"), p)
-        return make_form(self._method, q, r, p, strength=self._strength)
+        r, p = encode([root for root, _ in parts]), encode([perspective for _, perspective in parts])
+        its_own = np.array([text == perspective for text, (_, perspective) in zip(texts, parts, strict=True)])
+        return q, r, np.where(its_own[:, None], perspective_vectors(q, r, p, "difference"), p)
 
 
 # ---------------------------------------------------------------- small parts
 
 
-def _check_strength(method: str, strength: float) -> None:
+def _check_method(method: str, strength: float) -> None:
+    known("method", method, [*METHODS, *OFFICIAL])
     if strength != 1 and method not in (*PROJECTIONS, *OFFICIAL):
         raise InputError(f"{method!r} does not project, so it has no strength; known: {', '.join(PROJECTIONS)}")
     if not np.isfinite(strength):
         raise InputError("the strength of a projection must be a finite number", field="strength")
-
-
-def _rows(form: Form, part: slice) -> Form:
-    return Form(*(field[part] for field in form))
 
 
 def _vectors(values: np.ndarray, name: str) -> np.ndarray:
@@ -371,10 +326,6 @@ def _dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _norm(vectors: np.ndarray) -> np.ndarray:
     return np.linalg.norm(vectors, axis=1, keepdims=True)
-
-
-def _length(vectors: np.ndarray) -> np.ndarray:
-    return np.linalg.norm(vectors, axis=1)
 
 
 def unit_vectors(vectors: np.ndarray) -> np.ndarray:

@@ -32,9 +32,6 @@ class CrossEncoderRetriever(Ours):
         scorer: scores pairs of texts, such as :class:`PairScorer`; each distinct pair is scored once.
         depth: how many candidates are scored for a question.
         name: what the retriever is called in tables.
-
-    Raises:
-        InputError: an empty corpus, a repeated docno, or a depth below 1.
     """
 
     def __init__(
@@ -56,17 +53,11 @@ class CrossEncoderRetriever(Ours):
         self._passages = by_docno(passages)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
-        """Return a run of at most k passages a question.
-
-        Raises:
-            InputError: k < 1 or above depth, no questions, a repeated qid, a candidate that is not in the corpus, or
-                what the first retriever returns is no run.
-        """
+        """Return a run of at most k passages a question."""
         check_search(questions, k)
         if k > self.depth:
-            raise InputError(
-                f"k = {k} is more than the {self.depth} candidates that are scored; raise depth", field="k"
-            )
+            problem = f"k = {k} is more than the {self.depth} candidates that are scored; raise depth"
+            raise InputError(problem, field="k")
         candidates = checked_search(self._first, questions, self.depth)
         asked, pairs = {q.qid: q.text for q in questions}, []
         for qid, docno in zip(candidates["qid"], candidates["docno"], strict=True):
@@ -82,32 +73,17 @@ class CrossEncoderRetriever(Ours):
 
 
 class PairScorer(PairClassifier):
-    """Scores pairs with a classifier of one output (its logit) or two (log-odds of the second, "relevant").
+    """Scores pairs with a classifier of one output (its logit) or two (log-odds of the second, "relevant")."""
 
-    Args:
-        model: the classifier.
-        tokenizer: its tokenizer.
-        query_prefix: text put in front of questions.
-        options: of :class:`~berdslib.models.pair_classifier.PairClassifier`.
-
-    Raises:
-        InputError: another number of outputs; (on use) a question that leaves no room for a passage.
-    """
-
-    def __init__(self, model: Any, tokenizer: Any, *, query_prefix: str = "", **options: Any) -> None:
+    def __init__(self, model: Any, tokenizer: Any, **options: Any) -> None:
         outputs = model.config.num_labels
         if outputs not in (1, 2):
             raise InputError(f"a scorer needs one output, or two with the second for 'relevant'; this has {outputs}")
         super().__init__(model, tokenizer, **options)
-        self.query_prefix = query_prefix
 
     def __call__(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """Return float64 (n,), higher is more relevant."""
         return self.scores(pairs)
-
-    def encode(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, list[int]]]:
-        """Return the model's input for each pair, not padded; only passages are cut."""
-        return super().encode([(self.query_prefix + question, passage) for question, passage in pairs])
 
 
 class EncT5Scorer(PairScorer):
@@ -122,7 +98,7 @@ class EncT5Scorer(PairScorer):
         if start in (None, self.tokenizer.unk_token_id):
             raise InputError("the tokenizer has no token <s>, which this kind of model reads its answer from")
         marks = set(self.tokenizer.all_special_ids) - {self.tokenizer.unk_token_id}
-        texts = [text for question, passage in pairs for text in (self.query_prefix + question, passage)]
+        texts = [text for pair in pairs for text in pair]
         cut = self.tokenizer(texts, add_special_tokens=False, split_special_tokens=True)["input_ids"] if texts else []
         ids = [[i for i in of_text if i not in marks] for of_text in cut]  # T5 finds marks by their spelling, too
         room, inputs = self.max_length - 3, []
@@ -139,10 +115,6 @@ def load_scorer(checkpoint: str, **options: Any) -> PairScorer:
     Args:
         checkpoint: id or folder of a sequence-pair classifier, or of an encoder-only T5 such as TART-full.
         options: passed to :class:`PairScorer`.
-
-    Raises:
-        MissingDataError: neither here nor reachable, or its tokenizer needs a package that is not here.
-        InputError: the checkpoint is no classifier (its top would be random), or has neither one output nor two.
     """
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, T5Tokenizer
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 from tqdm.auto import tqdm
 
@@ -46,7 +47,7 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
     Args:
         name: in ``RETRIEVERS``; "hf:org/model" is a dense retriever on any sentence-transformers checkpoint;
             "pyserini:INDEX" a Lucene index in a folder or of Pyserini's prebuilt ones, whatever the corpus. Parts
-            behind a retriever are read by :func:`berdslib.retrieval.parts.parse_system`.
+            behind a retriever are read by :func:`berdslib.retrieval.systems.parse_system`.
         passages: the corpus; of :class:`~berdslib.data.web.OwnCorpora`, each question is searched in its
             own.
         options: passed on: ``analyser="english-stem"`` to BM25; ``index="faiss"`` and whatever else :class:`Dense` and
@@ -129,9 +130,6 @@ class Lucene(Ours):
         b: how much long passages are marked down; 0.4 is Pyserini's default.
         threads: queries searched at a time.
         name: what the retriever is called in tables.
-
-    Raises:
-        MissingDataError: Pyserini is not installed, or it knows no such index.
     """
 
     def __init__(self, index: str, *, k1: float = 0.9, b: float = 0.4, threads: int = 2, name: str = "lucene") -> None:
@@ -152,9 +150,8 @@ class Lucene(Ours):
         asked = [q for q in questions if q.text.strip()]
         texts, qids = [q.text for q in asked], [q.qid for q in asked]
         hits = self._searcher.batch_search(texts, qids, k=k, threads=self._threads) if asked else {}
-        rows = [(qid, hit.docid, float(hit.score)) for qid in qids for hit in hits[qid]]
-        found, docnos, scores = zip(*rows, strict=True) if rows else ((), (), ())
-        return make_run(found, docnos, scores)
+        rows = [(qid, hit) for qid in qids for hit in hits[qid]]
+        return make_run([qid for qid, _ in rows], [hit.docid for _, hit in rows], [float(hit.score) for _, hit in rows])
 
 
 # ---------------------------------------------------------------- the kinds
@@ -177,9 +174,12 @@ def _lucene(name: str, **options: Any) -> Maker:
 
 def _tart_full(name: str, *, instruction: str = TART_INSTRUCTION, depth: int = 100, **options: Any) -> Maker:
     # First, because a model that is missing should fail before a corpus is read.
-    scorer = load_scorer(TART_FULL, query_prefix=f"{instruction} [SEP] ")
-    make_first = _dense("contriever", **options)
-    return lambda passages: CrossEncoderRetriever(make_first(passages), passages, scorer, depth, name=name)
+    scorer, make_first = load_scorer(TART_FULL), _dense("contriever", **options)
+
+    def instructed(pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        return scorer([(f"{instruction} [SEP] {question}", passage) for question, passage in pairs])
+
+    return lambda passages: CrossEncoderRetriever(make_first(passages), passages, instructed, depth, name=name)
 
 
 _DENSE = RetrieverKind(_dense, (_keywords(Dense) | _FOR_ENCODER) - {"name", "text_of"})

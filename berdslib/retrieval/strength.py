@@ -48,9 +48,6 @@ def choose_option(options: Mapping[Key, np.ndarray], default: Key) -> Key:
         options: for each option (n,) scores per root, roots in one order; such as a strength and its p-Recall.
         default: the option to keep when in doubt, such as strength 0.
 
-    Raises:
-        InputError: the default is no option, fewer than two roots, or scores of different lengths.
-
     Source: none; the paper projects everywhere. Measured in docs/projection_rule.md.
 
     >>> choose_option({0.0: np.array([0.2, 0.4, 0.3]), 1.0: np.array([0.6, 0.7, 0.8])}, default=0.0)

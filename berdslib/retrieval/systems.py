@@ -1,49 +1,262 @@
-"""Systems made of parts: a retriever, projected, expanded, its list diversified; each is a retriever again.
+"""System strings: a retriever and the parts behind it, read from left to right; what parts there are, and who builds.
 
-What a system string means is in :mod:`berdslib.retrieval.parts`; :func:`make_systems` builds what it says over a
-collection, with the expansions, vectors and verdicts that its parts need.
+``"minilm+expand:gpt-4+mmr:0.75"``: search with minilm, do so under every perspective that GPT-4 thought of, then
+reorder the fused list by MMR. The other way round, ``"minilm+mmr:0.75+expand:gpt-4"``, each perspective's own list is
+reordered before they are fused. The same string means the same in Python, in a notebook, in the shell and in a grid.
+
+============== ================================================================================================
+part           what it does with what stands before it
+============== ================================================================================================
++pap:1.0       projects the perspective out of the query, with this strength; also pap+ and the other methods of
+               :data:`berdslib.retrieval.projection.METHODS`, most of which take no value. Behind a dense retriever.
++extract:rule  has root and perspective cut out of the raw query, for the projection that follows; or chat:MODEL
++cross:MODEL   re-ranks by a cross-encoder
++expand:NAME   searches every expansion of that name, and the lists take turns: recorded, rule, chat:MODEL or hyde:MODEL
++multi:NAME    searches the question, too, and fuses its list and theirs by reciprocal ranks, as deep as the candidates
++profile:USE   looks at the author's property that a query names: filter, template (behind the retriever) or fusion;
+               for scenarios of PerspectiveArg, see :mod:`berdslib.retrieval.authors`
++mmr:0.9       reorders by a diversifier with this relevance weight; 1 keeps the order
+============== ================================================================================================
+
+A new kind of part is an entry of ``PARTS``: the parser, the :class:`Workshop` and the explorer's menus read it there.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 
+from berdslib.data.arguments import READER
 from berdslib.data.collection import Collection, Expansions, are_full_queries
 from berdslib.data.records import Passage, Question
 from berdslib.data.scenario import Handout, Scenario
+from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError, known
-from berdslib.models.base import Encoder
-from berdslib.models.cards import model_card
+from berdslib.llm.extraction import extract_by
+from berdslib.models.cards import CARDS, model_card
+from berdslib.models.chat import make_chat
 from berdslib.models.encoders import get_encoder
-from berdslib.retrieval.authors import AuthorClassifier, Authors, group_aspects, known_answers
+from berdslib.retrieval import authors
 from berdslib.retrieval.base import Ours, Retriever, checked_search
-from berdslib.retrieval.diversify import AspectsOf, Vectors, passage_vectors
-from berdslib.retrieval.expansion import SEARCHED, expansions_by, template_expansions
-from berdslib.retrieval.parts import EXPANDING, RECORDED, RULE, System, is_dense, kind_of, parse_system
-from berdslib.retrieval.rerank import Scorer, load_scorer
-from berdslib.retrieval.retrievers import RETRIEVERS, make_retriever
+from berdslib.retrieval.diversify import (
+    ASPECTS,
+    DIVERSIFIERS,
+    VECTORS,
+    AspectsOf,
+    Diversified,
+    Vectors,
+    passage_vectors,
+)
+from berdslib.retrieval.expansion import SEARCHED, Expanded, expansions_by, template_expansions
+from berdslib.retrieval.projection import METHODS, OFFICIAL, PROJECTIONS, Projected
+from berdslib.retrieval.rerank import CrossEncoderRetriever, Scorer, load_scorer
+from berdslib.retrieval.retrievers import RETRIEVERS, InOwnCorpora, make_retriever
 
 logger = logging.getLogger(__name__)
+
+EXPAND, MULTI, CROSS, EXTRACT, PROFILE = "expand", "multi", "cross", "extract", "profile"
+EXPANDING = (EXPAND, MULTI)  # both search expansions, named alike
+# The baseline has no part: it is the retriever alone.
+PROJECTED = tuple(method for method in (*METHODS, *OFFICIAL) if method != "baseline")
+PROJECTION, EXPANSION, DIVERSIFIER = "projection", "expansion", "diversifier"  # menus
+RECORDED, RULE = "recorded", "rule"
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+_KEPT = 4  # searches that a system remembers
+_Made = TypeVar("_Made")
+
+
+class Part(NamedTuple):
+    """One part of a system, such as ("mmr", "0.9"); the value is "" where there is none."""
+
+    kind: str
+    value: str
+
+    @property
+    def number(self) -> float:
+        """The weight of a diversifier, or the strength of a projection, which is 1 where it is not said."""
+        return float(self.value or 1.0)
+
+    @property
+    def meaning(self) -> tuple[str, str | float]:
+        """What it does, however its number is written: "mmr:.9" means what "mmr:0.90" does."""
+        is_number = not kind_of(self.kind).names and _NUMBER.fullmatch(self.value.strip() or "1")
+        return self.kind, self.number if is_number else self.value
+
+    def __str__(self) -> str:
+        """Write it as it stands in a system."""
+        return f"+{self.kind}:{self.value}" if self.value else f"+{self.kind}"
+
+
+class System(NamedTuple):
+    """A system string, read: the name of its first retriever, and its parts."""
+
+    first: str
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The string that means this system."""
+        return self.first + "".join(map(str, self.parts))
+
+    @property
+    def before(self) -> System:
+        """The system without its last part."""
+        return System(self.first, self.parts[:-1])
+
+    @property
+    def last(self) -> Part:
+        """Its last part."""
+        return self.parts[-1]
+
+    @property
+    def uses_aspects(self) -> bool:
+        """Whether a judge's opinion of generated perspectives, or what groups authors are of, influences the order."""
+        return any(_covers(part.kind) for part in self.parts)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether something in it chooses among so many candidates: asked for more, it lists others or refuses."""
+        choosing = any(kind_of(part.kind).chooses(part.value) for part in self.parts)
+        return choosing or RETRIEVERS.find(self.first)[0].reranks
+
+    def values(self, *kinds: str) -> list[str]:
+        """Return the values of all parts of some kinds."""
+        return [part.value for part in self.parts if part.kind in kinds]
+
+
+@dataclass(frozen=True)
+class PartKind:
+    """What there is to know of a kind of part. Its functions are given the system that ends in the part.
+
+    Args:
+        build: from a :class:`Workshop` and the system to a retriever.
+        check_value: says what is wrong with a part's value, "" where nothing is.
+        may_follow: says what is wrong with what stands before it, "" where nothing is.
+        needs: gets what it needs from the workshop, so that what is missing fails before a search; it is given the part
+            and the whole system's text.
+        menu: the menu of the explorer that it stands in, and ``offers``, the parts that the menu names.
+        names: whether the value is a name, in which a "+" may stand.
+        chooses: says of a value whether the part chooses among candidates.
+    """
+
+    build: Callable[[Workshop, System], Retriever]
+    check_value: Callable[[Part], str]
+    may_follow: Callable[[System], str] = lambda _: ""
+    needs: Callable[[Workshop, Part, str], object] = lambda *_: None
+    menu: str = ""
+    offers: tuple[str, ...] = ()
+    names: bool = False
+    chooses: Callable[[str], bool] = lambda _: False
+
+
+def kind_of(name: str) -> PartKind:
+    """Return a kind of part by name; every diversifier is one."""
+    return PARTS.get(name, _DIVERSIFYING)
+
+
+def kinds(menu: str = "") -> list[str]:
+    """Return the names of all kinds of part, or of those in a menu."""
+    return [name for name in (*PARTS, *DIVERSIFIERS) if menu in ("", kind_of(name).menu)]
+
+
+def offers(menu: str) -> list[str]:
+    """Return the parts that a menu of the explorer offers."""
+    return [text for name in kinds(menu) for text in kind_of(name).offers or (name,)]
+
+
+def is_dense(first: str) -> bool:
+    """Return whether a retriever of this name compares vectors."""
+    return first in CARDS or first.startswith("hf:")
+
+
+def _covers(kind: str) -> bool:
+    return kind in DIVERSIFIERS and DIVERSIFIERS[kind].needs == ASPECTS
+
+
+# ---------------------------------------------------------------- reading
+
+
+def parse_system(text: str) -> System:
+    """Read a system string.
+
+    Args:
+        text: "RETRIEVER", then any number of parts. A value that is a file may hold a "+", as long as no name of a part
+            follows it.
+
+    Raises:
+        InputError: an unknown retriever or part, a part without its value, a value that is none, or an order that means
+            nothing.
+
+    >>> parse_system("minilm+pap+:0.5+mmr:.75")
+    System(first='minilm', parts=(Part(kind='pap+', value='0.5'), Part(kind='mmr', value='.75')))
+    """
+    if not isinstance(text, str):
+        raise InputError(f"a system is named by text such as 'minilm+mmr:0.9', not by {type(text).__name__}")
+    # "+pap+:1" is the part "pap+"; "+pap+mmr:0.9" is "pap" and then "mmr": a kind ends at ":", "+" or the end.
+    names = sorted(kinds(), key=len, reverse=True)
+    text = text.strip()
+    first, *read = re.split(rf"\+({'|'.join(map(re.escape, names))})(?=:|\+|$):?", text)
+    parts = tuple(map(Part, read[::2], read[1::2]))
+    name = first.partition("+")[0]
+    RETRIEVERS.find(first if ":" in name else name)
+    if wrong := next(filter(None, _problems(first, parts)), ""):
+        raise InputError(f"{text!r}: {wrong}")
+    return System(first, parts)
+
+
+def _problems(first: str, parts: tuple[Part, ...]) -> Iterator[str]:
+    """Yield what is wrong with a retriever and each part behind it, "" where nothing is."""
+    yield _stray(first, ":" in first.partition("+")[0])  # hf:FOLDER may hold a "+"
+    for end, part in enumerate(parts, start=1):
+        kind = kind_of(part.kind)
+        yield _stray(part.value, kind.names)
+        yield kind.check_value(part)
+        yield kind.may_follow(System(first, parts[:end]))
+    for part, behind in pairwise((*parts, Part("", ""))):
+        if part.kind == EXTRACT and behind.kind not in PROJECTED:
+            yield "extract is for the projection behind it, as in extract:rule+pap:1.0"
+
+
+def _stray(name: str, is_path: bool) -> str:
+    """Refuse a "+" that begins no part; of a path, which may hold one, where a number follows as behind a part."""
+    found = re.search(r"\+([a-z][\w-]*):[\d.]+(?=\+|$)" if is_path else r"\+([^:+]*)", name, re.IGNORECASE)
+    return _unknown("part", found[1], kinds()) if found else ""
+
+
+def _unknown(what: str, name: str, choices: Sequence[str]) -> str:
+    try:
+        known(what, name, choices)
+    except InputError as error:
+        return error.problem
+    return ""
+
+
+def _number(part: Part, what: str, example: str) -> str:
+    if _NUMBER.fullmatch(part.value.strip()) and abs(part.number) < float("inf"):
+        return ""
+    return f"{part.kind} needs a {what}, as in {part.kind}:{example}, not {part.value!r}"
+
+
+def _name(example: str) -> Callable[[Part], str]:
+    return lambda part: "" if part.value else f"{part.kind} needs a name, as in {example}"
+
+
+# ---------------------------------------------------------------- building
 
 
 def make_systems(systems: Sequence[str], collection: Collection, **options: Any) -> dict[str, Retriever]:
     """Build systems from their strings: one call of :meth:`Workshop.make`, with the arguments of :class:`Workshop`."""
     return Workshop(collection, **options).make(systems)
-
-
-class _Kept(NamedTuple):
-    """What systems over one collection share with those over its training split."""
-
-    scorers: dict[str, Scorer]
-    classifiers: dict[str, AuthorClassifier]
-    firsts: dict[str, Retriever]
 
 
 class Workshop:
@@ -66,11 +279,6 @@ class Workshop:
             what stands before them allows it.
         recordings: a file of a chat model's answers: what is in it is not asked again, and what is new is added.
         scorers: cross-encoders that are loaded already, by name; those of these systems are added.
-
-    Raises:
-        InputError: a collection without passages; on use, what ``parse_system`` refuses, expansions that are not there.
-        MissingDataError: on use, a model or a recorded answer that is not on this machine.
-        ChatError: on use, the endpoint fails for good.
     """
 
     def __init__(
@@ -82,25 +290,22 @@ class Workshop:
         depth: int = 100,
         recordings: Path | None = None,
         scorers: dict[str, Scorer] | None = None,
-        kept: _Kept | None = None,
     ) -> None:
+        self._encoder, self._aspects_by, self.depth, self.recordings = encoder, aspects_by, depth, recordings
+        # What is kept: cross-encoders and classifiers; what is over the passages; and what is of the questions, too.
+        self._scorers: dict[str, Scorer] = {} if scorers is None else scorers
+        self._models: dict[str, Any] = {}
+        self._of_passages: dict[tuple[str, str], Any] = {}
+        self._of_questions: dict[tuple[str, object], Any] = {}
+        self._use(collection)
+
+    def _use(self, collection: Collection) -> None:
         if isinstance(collection, Scenario):
             collection = collection.handout  # whoever measures knows more than a system may
         if not collection.passages:
             raise InputError(f"{collection.name!r} has questions only; name the corpus to search", field="passages")
-        self.collection, self.depth, self.recordings = collection, depth, recordings
-        self._options: dict[str, Any] = {
-            "aspects_by": aspects_by, "encoder": encoder, "depth": depth, "recordings": recordings,
-        }  # fmt: skip
-        self._encoder, self._aspects_by = encoder, aspects_by
-        names_properties = isinstance(collection, Handout) and collection.asked
-        self._handout: Handout | None = collection if names_properties else None  # type: ignore[assignment]
-        self._kept = kept or _Kept({} if scorers is None else scorers, {}, {})
-        self._expansions: dict[str, Expansions] = {}
-        self._authors: dict[str, Authors] = {}
-        self._aspects: dict[str, AspectsOf] = {}
-        self._vectors: dict[str, Vectors] = {}
-        self._built: dict[str, Retriever] = {}
+        self.collection = collection
+        self._handout = collection if isinstance(collection, Handout) and collection.asked else None
 
     def make(self, systems: Sequence[str]) -> dict[str, Retriever]:
         """Return system string → retriever; what several of them share is made once, also with those made before."""
@@ -110,21 +315,17 @@ class Workshop:
         return {text: self.build(system) for text, system in parsed.items()}
 
     def over(self, questions: Sequence[Question], expansions: Expansions) -> Workshop:
-        """Return a workshop for other questions on the same passages; indexes and models are shared.
-
-        Args:
-            questions: what is asked.
-            expansions: recorded ones of these questions.
-        """
-        other = replace(self.collection, questions=questions, gold=None, expansions=expansions)
-        there = self.beside(other)
-        there._vectors = self._vectors  # of passages, whoever asks
-        return there
+        """Return a workshop for other questions, and their recorded expansions, on the same passages."""
+        return self.beside(replace(self.collection, questions=questions, gold=None, expansions=expansions))
 
     def beside(self, collection: Collection) -> Workshop:
-        """Return a workshop like this one over another collection; indexes are shared if the passages are the same."""
-        same = collection.passages is self.collection.passages
-        return Workshop(collection, kept=self._kept if same else self._kept._replace(firsts={}), **self._options)
+        """Return a workshop over another collection; models are shared, and indexes if the passages are the same."""
+        other = copy(self)
+        other._of_questions = {}
+        if collection.passages is not self.collection.passages:
+            other._of_passages = {}
+        other._use(collection)
+        return other
 
     def gather(self, system: System) -> None:
         """Get the expansions and load the models that a system needs: what is missing fails before a search."""
@@ -132,82 +333,73 @@ class Workshop:
             kind_of(part.kind).needs(self, part, system.text)
 
     def build(self, system: System) -> Retriever:
-        """Return a system; one that another begins with is the same object, and remembers its last lists."""
-        if system.text not in self._built:
-            kind = kind_of(system.last.kind) if system.parts else None
-            made = kind.build(self, system) if kind else self.first(system.first)
-            self._built[system.text] = _Remembering(made, system.text, self.depth if kind and kind.reads_all else 0)
-        return self._built[system.text]
+        """Return a system; those that mean the same, and those that others begin with, remember the same last lists."""
+
+        def make() -> _Remembering:
+            made = kind_of(system.last.kind).build(self, system) if system.parts else self.first(system.first)
+            # A cross-encoder reads all candidates however few are asked for: they are worth keeping.
+            return _Remembering(made, system.text, self.depth if isinstance(made, CrossEncoderRetriever) else 0)
+
+        meaning = system.first, *(part.meaning for part in system.parts)
+        shared = copy(_once(self._of_questions, ("system", meaning), make))
+        shared.name = system.text  # as it was asked for
+        return shared
 
     # ------------------------------------------------------------ what parts ask for
 
     def first(self, name: str, passages: Sequence[Passage] | None = None) -> Retriever:
         """Return the retriever of a name: the shared one over all passages, or one over others."""
         options = {"depth": self.depth} if RETRIEVERS.find(name)[0].reranks else {}
-        if passages is not None:
-            return make_retriever(name, passages, **options)
-        if name not in self._kept.firsts:
-            self._kept.firsts[name] = make_retriever(name, self.collection.passages, **options)
-        return self._kept.firsts[name]
-
-    def encoder(self, name: str) -> Encoder:
-        """Return an encoder by name."""
-        return get_encoder(name)
+        make = partial(make_retriever, name, self.collection.passages if passages is None else passages, **options)
+        return _once(self._of_passages, ("first", name), make) if passages is None else make()
 
     def scorer(self, checkpoint: str) -> Scorer:
         """Return a cross-encoder."""
-        if checkpoint not in self._kept.scorers:
-            self._kept.scorers[checkpoint] = load_scorer(checkpoint)
-        return self._kept.scorers[checkpoint]
+        return _once(self._scorers, checkpoint, lambda: load_scorer(checkpoint))
 
     def expansions(self, name: str) -> Expansions:
         """Return the expansions of a name: recorded, rule, chat:MODEL or hyde:MODEL."""
-        if name not in self._expansions:
-            self._expansions[name] = self._make_expansions(name)
-        return self._expansions[name]
+        return _once(self._of_questions, ("expansions", name), lambda: self._make_expansions(name))
 
     def vectors(self, first: str) -> Vectors:
         """Return the vectors of passages, by the retriever's own encoder if it has one."""
         name = self._encoder_for(first)
-        if name not in self._vectors:
-            passages, text_of = self.collection.passages, model_card(name).passage_text
-            self._vectors[name] = passage_vectors(passages, self.encoder(name), text_of)
-        return self._vectors[name]
+        return _once(
+            self._of_passages,
+            ("vectors", name),
+            lambda: passage_vectors(self.collection.passages, get_encoder(name), model_card(name).passage_text),
+        )
 
     def aspects(self, system: System) -> AspectsOf:
         """Return what a diversifier in a system covers."""
         if self._handout:
-            return group_aspects(self._handout, self.authors(system.first))
-        if self._aspects_by is None:
+            return authors.group_aspects(self.authors(system.first))
+        aspects_by = self._aspects_by
+        if aspects_by is None:
             raise InputError(f"{system.text!r} covers generated perspectives: aspects_by must say who argues them")
         # A hypothetical passage is one answer, and no list of perspectives.
         listed = next((name for name in system.values(*EXPANDING) if not name.startswith("hyde:")), "")
-        if listed == RECORDED and self._full_queries():
-            listed = ""
-        if listed not in self._aspects:
-            generated = self.expansions(listed) if listed else self._recorded_or_by_rule()
-            self._aspects[listed] = self._aspects_by(generated, self.collection.passages)
-        return self._aspects[listed]
+        return _once(
+            self._of_questions,
+            ("aspects", listed),
+            lambda: aspects_by(self._perspectives(listed), self.collection.passages),
+        )
 
-    def authors(self, first: str) -> Authors:
+    def authors(self, first: str) -> authors.Authors:
         """Return who wrote the passages of a handout, as its rule has it: known, or guessed by an encoder."""
-        handout = self._handout
+        handout, name = self._handout, self._encoder_for(first)
         assert handout  # a system that needs them is refused where no query names a property
-        if handout.profiles is not None:
-            return self._authors.setdefault("", Authors.known(handout.passages, handout.profiles))
-        name = self._encoder_for(first)
-        if name not in self._authors:
-            learnt = self._kept.classifiers
-            if name not in learnt:
-                text_of = model_card(name).passage_text
-                learnt[name] = AuthorClassifier.learn(handout.training, self.encoder(name), text_of=text_of)
-            self._authors[name] = Authors.guessed(handout.passages, learnt[name])
-        return self._authors[name]
 
-    def check_authors(self, system: str) -> None:
-        """Raise InputError if a system covers groups of authors, and nothing is there to guess them from."""
-        if self._handout and self._handout.profiles is None:
-            known_answers(self._handout.training, f"{system!r} covers groups of authors, and guesses them")
+        def learn() -> authors.AuthorClassifier:
+            text_of = model_card(name).passage_text
+            return authors.AuthorClassifier.learn(handout.training, get_encoder(name), text_of=text_of)
+
+        def make() -> authors.Authors:
+            if handout.profiles is not None:
+                return authors.Authors.known(handout)
+            return authors.Authors.guessed(handout, _once(self._models, name, learn))
+
+        return _once(self._of_questions, ("authors", name), make)
 
     def _encoder_for(self, first: str) -> str:
         """Return the name of the retriever's own encoder, whose vectors of a list of passages are kept already."""
@@ -222,19 +414,29 @@ class Workshop:
         known("set of expansions", name, [RULE, *recorded, *(f"{kind}:MODEL" for kind in SEARCHED)])
         return self.collection.expansions
 
-    def _full_queries(self) -> set[str]:
-        """Return the qids of the questions whose recorded expansions are their full queries."""
-        recorded = self.collection.expansions
-        return {q.qid for q in self.collection.questions if are_full_queries(q, recorded.get(q.qid, ()))}
+    def _perspectives(self, listed: str) -> Expansions:
+        """Return those that were listed by a name; for "", recorded ones, and those by rule where a question has none.
 
-    def _recorded_or_by_rule(self) -> Expansions:
-        # The full queries of PIR name the perspectives that lists are scored by; those must not order them, too.
-        full, questions = self._full_queries(), self.collection.questions
-        recorded = {qid: pairs for qid, pairs in self.collection.expansions.items() if qid not in full}
-        if without := [q.qid for q in questions if q.qid not in recorded]:
-            logger.warning("perspectives of %d of %d questions are made by rule, as none are recorded",
-                           len(without), len(questions))  # fmt: skip
-        return {**self.expansions(RULE), **recorded} if without else recorded
+        The full queries of PIR name the perspectives that lists are scored by: those must not order them, too.
+        """
+        questions, recorded = self.collection.questions, self.collection.expansions
+        full = {q.qid for q in questions if are_full_queries(q, recorded.get(q.qid, ()))}
+        if listed and not (listed == RECORDED and full):
+            return self.expansions(listed)
+        fit = {qid: pairs for qid, pairs in recorded.items() if qid not in full}
+        without = [q.qid for q in questions if q.qid not in fit]
+        if not without:
+            return fit
+        logger.warning("perspectives of %d of %d questions are made by rule, as none are recorded",
+                       len(without), len(questions))  # fmt: skip
+        return {**self.expansions(RULE), **fit}
+
+
+def _once(kept: dict[Any, Any], key: object, make: Callable[[], _Made]) -> _Made:
+    """Return what is kept under a key, made now if it is not there."""
+    if key not in kept:
+        kept[key] = make()
+    return kept[key]
 
 
 class _Remembering(Ours):
@@ -246,12 +448,10 @@ class _Remembering(Ours):
         whole: search so deep whatever is asked for, and return the beginning.
     """
 
-    kept = 4
-
     def __init__(self, retriever: Retriever, name: str, whole: int = 0) -> None:
         self.name, self._retriever, self._whole = name, retriever, whole
         # Compared, not hashed: a question of the user's may hold its perspectives in a list.
-        self._last: deque[tuple[list[Question], int, pd.DataFrame]] = deque(maxlen=self.kept)
+        self._last: deque[tuple[list[Question], int, pd.DataFrame]] = deque(maxlen=_KEPT)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
@@ -261,3 +461,155 @@ class _Remembering(Ours):
             found = checked_search(self._retriever, questions, deep, self.name)
             self._last.append((asked, deep, found))
         return found[found["rank"] <= k].reset_index(drop=True) if deep > k else found.copy()
+
+
+# ---------------------------------------------------------------- projections
+
+
+def _behind_a_dense_retriever(system: System) -> str:
+    kind, before = system.last.kind, [part.kind for part in system.before.parts]
+    if not is_dense(system.first):
+        return f"{kind} changes vectors, and {system.first!r} has none; take minilm"
+    if kind in before or any(one != EXTRACT for one in before):
+        return f"{kind} must follow the retriever, and one projection is enough"
+    return ""
+
+
+def _strength(part: Part) -> str:
+    having = (*PROJECTIONS, *OFFICIAL)
+    if part.value and part.kind not in having:
+        return f"{part.kind} takes no value; only {', '.join(having)} have a strength"
+    return _number(part, "strength", "0.5") if part.value else ""
+
+
+def _projected(shop: Workshop, system: System) -> Retriever:
+    extract = next(iter(system.values(EXTRACT)), "")
+    make = partial(
+        Projected,
+        encoder=get_encoder(system.first),
+        method=system.last.kind,
+        strength=system.last.number,
+        extract=partial(extract_by, extract, make_chat=make_chat, recordings=shop.recordings) if extract else None,
+        name=system.text,
+        text_of=model_card(system.first).passage_text,
+    )
+    passages = shop.collection.passages
+    return InOwnCorpora(system.text, make, passages) if isinstance(passages, OwnCorpora) else make(passages)
+
+
+# ---------------------------------------------------------------- expansions, cross-encoders
+
+
+def _own_perspectives_once(system: System) -> str:
+    """Expanded queries are not the questions that other perspectives belong to."""
+    kind = system.last.kind
+    earlier = next((part.kind for part in system.before.parts if part.kind in EXPANDING or _covers(part.kind)), "")
+    if {kind, earlier} == set(EXPANDING):
+        return "expand and multi both search expansions, and one of them is enough"
+    return f"{kind} must come before {earlier}, and once only" if earlier else ""
+
+
+def _expanded(shop: Workshop, system: System) -> Retriever:
+    name = system.last.value
+    options = SEARCHED.get(name.partition(":")[0], {}) if ":" in name else {}
+    if system.last.kind == MULTI:
+        options = options | {"original": True, "fuse": "rrf", "depth": shop.depth}
+    return Expanded(shop.build(system.before), shop.expansions(name), name=system.text, **options)
+
+
+def _cross(shop: Workshop, system: System) -> Retriever:
+    scorer, passages = shop.scorer(system.last.value), shop.collection.passages
+    return CrossEncoderRetriever(shop.build(system.before), passages, scorer, shop.depth, name=system.text)
+
+
+# ---------------------------------------------------------------- profiles
+
+
+def _once_or_first(system: System) -> str:
+    if system.last.value == authors.TEMPLATE and system.before.parts:
+        return "profile:template changes what the retriever reads, so it must follow it"
+    again = system.last.value == authors.FUSION and system.last in system.before.parts
+    return "one profile:fusion is enough" if again else ""
+
+
+def _by_profile(shop: Workshop, system: System) -> Retriever:
+    use, name = system.last.value, system.text
+    handout = authors.check_use(use, shop.collection, name)
+    if handout.ranked_for == READER:
+        logger.warning("%r looks at who wrote a passage, and queries name the property of its reader", name)
+    if use == authors.TEMPLATE:
+        return authors.Templated(shop.first(system.first, authors.templated(handout)), handout, name=name)
+    before, who, chooses = shop.build(system.before), shop.authors(system.first), system.before.chooses
+    weights, depth = None, shop.depth
+    if use == authors.FUSION:
+        depth = shop.depth if chooses else shop.depth * authors.DEEPER
+        there = shop.beside(authors.lessons_of(handout.training))
+        there.gather(system.before)
+        weights = authors.learn_weights(there.build(system.before), there.authors(system.first), depth=depth)
+    deepens = use == authors.FILTER and not chooses
+    return authors.ByAuthors(before, who, weights, depth, deepens=deepens, name=name)
+
+
+# ---------------------------------------------------------------- diversifiers
+
+
+def _weight(part: Part) -> str:
+    if wrong := _number(part, "relevance weight", "0.75"):
+        return wrong
+    inside = 0 <= part.number <= 1
+    return "" if inside else f"the relevance weight of {part.kind} must be from 0 to 1, not {part.value}"
+
+
+def _diversified(shop: Workshop, system: System) -> Retriever:
+    kind = system.last.kind
+    aspects = shop.aspects(system) if _covers(kind) else None  # what they cannot be made of is said first
+    return Diversified(
+        shop.build(system.before),
+        kind,
+        relevance_weight=system.last.number,
+        vectors=shop.vectors(system.first) if DIVERSIFIERS[kind].needs == VECTORS else None,
+        aspects=aspects,
+        depth=shop.depth,
+        name=system.text,
+    )
+
+
+# ---------------------------------------------------------------- the registry
+
+
+def _expanding(kind: str) -> PartKind:
+    return PartKind(
+        _expanded,
+        _name(f"{kind}:{RULE}"),
+        _own_perspectives_once,
+        lambda shop, part, _: shop.expansions(part.value),
+        menu=EXPANSION,
+        offers=(f"{kind}:{RULE}", f"{kind}:{RECORDED}"),
+        names=True,
+        chooses=lambda _: kind == MULTI,  # reciprocal ranks of deeper lists add up to another order
+    )
+
+
+_DIVERSIFYING = PartKind(_diversified, _weight, menu=DIVERSIFIER, chooses=lambda _: True)
+
+# What stands behind a retriever, beside diversifiers.
+PARTS: dict[str, PartKind] = {
+    EXPAND: _expanding(EXPAND),
+    MULTI: _expanding(MULTI),
+    CROSS: PartKind(
+        _cross,
+        _name("cross:org/model"),
+        needs=lambda shop, part, _: shop.scorer(part.value),
+        names=True,
+        chooses=lambda _: True,
+    ),
+    EXTRACT: PartKind(_projected, _name("extract:rule"), _behind_a_dense_retriever, names=True),
+    PROFILE: PartKind(
+        _by_profile,
+        lambda part: _name("profile:filter")(part) or _unknown("use of profiles", part.value, authors.USES),
+        _once_or_first,
+        lambda shop, part, text: authors.check_use(part.value, shop.collection, text),
+        chooses=lambda use: use == authors.FUSION,
+    ),
+    **dict.fromkeys(PROJECTED, PartKind(_projected, _strength, _behind_a_dense_retriever, menu=PROJECTION)),
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import pairwise
 
 from berdslib.errors import InputError
@@ -23,10 +24,17 @@ from berdslib.statements.grammar import (
     is_only_verb,
     is_plural,
     is_title,
+    listed,
     past,
     tag,
     third_person,
 )
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """Return a pattern of any of some words."""
+    return f"(?:{'|'.join(sorted(words))})"
+
 
 # ---------------------------------------------------------------- statements
 
@@ -51,19 +59,11 @@ _NEGATED = (
 _ALL = re.compile(r"(?:all|every|everyone|everybody|everything|many)\b", re.I)
 _ONLY = re.compile(r"(?:only|few|fewer|almost|nearly)\b", re.I)
 # Behind "have" or "do" these are objects: the verb is "have" itself.
-_OBJECT = re.compile(
-    r"(?:the|an?|to|any|some|more|less|much|many|little|too|great|their|its|his|her|our|my|it|rights?|harm)\b"
-)
+_OBJECT = re.compile(rf"{_any_of(listed('objects'))}\b")
 # "There is no doubt", but "there is not a great deal", "there are not enough".
-_THING = re.compile(
-    r"(?:(?:an?|any) )?(?!(?:an?|any|great|lot|good|big|large|major|significant|single|few|little|the|too|so|as|more|"
-    r"less|enough|much|many|one|still|ever|always|\w+ly|some|going|\d)\b)(\w.*)"
-)
+_THING = re.compile(rf"(?:(?:an?|any) )?(?!{_any_of(listed('no_things'))}\b|\w+ly\b|\d\b)(\w.*)")
 # A verb behind these may belong to another part of the sentence ("people who do not vote", "… and it does not").
-_CLAUSE = re.compile(
-    r"\b(?:who|whose|whom|which|that|if|when|because|where|while|since|although|though|as|unless|until|so|and|but)\b",
-    re.I,
-)
+_CLAUSE = re.compile(rf"\b{_any_of(listed('clauses'))}\b", re.I)
 # "Not only cars but bikes" denies nothing.
 _NOT_ONLY = re.compile(r"\s+(?:only|just|merely|simply|solely)\b.*(?:[,;]|\b(?:but|also)\b)")
 _EMPHASIS = re.compile(r"(?:indeed|almost) ")
@@ -123,7 +123,7 @@ def _is_clause(words: list[str]) -> bool:
     low = [bare(w) for w in words]
     own = low[: next((i for i, w in enumerate(low) if w in RELATIVES | SUBORDINATORS), len(low))]
     sure = AUXILIARIES - {"will", "may", "might", "can"}  # nouns, too
-    verbs = [w for w in own[1:] if w in sure or tag(w) in ("VBZ", "VBD") or w == "cannot" or "n't" in w]
+    verbs = [w for w in own[1:] if w in sure or tag(w) in ("VBZ", "VBD") or "n't" in w]
     return bool(verbs) or re.sub("'.*", "", low[0]) in PERSONAL or finite_verb(words) is not None
 
 
@@ -241,7 +241,7 @@ def _small(text: str) -> str:
 # ---------------------------------------------------------------- yes/no questions
 
 _ASKING = re.compile(rf"({_AUXILIARY})(?:n['’]t)? (.+)", re.I)
-_THINK = r"(?:think|believe|say|feel|agree|argue|find|suppose|reckon)"
+_THINK = _any_of(listed("think"))
 _OPINION = re.compile(
     rf"(?:do|would|did|don['’]t|wouldn['’]t) you (?:(?:also|really|personally|generally|honestly|still) )?"
     rf"{_THINK}(?: or disagree)?(?P<that> that)? (?!(?:in|of|about|like|with)\b)(?P<clause>\S+ .+)",
@@ -263,8 +263,7 @@ _CHOICE = re.compile(r"\bor\b(?! (?:not|other|more|less)\b)|\bvs?\b|\bversus\b",
 _ANY_OF = re.compile(r"\b(?:regardless of|based on|such as|including|without|in the form of|whether)\b.*", re.I)
 _OR_NOT = re.compile(r",? or not$| or not(?= )", re.I)
 _OPENING = re.compile(r"^in your (?:opinion|view),? ", re.I)
-_STAND_INS = ("it", "he", "she", "they")
-_NO_TOPICS = ("question", "questions", "poll", "debate", "thoughts")
+_STAND_INS, _NO_TOPICS = listed("stand_ins"), listed("no_topics")
 _SECOND = re.compile(
     rf"(?:,|\band\b|\bor\b|[.?!;]) +(?:and +|if so,? *)?(?:{_AUXILIARY}|what|how|why|which|who) ", re.I
 )
@@ -305,7 +304,11 @@ def _asked(text: str) -> tuple[str, str] | None:
         pair = _asked(lead[2])
         return (f"{lead[1]}, {_small(pair[0])}", f"{lead[1]}, {_small(pair[1])}") if pair else None
     if topic := _TOPIC.fullmatch(text):
-        return _about(topic[1], topic[2])
+        verb, pronoun, rest = [*topic[2].split(" ", 2), ""][:3]
+        if pronoun.lower() not in _STAND_INS:
+            return _asked(topic[2])
+        known = rest and _can_be_subject(topic[1])
+        return (_said(topic[1], verb.lower(), rest), _denied(topic[1], verb.lower(), rest)) if known else None
     if claim := _CLAIM.fullmatch(text):
         return claim[1], _opposite(claim[1])
     if opinion := _OPINION.fullmatch(text):
@@ -361,17 +364,6 @@ def _main_verb_small(rest: str) -> str:
     return " ".join([w.lower() if i <= at and w.istitle() else w for i, w in enumerate(words)])
 
 
-def _about(topic: str, question: str) -> tuple[str, str] | None:
-    """Return yes and no of "TOPIC: is it …?"."""
-    verb, behind = question.split(" ", 1)
-    pronoun, _, rest = behind.partition(" ")
-    if pronoun.lower() not in _STAND_INS:
-        return _asked(question)
-    if not _can_be_subject(topic):
-        return None
-    return (_said(topic, verb.lower(), rest), _denied(topic, verb.lower(), rest)) if rest else None
-
-
 def _can_be_subject(topic: str) -> bool:
     """Whether "it" can stand for these words: not for "in short", "honestly" or "a question"."""
     low = [bare(w) for w in topic.split()]
@@ -418,7 +410,7 @@ _WHICH = re.compile(
 )
 _TWO = re.compile(r"(?P<one>[^,:?]{2,60}?) (?:or|vs?\.?|versus) (?P<two>[^,:?]{2,60})", re.I)
 _PARTS = re.compile(r"(?: ?:| [-–—]|,) ")
-_ARTICLES = ("a", "an", "the", "too", "just")
+_ARTICLES = listed("before_answers")
 
 
 def two_sides(question: str) -> tuple[str, str] | None:
@@ -456,8 +448,7 @@ def _compared(text: str) -> tuple[str, str] | None:
 
 def _ahead(one: str, other: str, which: re.Match[str]) -> str:
     """Return "A is better than B", or "A is the best"."""
-    most = which["best"].lower().startswith("the ") or which["best"].lower().endswith("st")
-    than = "" if most else f" than {_small(other)}"
+    than = "" if which["best"].lower().endswith("st") else f" than {_small(other)}"
     return f"{one} {'are' if is_plural(one) else 'is'} {which['best']}{than}{which['behind']}"
 
 

@@ -87,7 +87,7 @@ def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float |
         problem = _difference(given, expected, tolerance)
     if problem:
         return Answer(False, f"Exercise {exercise}: not yet. {problem}" + (f" Hint: {hint}" if hint else ""))
-    return Answer(True, f"Exercise {exercise}: right." + ("" if callable(given) else f" {shortened(_bare(given))}"))
+    return Answer(True, f"Exercise {exercise}: right." + ("" if callable(given) else f" {shortened(_plain(given))}"))
 
 
 def _is_blank(given: Any) -> bool:
@@ -121,49 +121,74 @@ def _wrong_function(given: Any, cases: Sequence[Case], tolerance: float | None) 
 def _difference(given: Any, expected: Any, tolerance: float | None) -> str:
     """Return how an answer differs from what is expected, "" if it does not."""
     given, expected = _plain(given), _plain(expected)
-    if expected is None:
-        return "" if given is None else f"{shortened(given)} is returned where nothing should be."
-    if isinstance(expected, bool) or isinstance(given, bool):
+    if expected is None or isinstance(expected, bool) or isinstance(given, bool):
         return "" if given is expected else f"{shortened(given)} is not the answer."
+    if isinstance(expected, Set) and isinstance(given, list):
+        try:
+            given = set(given)
+        except TypeError:  # a list of lists
+            return "The items are lists themselves."
+    keys = list(expected) if isinstance(expected, dict | list) else []
+    kinds: tuple[tuple[Any, str], ...] = (
+        (Real, "A number"), (str, "A text"), (Set, "A set"), (list, f"A list of {len(keys)}"),
+        (dict, f"One value for each of {shortened(keys)}"),
+    )  # fmt: skip
+    for kind, what in kinds:
+        if isinstance(expected, kind) and not isinstance(given, kind):
+            return f"{what} is asked for, and this is {_kind(given)}."
     if isinstance(expected, Real):
-        return _off(given, float(expected), tolerance)
-    if isinstance(expected, str):
-        return _other_text(given, expected)
-    if isinstance(expected, Mapping):
-        return _other_mapping(given, expected, tolerance)
+        return _off(float(given), float(expected), tolerance)
     if isinstance(expected, Set):
-        return _other_set(given, expected)
+        missing, extra = len(expected - given), len(given - expected)
+        return f"{missing} of {len(expected)} are missing, and {extra} do not belong." if missing or extra else ""
+    if isinstance(expected, dict):
+        if without := [key for key in expected if key not in given]:
+            return f"There is no value for {shortened(without)}."
+        if surplus := [key for key in given if key not in expected]:
+            return f"{shortened(surplus)} does not belong."
+        pairs = [(f"For {shortened(key)}", given[key], expected[key]) for key in expected]
+        return _first_difference(pairs, tolerance)
     if isinstance(expected, list):
-        return _other_list(given, expected, tolerance)
+        if len(given) != len(expected):
+            return f"{len(expected)} items are asked for, not {len(given)}."
+        places = [f"Item {place}" for place in range(1, len(given) + 1)]
+        problem = _first_difference(list(zip(places, given, expected, strict=True)), tolerance)
+        in_order = not problem or sorted(map(repr, given)) != sorted(map(repr, expected))
+        return problem if in_order else "The items are right, and their order is not."
+    if isinstance(expected, str):
+        given, expected = given.strip(), expected.strip()
+        if given != expected and given.casefold() == expected.casefold():
+            return f"{shortened(given)} differs in capital letters only."
     return "" if given == expected else f"{shortened(given)} is not the answer."  # a date, say
 
 
+def _first_difference(pairs: Sequence[tuple[str, Any, Any]], tolerance: float | None) -> str:
+    problems = ((where, _difference(mine, wanted, tolerance)) for where, mine, wanted in pairs)
+    return next((f"{where}: {problem}" for where, problem in problems if problem), "")
+
+
 def _plain(value: Any) -> Any:
-    """Return arrays, tensors, Series, frames and their scalars as plain Python, what can be gone through as a list."""
+    """Return arrays, tensors, Series, frames and their scalars as plain Python, inside of lists and mappings too."""
     if isinstance(value, pd.Series | pd.DataFrame):
         pairs = list(value.items())
-        return dict(pairs) if value.keys().is_unique else pairs
-    if value is pd.NA or value is pd.NaT:
+        value = dict(pairs) if value.keys().is_unique else pairs
+    elif value is pd.NA or value is pd.NaT:
         return math.nan
-    if isinstance(value, np.ndarray | np.generic) or type(value).__module__ == "torch":
-        return value.tolist()
-    if isinstance(value, pd.Index | pd.api.extensions.ExtensionArray):
-        return list(value)
-    return list(value) if isinstance(value, tuple | range | KeysView | ValuesView) else value
-
-
-def _bare(value: Any) -> Any:
-    """Return a value as it is best shown: numbers as Python writes them, inside of lists and mappings too."""
-    value = _plain(value)
+    elif isinstance(value, np.ndarray | np.generic) or type(value).__module__ == "torch":
+        value = value.tolist()
+    elif isinstance(value, tuple | range | KeysView | ValuesView | pd.Index | pd.api.extensions.ExtensionArray):
+        value = list(value)
     if isinstance(value, Mapping):
-        return {key: _bare(one) for key, one in value.items()}
-    return [_bare(one) for one in value] if isinstance(value, list) else value
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list) else value
 
 
-def _off(given: Any, expected: float, tolerance: float | None) -> str:
-    if not isinstance(given, Real):
-        return f"A number is asked for, and this is {_kind(given)}."
-    number = float(given)
+def _kind(given: Any) -> str:
+    name = type(given).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def _off(number: float, expected: float, tolerance: float | None) -> str:
     near = (0.05 if abs(expected) > 1 else 0.005) if tolerance is None else tolerance
     if math.isclose(number, expected, rel_tol=0, abs_tol=near) or (math.isnan(number) and math.isnan(expected)):
         return ""
@@ -175,59 +200,6 @@ def _off(given: Any, expected: float, tolerance: float | None) -> str:
     if math.isnan(number):
         return "It came out as NaN: something was divided by nothing, or a value is missing."
     return f"{shown} is too {'large' if number > expected else 'small'}."
-
-
-def _other_text(given: Any, expected: str) -> str:
-    if not isinstance(given, str):
-        return f"A text is asked for, and this is {_kind(given)}."
-    if given.strip() == expected.strip():
-        return ""
-    if given.strip().casefold() == expected.strip().casefold():
-        return f"{shortened(given)} differs in capital letters only."
-    return f"{shortened(given)} is not the answer."
-
-
-def _other_set(given: Any, expected: Set[Any]) -> str:
-    if isinstance(given, str) or not isinstance(given, Set | list):
-        return f"A set is asked for, and this is {_kind(given)}."
-    try:
-        mine = set(given)
-    except TypeError:  # a list of lists
-        return "The items are lists themselves."
-    missing, extra = len(expected - mine), len(mine - expected)
-    return f"{missing} of {len(expected)} are missing, and {extra} do not belong." if missing or extra else ""
-
-
-def _other_mapping(given: Any, expected: Mapping[Any, Any], tolerance: float | None) -> str:
-    if not isinstance(given, Mapping):
-        return f"One value for each of {shortened(list(expected))} is asked for, and this is {_kind(given)}."
-    if missing := [key for key in expected if key not in given]:
-        return f"There is no value for {shortened(missing)}."
-    if extra := [key for key in given if key not in expected]:
-        return f"{shortened(extra)} does not belong."
-    for key, value in expected.items():
-        if problem := _difference(given[key], value, tolerance):
-            return f"For {shortened(key)}: {problem}"
-    return ""
-
-
-def _other_list(given: Any, expected: Sequence[Any], tolerance: float | None) -> str:
-    if not isinstance(given, list):
-        return f"A list of {len(expected)} is asked for, and this is {_kind(given)}."
-    if len(given) != len(expected):
-        return f"{len(expected)} items are asked for, not {len(given)}."
-    problems = [_difference(mine, value, tolerance) for mine, value in zip(given, expected, strict=True)]
-    if not any(problems):
-        return ""
-    if sorted(map(repr, given)) == sorted(map(repr, expected)):
-        return "The items are right, and their order is not."
-    place = next(i for i, problem in enumerate(problems) if problem)
-    return f"Item {place + 1}: {problems[place]}"
-
-
-def _kind(given: Any) -> str:
-    name = type(given).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 # ---------------------------------------------------------------- copies for students

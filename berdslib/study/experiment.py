@@ -4,42 +4,33 @@ from __future__ import annotations
 
 import html
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from berdslib.data.collection import Collection
-from berdslib.data.records import Question, check_questions, check_verdicts, list_ids
+from berdslib.data.records import Question, check_questions
 from berdslib.data.scenario import Scenario
 from berdslib.data.trec import write_trec_run, write_verdicts
 from berdslib.errors import InputError, known, says_what_it_takes
 from berdslib.evaluation import compare
+from berdslib.evaluation import measures as measuring
 from berdslib.evaluation.arguments import measures_of_scenario
-from berdslib.evaluation.measures import (
-    Measure,
-    any_list,
-    check_without_groups,
-    looks_at_perspectives,
-    parse_measures,
-    single_perspectives,
-)
-from berdslib.files import StrPath, write_text
+from berdslib.evaluation.measures import Measure
+from berdslib.files import StrPath
 from berdslib.judging.base import Judge
 from berdslib.judging.baselines import Gold
-from berdslib.retrieval.base import run_of
-from berdslib.retrieval.rerank import Scorer
-from berdslib.study.arguments import AnyJudge, Data, Store, collections_of, is_recorded, judge_of, store_of
-from berdslib.study.scoring import System, Systems, build, deepest, listed, named_systems, scored, stacked, verdicts_on
-from berdslib.study.tables import MACRO, counted, escape, file_stems, paper_table, score_table
+from berdslib.study import scoring
+from berdslib.study.scoring import AnyJudge, Data, Store, System, Systems, is_recorded, judge_of
+from berdslib.study.tables import MACRO, counted, escape, file_stems, paper_table, score_table, write_csv
 
 logger = logging.getLogger(__name__)
-
-_MEAN = "Mean over the data sets"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,15 +71,13 @@ class Experiment:
         """How the table is to be read: how many questions, of what kind, who judged, what all its marks mean."""
         sizes = self.table[self.table["dataset"] != MACRO].drop_duplicates("dataset")
         n = ", ".join(f"{row.dataset} n = {row.n}" for row in sizes.itertuples())
-        single = single_perspectives(self.questions, self.table["measure"].unique())
-        n += f"; {single}" if single else ""
-        stars = (
-            f"; * differs from {self.baseline} (paired test, Holm, p < .05)"
-            if self.baseline and len(self.scores) > 1
-            else ""
-        )
-        shared = "; systems that share a letter are not shown to differ (all pairs, Holm)" if self.letters else ""
-        return f"Percent with 95% intervals ({self._kinds}); {n}; verdicts: {self.judge}{stars}{shared}."
+        single = measuring.single_perspectives(self.questions, self.table["measure"].unique())
+        said = [f"Percent with 95% intervals ({self._kinds})", n, single, f"verdicts: {self.judge}"]
+        if self.baseline and len(self.scores) > 1:
+            said.append(f"* differs from {self.baseline} (paired test, Holm, p < .05)")
+        if self.letters:
+            said.append("systems that share a letter are not shown to differ (all pairs, Holm)")
+        return "; ".join(filter(None, said)) + "."
 
     @property
     def _kinds(self) -> str:
@@ -96,8 +85,11 @@ class Experiment:
         scores = pd.concat(self.scores.values())
         beyond = scores.columns[((scores < 0) | (scores > 1)).any()].tolist()
         graded = not scores.drop(columns=beyond).isin([0, 1]).all(axis=None)
-        wilson = "Wilson; graded scores with their own spread" if graded else "Wilson"
-        return f"{wilson}; {', '.join(beyond)}: Student's t" if beyond else wilson
+        return (
+            "Wilson"
+            + ("; graded scores with their own spread" if graded else "")
+            + (f"; {', '.join(beyond)}: Student's t" if beyond else "")
+        )
 
     def pairs(
         self, measure: Measure | str, baselines: str | Iterable[str] | None = None, *, seed: int = 0
@@ -155,20 +147,20 @@ class Experiment:
 
     def __repr__(self) -> str:
         """Show the table as text."""
-        first, *rest = [table.to_string() for table in self._tables()]
-        heading = f"{_MEAN}\n" if rest else ""
-        return "\n\n".join([heading + first, *rest]) + f"\n{self.caption}"
+        parts = [f"{title}\n{table.to_string()}" if title else table.to_string() for title, table in self._tables()]
+        return "\n\n".join(parts) + f"\n{self.caption}"
 
     def _repr_html_(self) -> str:
-        tables = [table.to_html(escape=True) for table in self._tables()]
-        heading = f"<p>{_MEAN}</p>" if len(tables) > 1 else ""
-        return f"{heading}{''.join(tables)}<p>{html.escape(self.caption)}</p>"
+        parts = [(f"<p>{title}</p>" if title else "") + table.to_html(escape=True) for title, table in self._tables()]
+        return f"{''.join(parts)}<p>{html.escape(self.caption)}</p>"
 
-    def _tables(self) -> list[pd.DataFrame]:
-        """Return what is shown; of several data sets, intervals for their mean only, or no screen is wide enough."""
-        if len(self.shown.columns.names) == 1:
-            return [self.shown]
-        return [self.shown[[MACRO]].droplevel(0, axis=1), paper_table(self.table).drop(columns=MACRO, level=0)]
+    def _tables(self) -> list[tuple[str, pd.DataFrame]]:
+        """Return what is shown, with titles; intervals of several data sets for their mean only: no screen is wider."""
+        shown = self.shown
+        if shown.columns.nlevels == 1:
+            return [("", shown)]
+        each = paper_table(self.table).drop(columns=MACRO, level=0)
+        return [("Mean over the data sets", shown[[MACRO]].droplevel(0, axis=1)), ("", each)]
 
 
 @says_what_it_takes
@@ -214,13 +206,18 @@ def experiment(
             judge nor recorded verdicts, a question that is in two collections, or a system that returns no run; the
             message names the system.
     """
-    named = named_systems(systems)  # first: a collection in its place would be searched for systems
-    wanted, collections = parse_measures(measures), collections_of(data)
-    _check(collections, wanted, judge, baseline, named, seed)
+    named = scoring.named_systems(systems)  # first: a collection in its place would be searched for systems
+    wanted, collections = measuring.parse_measures(measures), scoring.collections_of(data)
+    k, kept = scoring.deepest(wanted), scoring.store_of(store)
+    which = {"questions": measuring.any_list(wanted), "perspectives": measuring.looks_at_perspectives(wanted)}
+    _check(collections, wanted, judge, named)
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
+        raise InputError(f"a whole number is needed, not {seed!r}", field="seed")
+    if baseline is not None:
+        known("baseline", baseline, named)
     who = None if is_recorded(judge) else judge_of(judge, collections[0])
-    kept, scorers = store_of(store), dict[str, Scorer]()
 
-    @cache  # one judge, or one model, for all collections; and none where no system needs it
+    @cache  # one judge for all collections, and none where no system needs it
     def covering() -> Judge:
         same = who is not None and isinstance(judge, str) and judge == aspect_judge
         found = who if same and who is not None else judge_of(aspect_judge, collections[0])
@@ -228,68 +225,53 @@ def experiment(
             logger.warning("%s both reorders lists and scores them, so what it gains by that is circular", who.id)
         return found
 
-    k, kinds = deepest(wanted), {"questions": any_list(wanted), "perspectives": looks_at_perspectives(wanted)}
-    parts = []
+    options: dict[str, Any] = {"depth": depth, "recordings": recordings, "scorers": {}, **which}
+    runs, verdicts, scores, questions = defaultdict(list), [], defaultdict(list), list[Question]()
     for one in collections:
-        built = build(
-            named, one, aspect_judge=covering, depth=depth, recordings=recordings, store=kept, scorers=scorers
-        )
-        runs = {name: listed(name, system, one, k, **kinds) for name, system in built.items()}
-        verdicts = verdicts_on(runs, one, who, k, kept)
-        parts.append((runs, verdicts, {name: scored(run, verdicts, one, wanted) for name, run in runs.items()}))
-    # Data sets are told apart by their source; questions from a file of one's own belong to their collection.
-    questions = [counted(q, one) for one in collections for q in one.questions]
-    runs = {name: stacked([runs[name] for runs, _, _ in parts]) for name in named}
-    verdicts = check_verdicts(stacked([verdicts for _, verdicts, _ in parts]))
-    scores = {name: pd.concat([scores[name] for _, _, scores in parts]) for name in named}
-    table = score_table(scores, questions, baseline=baseline, seed=seed)
-    who_judged = who.id if who is not None else "gold"
-    return Experiment(table, scores, runs, verdicts, who_judged, baseline, tuple(questions))
+        found = scoring.search(named, one, k, aspect_judge=covering, store=kept, **options)
+        verdicts.append(scoring.verdicts_on(found, one, who, k, kept))
+        for name, run in found.items():
+            runs[name].append(run)
+            scores[name].append(scoring.scored(run, verdicts[-1], one, wanted))
+        questions += [counted(q, one) for q in one.questions]
+    scored = {name: pd.concat(frames) for name, frames in scores.items()}
+    return Experiment(
+        score_table(scored, questions, baseline=baseline, seed=seed),
+        scored,
+        {name: pd.concat(frames, ignore_index=True) for name, frames in runs.items()},
+        pd.concat(verdicts).sort_values(["qid", "pid", "docno"], ignore_index=True),
+        "gold" if who is None else who.id,
+        baseline,
+        tuple(questions),
+    )
 
 
 def _check(
-    collections: Sequence[Collection],
-    measures: Sequence[Measure],
-    judge: AnyJudge,
-    baseline: str | None,
-    named: Mapping[str, System],
-    seed: int,
+    collections: Sequence[Collection], measures: Sequence[Measure], judge: AnyJudge, named: Mapping[str, System]
 ) -> None:
+    """Refuse what would fail, or mean nothing, once everything has been searched."""
     for one in collections:
-        if isinstance(one, Scenario) and not is_recorded(judge):
-            problem = f"{one.name!r} is scored by the answers and profiles of its release, not by a judge"
-            raise InputError(problem, field="judge")
         if isinstance(one, Scenario):
+            if not is_recorded(judge):
+                problem = f"{one.name!r} is scored by the answers and profiles of its release, not by a judge"
+                raise InputError(problem, field="judge")
             measures_of_scenario(measures)
-            continue
-        check_without_groups(measures)
-        if is_recorded(judge) and one.gold is None:
-            judge_of(None, one)  # says so
+        else:
+            measuring.check_without_groups(measures)
+            if is_recorded(judge) and one.gold is None:
+                judge_of(None, one)  # says so
     if len(collections) > 1 and (bound := [n for n, s in named.items() if not isinstance(s, str | pd.DataFrame)]):
-        raise InputError(f"{bound[0]!r} searches one corpus, and there are several; bd.register('retriever', …) a "
-                         "function that makes it", field="systems")  # fmt: skip
-    if isinstance(seed, bool) or not isinstance(seed, Integral):
-        raise InputError(f"a whole number is needed, not {seed!r}", field="seed")
+        problem = "searches one corpus, and there are several; bd.register('retriever', …) a function that makes it"
+        raise InputError(f"{bound[0]!r} {problem}", field="systems")
     everybody = [q for one in collections for q in one.questions]
-    if twice := [qid for qid, count in Counter(q.qid for q in everybody).items() if count > 1]:
-        raise InputError(f"question {twice[0]!r} is in two collections", field="qid")
     check_questions(everybody, need_perspectives=True)
     # Questions that name no source are told apart by their collection's name.
     names = Counter(one.name for one in collections if any(not q.source for q in one.questions))
     if twice := [name for name, count in names.items() if count > 1]:
         raise InputError(f"two collections are called {twice[0]!r}; give one another name", field="name")
-    ids = list_ids(everybody)
-    given = {name: run_of(name, system) for name, system in named.items() if isinstance(system, pd.DataFrame)}
-    given |= {"the judge": judge.verdicts} if isinstance(judge, Gold) else {}
-    for name, frame in given.items():
-        if len(frame) and not frame["qid"].isin(ids).any():
-            there = f"{frame['qid'].iloc[0]!r} against {everybody[0].qid!r} …"
-            raise InputError(f"{name} and the questions do not belong together: {there}", field="qid")
-    for m in measures:
-        if "cutoff" not in m.params:
-            raise InputError(f"{m} needs a cut-off, such as {m}@5")
-    if baseline is not None:
-        known("baseline", baseline, named)
+    given = {name: system for name, system in named.items() if isinstance(system, pd.DataFrame)}
+    for name, frame in (given | ({"the judge": judge.verdicts} if isinstance(judge, Gold) else {})).items():
+        scoring.check_belongs(name, frame, everybody)
 
 
 def write_experiment(folder: StrPath, result: Experiment) -> None:
@@ -298,5 +280,4 @@ def write_experiment(folder: StrPath, result: Experiment) -> None:
     for name, run in result.runs.items():
         write_trec_run(folder / f"{stems[name]}.trec", run, tag=stems[name])
     write_verdicts(folder / "verdicts.tsv", result.verdicts)
-    with write_text(folder / "scores.csv") as file:
-        result.table.to_csv(file, index=False, lineterminator="\n")
+    write_csv(folder / "scores.csv", result.table)

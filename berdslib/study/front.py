@@ -16,7 +16,7 @@ import pandas as pd
 from berdslib.data import trec
 from berdslib.data.catalogue import DATASETS, Dataset
 from berdslib.data.collection import Collection
-from berdslib.data.records import Passage, Question, check_k, check_run, check_verdicts, list_ids
+from berdslib.data.records import Passage, Question, check_k, check_run, check_verdicts
 from berdslib.data.scenario import Handout, Scenario
 from berdslib.errors import InputError, check_call, known, says_what_it_takes
 from berdslib.evaluation import measures as measuring
@@ -27,19 +27,10 @@ from berdslib.judging.store import judge_pairs
 from berdslib.registry import Registry
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS, own_diversifier
-from berdslib.retrieval.parts import PARTS
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
+from berdslib.retrieval.systems import PARTS
 from berdslib.study import scoring
-from berdslib.study.arguments import (
-    AnyJudge,
-    Data,
-    Store,
-    are_questions,
-    collection_of,
-    is_recorded,
-    judge_of,
-    store_of,
-)
+from berdslib.study.scoring import AnyJudge, Data, Store, collection_of, is_recorded, judge_of, store_of
 
 logger = logging.getLogger(__name__)
 
@@ -71,22 +62,23 @@ def search(
     Raises:
         InputError: an unknown system or collection, one without passages, or k is no whole number from 1.
     """
-    if isinstance(system, pd.DataFrame):
-        raise InputError("a finished run has been searched already; give it to judge or evaluate", field="system")
-    if isinstance(system, Mapping | list | tuple):
-        raise InputError("one system is searched at a time; bd.experiment takes several", field="system")
+    check_k(k)
+    if isinstance(system, pd.DataFrame | Mapping | list | tuple):
+        problem = "one system that searches is needed; bd.experiment takes several, and a finished run goes to judge"
+        raise InputError(problem, field="system")
     named = scoring.named_systems(system)  # first: a collection in its place would be searched for systems
     collection = collection_of(data)
-    ((_, built),) = scoring.build(
+    runs = scoring.search(
         named,
         collection,
+        k,
+        perspectives=perspectives,
         aspect_judge=partial(judge_of, aspect_judge, collection),
         depth=depth,
         recordings=recordings,
         store=store_of(store),
-    ).items()
-    assert not isinstance(built, pd.DataFrame)  # nor was the system
-    return scoring.search(built, collection, k, perspectives=perspectives)
+    )
+    return next(iter(runs.values()))
 
 
 @says_what_it_takes
@@ -113,7 +105,8 @@ def judge(run: pd.DataFrame, data: Data, judge: AnyJudge = None, k: int = 5, *, 
     if isinstance(collection, Handout) and collection.asked and not is_recorded(judge):
         problem = f"{collection.name!r} asks who wrote a text, which no judge may be asked; its answers are recorded"
         raise InputError(problem, field="judge")
-    clean = _run_of(run, collection)  # before a model is loaded
+    clean = check_run(run)
+    scoring.check_belongs("the run", clean, collection.questions)  # before a model is loaded
     return scoring.judged([clean], collection, judge_of(judge, collection), k, kept)
 
 
@@ -137,7 +130,7 @@ def supports(
             verdicts, which know no texts, or a judge that returns anything but a probability for each pair.
         MissingDataError: a model that is neither on this machine nor reachable.
     """
-    asked, read = (texts_of(given, field) for given, field in ((perspectives, "perspectives"), (passages, "passages")))
+    asked, read = _texts(perspectives, "perspectives"), _texts(passages, "passages")
     if is_recorded(judge):
         problem = "recorded verdicts belong to ids; name a judge that reads texts, such as 'laptop'"
         raise InputError(problem, field="judge")
@@ -146,15 +139,9 @@ def supports(
         Pair("texts", pid, Passage(str(i), text), said) for i, text in enumerate(read) for pid, said in enumerate(asked)
     ]
     p_yes = judge_pairs(chosen, pairs)[0]
-    return pd.DataFrame(
-        {
-            "perspective": [pair.perspective for pair in pairs],
-            "passage": [pair.passage.text for pair in pairs],
-            "p_yes": p_yes,
-            "supports": p_yes >= chosen.threshold,
-            "how_sure": how_sure(p_yes, chosen.threshold),
-        }
-    )
+    texts = [(pair.perspective, pair.passage.text) for pair in pairs]
+    table = pd.DataFrame(texts, columns=["perspective", "passage"]).assign(p_yes=p_yes)
+    return table.assign(supports=p_yes >= chosen.threshold, how_sure=how_sure(p_yes, chosen.threshold))
 
 
 @says_what_it_takes
@@ -177,16 +164,15 @@ def evaluate(
         InputError: a frame that is none, or is about other questions, or an unknown measure.
     """
     wanted = measuring.parse_measures(measures)
-    given = data if are_questions(data) else collection_of(data)  # type: ignore[arg-type]
-    asked = given.questions if isinstance(given, Collection) else given
-    if said := measuring.single_perspectives(asked, map(str, wanted)):
+    collection = Collection("questions", data) if scoring.are_questions(data) else collection_of(data)  # type: ignore[arg-type]
+    if said := measuring.single_perspectives(collection.questions, map(str, wanted)):
         logger.warning("%s", said)
-    if not isinstance(given, Collection):
-        return measuring.evaluate(run, verdicts, asked, wanted)  # type: ignore[arg-type] # None is refused there
-    if isinstance(given, Scenario) and verdicts is not None and not _are_its_own(verdicts, given):
-        problem = f"{given.name!r} is scored by its own answers; give None, or its gold"
-        raise InputError(problem, field="verdicts")
-    return scoring.scored(run, verdicts, given, wanted)
+    if isinstance(collection, Scenario) and verdicts is not None:
+        own = collection.gold
+        if own is None or not check_verdicts(verdicts).equals(own):
+            problem = f"{collection.name!r} is scored by its own answers; give None, or its gold"
+            raise InputError(problem, field="verdicts")
+    return scoring.scored(run, verdicts, collection, wanted)
 
 
 @says_what_it_takes
@@ -204,20 +190,19 @@ def read_run(path: str | Path) -> pd.DataFrame:
 # ---------------------------------------------------------------- names
 
 
-_KINDS: dict[str, tuple[Registry[Any], Callable[..., Any]]] = {
-    "retriever": (RETRIEVERS, lambda make, _: own_retriever(make)),
-    "judge": (JUDGES, own_judge),
-    "dataset": (DATASETS, lambda make, name: _own_dataset(make, name)),
-    "diversifier": (DIVERSIFIERS, lambda pick, _: own_diversifier(pick)),
-    "measure": (measuring.MEASURES, measuring.own_measure),
-}
-# What each is called with.
-_CALLED_WITH: dict[str, tuple[str, ...]] = {
-    "retriever": ("the passages",),
-    "judge": (),
-    "dataset": (),
-    "diversifier": ("vectors", "scores", "k", "weight"),
-    "measure": ("the first k passages, bool (k, perspectives)", "k"),
+def _own_dataset(make: Callable[..., Any], name: str) -> Dataset:
+    title = (make.__doc__ or "registered by you").strip().splitlines()[0]
+    about: dict[str, Any] = {"paper": "support", "kind": "both", "source": "yours", "licence": "", "size": ""}
+    return Dataset(name=name, title=title, make=make, **about)
+
+
+# Where each kind is kept, what wraps what the user gives, and what that is called with.
+_KINDS: dict[str, tuple[Registry[Any], Callable[..., Any], tuple[str, ...]]] = {
+    "retriever": (RETRIEVERS, lambda make, _: own_retriever(make), ("the passages",)),
+    "judge": (JUDGES, own_judge, ()),
+    "dataset": (DATASETS, _own_dataset, ()),
+    "diversifier": (DIVERSIFIERS, lambda pick, _: own_diversifier(pick), ("vectors", "scores", "k", "weight")),
+    "measure": (measuring.MEASURES, measuring.own_measure, ("the first k passages, bool (k, perspectives)", "k")),
 }
 
 
@@ -239,10 +224,10 @@ def register(kind: str, name: str, make: Callable[..., Any]) -> None:
     Raises:
         InputError: an unknown kind, a name that is taken or cannot be used, or something that is no function.
     """
-    registry, wrap = _KINDS[known("kind", kind, _KINDS)]
+    registry, wrap, arguments = _KINDS[known("kind", kind, _KINDS)]
     if not callable(make):
         raise InputError(f"a {kind} is added as a function, not as {type(make).__name__}", field="make")
-    check_call(f"the {kind} {name!r}", make, *_CALLED_WITH[kind])
+    check_call(f"the {kind} {name!r}", make, *arguments)
     if kind == "diversifier" and name in PARTS:
         raise InputError(f"{name!r} is a part of a system already; choose another name", field="name")
     registry.add(name, wrap(make, name))
@@ -258,31 +243,8 @@ def names(kind: str) -> list[str]:
     return _KINDS[known("kind", kind, _KINDS)][0].names()
 
 
-def _own_dataset(make: Callable[..., Any], name: str) -> Dataset:
-    first_line = (make.__doc__ or "registered by you").strip().splitlines()[0]
-    return Dataset(
-        name=name, title=first_line, paper="support", kind="both", source="yours", licence="", size="", make=make
-    )
-
-
-def _are_its_own(verdicts: pd.DataFrame, scenario: Scenario) -> bool:
-    return scenario.gold is not None and check_verdicts(verdicts).equals(scenario.gold)
-
-
-def _run_of(run: pd.DataFrame, collection: Collection) -> pd.DataFrame:
-    clean = check_run(run)
-    if len(clean) and not clean["qid"].isin(list_ids(collection.questions)).any():
-        there = f"{clean['qid'].iloc[0]!r} against {collection.questions[0].qid!r} …"
-        raise InputError(f"the run and the questions do not belong together: {there}", field="run")
-    return clean
-
-
-def texts_of(given: str | Sequence[str], field: str) -> list[str]:
-    """Return one text or several as a list.
-
-    Raises:
-        InputError: no text, a blank one, or something else.
-    """
+def _texts(given: str | Sequence[str], field: str) -> list[str]:
+    """Return one text or several as a list; none, or a blank one, is refused."""
     if not isinstance(given, Iterable) or isinstance(given, Mapping):
         raise InputError(f"a text or several are needed, not {type(given).__name__}", field=field)
     texts = [given] if isinstance(given, str) else list(given)

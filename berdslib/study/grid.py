@@ -14,7 +14,6 @@ that grids which overlap share their runs.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import itertools
 import json
@@ -25,32 +24,25 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    CancelledError,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    wait,
-)
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 import yaml
+from filelock import Timeout
 from tqdm import tqdm
 
 from berdslib.errors import BerdsError, InputError, errors_in, known, printable
 from berdslib.files import read_lines, write_text
 from berdslib.study.notebooks import (
-    Parameter,
+    Notebook,
     check_parameters,
     find_notebook,
     notebook_folder,
-    read_notebook,
-    read_parameters,
+    open_notebook,
     run_folder,
     run_lock,
     run_notebook,
@@ -97,12 +89,10 @@ class _Loader(yaml.SafeLoader):
     """Refuses a key that stands twice in a mapping: YAML alone keeps the last value without a word."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                if key.value in seen:
-                    raise yaml.MarkedYAMLError(problem=f"{key.value!r} occurs twice here", problem_mark=key.start_mark)
-                seen.add(key.value)
+        names = [key.value for key, _ in node.value]
+        for i, (key, _) in enumerate(node.value):
+            if key.value in names[:i]:
+                raise yaml.MarkedYAMLError(problem=f"{key.value!r} occurs twice here", problem_mark=key.start_mark)
         return super().construct_mapping(node, deep)
 
 
@@ -111,44 +101,26 @@ def read_grid(path: Path) -> Grid:
 
     A run's own values go before those of ``fixed``.
     """
-    if path.stem.startswith("."):  # "...yaml" would write its summary beside papermill_runs
-        problem = "the name of a grid file names the folder of its summary, and cannot begin with a dot"
-        raise InputError(problem, path=path)
-    document = _load_yaml(path)
     with errors_in(path):
+        if path.stem.startswith("."):  # "...yaml" would write its summary beside papermill_runs
+            raise InputError("the name of a grid file is that of its summary's folder, and cannot begin with a dot")
+        document = _load_yaml(path)
         for field in document:
             known("field", str(field), _FIELDS)
-    name = document.get("notebook")
-    if not isinstance(name, str):
-        problem = f"a notebook's name such as '03_retrieval' is needed, not {name!r}"
-        raise InputError(problem, path=path, field="notebook")
-    with errors_in(path, "notebook"):
-        notebook = find_notebook(name)
-    accepted = read_parameters(notebook)
-
-    def check(field: str, given: dict[str, Any]) -> dict[str, Any]:
-        with errors_in(path, field):
-            return _check_values(notebook, accepted, given)
-
-    fixed = check("fixed", _mapping(path, "fixed", document.get("fixed")))
-    given = _mapping(path, "grid", document.get("grid"))
-    lists = {name: _list(path, f"grid.{name}", values) for name, values in given.items()}
-    entries = [] if document.get("runs") is None else _list(path, "runs", document["runs"])
-    for field, n in (("grid", math.prod(map(len, lists.values()))), ("runs", len(entries))):
-        if n > MOST_RUNS:
-            problem = f"{n} runs are asked for; a file may ask for at most {MOST_RUNS}"
-            raise InputError(problem, path=path, field=field)
-    for name in lists.keys() & fixed.keys():
-        raise InputError("is also in `fixed`; list it only once", path=path, field=f"grid.{name}")
-    varied = {name: [check("grid", {name: value})[name] for value in values] for name, values in lists.items()}
-    chosen = [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values()) if varied]
-    for i, entry in enumerate(entries, start=1):
-        chosen.append(check(f"runs, entry {i}", _mapping(path, f"runs, entry {i}", entry)))
-    if not chosen:
-        raise InputError("`grid` (name: list of values) or `runs` (a list of settings) is needed", path=path)
-    cells = read_notebook(notebook)
-    made = [Run(run_folder(notebook, fixed | one, cells), fixed | one) for one in chosen]
-    return Grid(path, notebook, tuple({run.folder: run for run in made}.values()), _best(path, document.get("best")))
+        name = document.get("notebook")
+        if not isinstance(name, str):
+            raise InputError(f"a notebook's name such as '03_retrieval' is needed, not {name!r}", field="notebook")
+        with errors_in(path, "notebook"):
+            source = open_notebook(find_notebook(name))
+        with errors_in(path, "fixed"):
+            fixed = _check_values(source, _mapping(None, document.get("fixed")))
+        runs = {}
+        for field, setting in _settings(document, fixed):
+            with errors_in(path, field):
+                values = fixed | _check_values(source, setting)
+            folder = run_folder(source, values)
+            runs[folder] = Run(folder, values)
+        return Grid(path, source.path, tuple(runs.values()), _best(document.get("best")))
 
 
 def _load_yaml(path: Path) -> dict[Any, Any]:
@@ -157,15 +129,32 @@ def _load_yaml(path: Path) -> dict[Any, Any]:
         document = yaml.load(text, _Loader)
     except Exception as error:  # noqa: BLE001 - PyYAML raises whatever a tag makes of its value, such as !!int ''
         mark = getattr(error, "problem_mark", None)
-        reason = getattr(error, "problem", None) or (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"not usable YAML: {reason}", path=path, line=mark.line + 1 if mark else None) from None
+        reason = getattr(error, "problem", None) or f"{type(error).__name__} {error}".partition("\n")[0]
+        raise InputError(f"not usable YAML: {reason}", line=mark.line + 1 if mark else None) from None
     if not isinstance(document, dict):
-        raise InputError(f"a mapping with the fields {', '.join(_FIELDS)} was expected", path=path)
+        raise InputError(f"a mapping with the fields {', '.join(_FIELDS)} was expected")
     return document
 
 
-def _check_values(notebook: Path, accepted: Mapping[str, Parameter], given: dict[str, Any]) -> dict[str, Any]:
-    values = check_parameters(notebook, given, accepted)
+def _settings(document: dict[Any, Any], fixed: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what each run sets, with the field that says so."""
+    lists = {name: _list(f"grid.{name}", values) for name, values in _mapping("grid", document.get("grid")).items()}
+    entries = [] if document.get("runs") is None else _list("runs", document["runs"])
+    n = (math.prod(map(len, lists.values())) if lists else 0) + len(entries)
+    if n > MOST_RUNS:
+        raise InputError(f"{n} runs are asked for; a file may ask for at most {MOST_RUNS}")
+    if not n:
+        raise InputError("`grid` (name: list of values) or `runs` (a list of settings) is needed")
+    for name in lists.keys() & fixed.keys():
+        raise InputError("is also in `fixed`; list it only once", field=f"grid.{name}")
+    for values in itertools.product(*lists.values()) if lists else ():
+        yield "grid", dict(zip(lists, values, strict=True))
+    for i, entry in enumerate(entries, start=1):
+        yield f"runs, entry {i}", _mapping(f"runs, entry {i}", entry)
+
+
+def _check_values(source: Notebook, given: dict[str, Any]) -> dict[str, Any]:
+    values = check_parameters(source, given)
     if "output_dir" in values:
         raise InputError("every run has its own folder; do not set this", field="output_dir")
     for name, value in values.items():
@@ -176,31 +165,30 @@ def _check_values(notebook: Path, accepted: Mapping[str, Parameter], given: dict
     return values
 
 
-def _mapping(path: Path, field: str, value: Any) -> dict[str, Any]:
+def _mapping(field: str | None, value: Any) -> dict[str, Any]:
     if value is not None and (not isinstance(value, dict) or not all(isinstance(name, str) for name in value)):
-        raise InputError(f"a mapping of names to values was expected, not {value!r}", path=path, field=field)
+        raise InputError(f"a mapping of names to values was expected, not {value!r}", field=field)
     return value or {}
 
 
-def _list(path: Path, field: str, value: Any) -> list[Any]:
+def _list(field: str, value: Any) -> list[Any]:
     if not isinstance(value, list) or not value:
-        raise InputError(f"a list such as [1, 2] was expected, not {value!r}", path=path, field=field)
+        raise InputError(f"a list such as [1, 2] was expected, not {value!r}", field=field)
     return value
 
 
-def _best(path: Path, value: Any) -> Best | None:
+def _best(value: Any) -> Best | None:
     if value is None:
         return None
-    given = _mapping(path, "best", value)
-    with errors_in(path, "best"):
-        for name in given:
-            known("field", name, Best._fields)
+    given = _mapping("best", value)
+    for name in given:
+        known("field of best", name, Best._fields)
     column, largest = given.get("column"), given.get("largest", True)
     if not isinstance(column, str):
-        raise InputError(f"the name of a column of {SCORES} is needed, not {column!r}", path=path, field="best.column")
+        raise InputError(f"the name of a column of {SCORES} is needed, not {column!r}", field="best.column")
     if not isinstance(largest, bool):
-        raise InputError(f"true or false is needed, not {largest!r}", path=path, field="best.largest")
-    return Best(column, _mapping(path, "best.where", given.get("where")), largest)
+        raise InputError(f"true or false is needed, not {largest!r}", field="best.largest")
+    return Best(column, _mapping("best.where", given.get("where")), largest)
 
 
 # ---------------------------------------------------------------- what is done
@@ -215,19 +203,18 @@ def status(grid: Grid) -> list[dict[str, Any]]:
     for run in grid.runs:
         record = _finished(run)
         state = "finished" if record else "unfinished" if run.folder.exists() else "not started"
-        seconds = record.get("seconds") if record else None
-        rows.append({"run": run.folder.name, "state": state, "seconds": seconds, "parameters": run.parameters})
+        rows.append({"run": run.folder.name, "state": state, "seconds": record.get("seconds")})
+        rows[-1]["parameters"] = run.parameters
     return rows
 
 
-def _finished(run: Run) -> dict[str, Any] | None:
-    """Return what run.json says if it says that this very run was finished."""
+def _finished(run: Run) -> dict[str, Any]:
+    """Return what run.json says if it says that this very run was finished, otherwise nothing."""
     try:
         record = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # not there, or not whole: the run is to be repeated
-        return None
-    whole = isinstance(record, dict) and record.get("finished") is True
-    return record if whole and record.get("parameters") == run.parameters else None
+        return record if record["finished"] is True and record["parameters"] == run.parameters else {}
+    except (OSError, ValueError, KeyError, TypeError):  # not there, or not whole: the run is to be repeated
+        return {}
 
 
 def grid_table(grid: Grid) -> pd.DataFrame:
@@ -236,24 +223,18 @@ def grid_table(grid: Grid) -> pd.DataFrame:
     A list among the parameters is written as JSON. A column of scores.csv that is named like a parameter becomes
     scores_NAME. A run that wrote no scores has one row with its parameters only.
     """
-    tables = [_labelled_scores(run) for run in grid.runs if _finished(run)]
-    if not tables:
-        return pd.DataFrame(columns=["run"])
-    return pd.concat(tables, ignore_index=True)
-
-
-def _labelled_scores(run: Run) -> pd.DataFrame:
-    path = run.folder / SCORES
-    try:
-        scores = pd.read_csv(path) if path.exists() else pd.DataFrame()
-    except ValueError as error:
-        raise InputError(f"not a readable table: {error}", path=path) from None
-    if scores.empty:
-        scores = pd.DataFrame(index=[0])
-    cells = {name: _cell(value) for name, value in run.parameters.items()}
-    labels = pd.DataFrame({"run": run.folder.name} | cells, index=scores.index)
-    scores = scores.rename(columns={name: f"scores_{name}" for name in labels if name in scores})
-    return pd.concat([labels, scores], axis=1)
+    tables = [pd.DataFrame(columns=["run"])]
+    for run in filter(_finished, grid.runs):
+        path = run.folder / SCORES
+        try:
+            scores = pd.read_csv(path) if path.exists() else pd.DataFrame()
+        except ValueError as error:
+            raise InputError(f"not a readable table: {error}", path=path) from None
+        scores = scores if len(scores) else pd.DataFrame(index=[0])
+        cells = {"run": run.folder.name} | {name: _cell(value) for name, value in run.parameters.items()}
+        scores = scores.rename(columns={name: f"scores_{name}" for name in cells})
+        tables.append(pd.concat([pd.DataFrame(cells, index=scores.index), scores], axis=1))
+    return pd.concat(tables[1:] or tables, ignore_index=True)
 
 
 def _cell(value: Any) -> Any:
@@ -269,20 +250,18 @@ def best_run(grid: Grid, table: pd.DataFrame) -> dict[str, Any] | None:
     best = grid.best
     if best is None or table.empty:
         return None
-    for name in (best.column, *best.where):
-        with errors_in(grid.path, "best"):
+    with errors_in(grid.path, "best"):
+        for name in (best.column, *best.where):
             known(f"column of {SCORES}", name, table.columns)
-    for name, value in best.where.items():
-        column, wanted = table[name], _cell(value)
-        table = table[(column == wanted) | (column.astype(str) == str(wanted))]  # 5 equals 5.0; in a mixed column, "5"
-    try:
-        values = pd.to_numeric(table[best.column])
-    except (TypeError, ValueError) as error:
-        raise InputError(f"column {best.column!r} of {SCORES}: {error}", path=grid.path, field="best.column") from None
-    means = values.groupby(table["run"], sort=False).mean().dropna()
-    if means.empty:
-        problem = f"no finished run has a value of {best.column!r} in rows where {best.where}"
-        raise InputError(problem, path=grid.path, field="best")
+        for name, value in best.where.items():
+            column, wanted = table[name], _cell(value)
+            table = table[(column == wanted) | (column.astype(str) == str(wanted))]  # 5 equals 5.0; in a text, "5"
+        try:
+            means = pd.to_numeric(table[best.column]).groupby(table["run"], sort=False).mean().dropna()
+        except (TypeError, ValueError) as error:
+            raise InputError(f"column {best.column!r} of {SCORES}: {error}", field="column") from None
+        if means.empty:
+            raise InputError(f"no finished run has a value of {best.column!r} in rows where {best.where}")
     name = str(means.idxmax() if best.largest else means.idxmin())
     parameters = next(run.parameters for run in grid.runs if run.folder.name == name)
     return {"run": name, "value": float(means[name]), "parameters": parameters, "compared": len(means)}
@@ -316,62 +295,64 @@ def run_grid(
     """
     failures: dict[str, str] = {}
     todo = [run for run in grid.runs if not _finished(run)]
-    total, shown = len(grid.runs), progress and bool(todo)
-    bar = tqdm(total=total, initial=total - len(todo), desc=grid.path.stem, unit="run", disable=not shown)
-    with bar, _executor(workers, scheduler) if todo else contextlib.nullcontext() as pool:
+    if todo:
         at_once = len(todo) if scheduler else workers  # a cluster may grow: it is handed everything
-        for run, problem in _outcomes(pool, grid.notebook, todo, at_once, stop_after):
-            bar.update()
-            if problem is not None:
-                failures[run.folder.name] = problem
-                _say(f"{run.folder.name}: {problem}")
+        done, disable = len(grid.runs) - len(todo), None if progress else True  # None: where there is no terminal
+        with (
+            tqdm(total=len(grid.runs), initial=done, desc=grid.path.stem, unit="run", disable=disable) as bar,
+            _cluster(scheduler) if scheduler else _processes(workers) as pool,
+        ):
+            for run, problem in _outcomes(pool, grid.notebook, todo, at_once, stop_after):
+                bar.update()
+                if problem:
+                    failures[run.folder.name] = problem
+                    _say(f"{run.folder.name}: {problem}")
     with write_text(grid.summary) as file:
         grid_table(grid).to_csv(file, index=False)
     return failures
 
 
 def _outcomes(
-    pool: Any, notebook: Path, todo: Sequence[Run], at_once: int, stop_after: int | None
-) -> Iterator[tuple[Run, str | None]]:
-    """Yield each run as it ends, with what went wrong.
+    pool: Executor, notebook: Path, todo: Sequence[Run], at_once: int, stop_after: int | None
+) -> Iterator[tuple[Run, str]]:
+    """Yield each run as it ends, with what went wrong, if anything did.
 
     Runs are handed over bit by bit, since a pool keeps what it was handed. One that another call is at is passed over,
     and waited for when all others are begun: by then it is finished, or this call does it.
     """
     waiting = deque((run, False) for run in todo)
     running: dict[Future[bool], Run] = {}
-    reason, alike, stopped = None, 0, False
+    reasons: deque[str] = deque(maxlen=stop_after)  # of the last runs
+    stopped = False
     while waiting or running:
         while waiting and len(running) < at_once:
             run, wait_for_it = waiting.popleft()
             running[pool.submit(_run_one, notebook, run, wait_for_it)] = run
-        done, _ = wait(running, return_when=FIRST_COMPLETED)
-        for future in done:
-            run = running.pop(future)
-            error = CancelledError("the scheduler gave it up") if future.cancelled() else future.exception()
-            if isinstance(error, BrokenExecutor):
-                raise BerdsError(
-                    "a worker process was killed (out of memory?). Finished runs are kept; call again to go on"
-                ) from None
-            if error is None and not future.result():
-                if not stopped:
-                    waiting.append((run, True))
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            run, problem = running.pop(future), ""
+            if stopped and future.cancelled():
                 continue
-            problem = None if error is None else _words(error)
+            try:
+                if not future.result():  # another call is at it
+                    waiting.extend([] if stopped else [(run, True)])
+                    continue
+            except BrokenExecutor:
+                problem = "a worker process was killed (out of memory?). Finished runs are kept; call again to go on"
+                raise BerdsError(problem) from None
+            except Exception as error:  # noqa: BLE001 - whatever a run dies of does not end the others
+                problem = str(error) if isinstance(error, BerdsError) else f"{type(error).__name__}: {error}"
             yield run, problem
-            before, reason = reason, problem and problem.partition("\n")[0].replace(run.folder.name, "")
-            alike = 0 if reason is None else alike + 1 if reason == before else 1
-            if alike == stop_after:
+            reasons.append(problem.partition("\n")[0].replace(run.folder.name, ""))
+            if len(reasons) == stop_after and all(reasons) and len(set(reasons)) == 1 and not stopped:
+                left = len(waiting) + sum(other.cancel() for other in running)
                 stopped = True
-                cancelled = [other for other in running if other.cancel()]
-                if stop_after > 1 and (waiting or cancelled):
-                    _say(
-                        f"stopped: {alike} runs in a row failed for the same reason. Mend it and call again; finished "
-                        "runs are kept. To run the others all the same: --keep-going (in Python, stop_after=None)"
-                    )
                 waiting.clear()
-                for other in cancelled:
-                    del running[other]
+                if left and stop_after > 1:
+                    _say(
+                        f"stopped: {stop_after} runs in a row failed for the same reason. Mend it and call again; "
+                        "finished runs are kept. To run the others all the same: --keep-going (in Python, "
+                        "stop_after=None)"
+                    )
 
 
 def _say(text: str) -> None:
@@ -380,8 +361,6 @@ def _say(text: str) -> None:
 
 def _run_one(notebook: Path, run: Run, wait_for_it: bool) -> bool:
     """Execute one run, in whatever process, unless it is finished; return False if another call is at it."""
-    from filelock import Timeout
-
     try:
         with run_lock(run.folder).acquire(timeout=-1 if wait_for_it else 0):
             if not _finished(run):
@@ -391,41 +370,12 @@ def _run_one(notebook: Path, run: Run, wait_for_it: bool) -> bool:
     return True
 
 
-def _words(error: BaseException) -> str:
-    return str(error) if isinstance(error, BerdsError) else f"{type(error).__name__}: {error}"
-
-
-@contextlib.contextmanager
-def _executor(workers: int, scheduler: str | None) -> Iterator[Executor]:
-    """Processes of this machine, or a dask cluster; both are a `concurrent.futures.Executor`."""
-    if scheduler is None:
-        context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
-        with _ended_by_interrupt(), pool:
-            yield pool
-        return
-    try:
-        distributed = importlib.import_module("distributed")
-    except ImportError:
-        raise InputError("a scheduler needs dask; install it with: pip install 'berdslib[cluster]'") from None
-    try:
-        client = distributed.Client(scheduler, timeout=10)
-    except (OSError, ValueError) as error:
-        problem = f"no dask scheduler at {scheduler!r} ({error}); such as tcp://host:8786 is accepted"
-        raise InputError(problem, field="scheduler") from None
-    with client, client.get_executor(pure=False) as pool:  # pure: the same call would not be made twice
-        yield pool
-
-
-@contextlib.contextmanager
-def _ended_by_interrupt() -> Iterator[None]:
-    """End the processes begun here at the first Ctrl-C.
+@contextmanager
+def _processes(workers: int) -> Iterator[Executor]:
+    """Processes of this machine, which end at the first Ctrl-C.
 
     A second one would cut off the pool's farewell, and Python's end waits for processes that wait for work.
     """
-    if threading.current_thread() is not threading.main_thread():  # no other may set this
-        yield
-        return
     others = set(multiprocessing.active_children())
 
     def end(*_: object) -> None:
@@ -434,11 +384,15 @@ def _ended_by_interrupt() -> Iterator[None]:
             process.kill()
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, end)
+    main = threading.current_thread() is threading.main_thread()  # no other may set this
+    before = signal.signal(signal.SIGINT, end) if main else None
+    context = multiprocessing.get_context("spawn")
     try:
-        yield
+        with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
+            yield pool
     finally:
-        signal.signal(signal.SIGINT, before)
+        if main:
+            signal.signal(signal.SIGINT, before)
 
 
 def _end_with_parent() -> None:
@@ -454,3 +408,17 @@ def _end_with_parent() -> None:
             os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _cluster(scheduler: str) -> Iterator[Executor]:
+    try:
+        distributed = importlib.import_module("distributed")
+        client = distributed.Client(scheduler, timeout=10)
+    except ImportError:
+        raise InputError("a scheduler needs dask; install it with: pip install 'berdslib[cluster]'") from None
+    except (OSError, ValueError) as error:
+        problem = f"no dask scheduler at {scheduler!r} ({error}); such as tcp://host:8786 is accepted"
+        raise InputError(problem, field="scheduler") from None
+    with client, client.get_executor(pure=False) as pool:  # pure: the same call would not be made twice
+        yield pool

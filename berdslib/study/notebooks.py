@@ -17,19 +17,15 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from reprlib import repr as shortened
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
+from filelock import FileLock, Timeout
 
 from berdslib.errors import BerdsError, InputError, known
 from berdslib.files import StrPath, write_text
 from berdslib.paths import PACKAGE, project_root
 from berdslib.version import __version__
-
-if TYPE_CHECKING:
-    from filelock import FileLock
-
-logger = logging.getLogger(__name__)
 
 _COMPUTING = {".py", ".toml", ".txt", ".json", ".safetensors"}  # code, cards, prompts, settings and weights
 # Bytes of a file that are hashed: all, but for weights. Beside those stands what they scored, which changes with them.
@@ -43,6 +39,14 @@ class Parameter(NamedTuple):
     name: str
     default: Any
     help: str
+
+
+class Notebook(NamedTuple):
+    """A notebook as it is run: where it lies, each cell's kind and source, and its parameters."""
+
+    path: Path
+    cells: list[tuple[str, str]]
+    parameters: dict[str, Parameter]
 
 
 class NotebookRun(NamedTuple):
@@ -84,12 +88,9 @@ def output_folder(name: str) -> Path:
 
 def files_in(folder: Path) -> pd.DataFrame:
     """Return what a notebook wrote into its folder: one row for each name, with the formats in which it is there."""
-    formats: dict[str, list[str]] = {}
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and path.suffix != ".ipynb" and path.name not in ("run.json", _LOCK):
-            formats.setdefault(path.stem, []).append(path.suffix.removeprefix("."))
-    table = pd.DataFrame({"formats": {name: ", ".join(found) for name, found in formats.items()}})
-    return table.rename_axis("file")
+    paths = [p for p in sorted(folder.iterdir()) if p.is_file() and p.suffix != ".ipynb"]
+    names = [(p.stem, p.suffix.removeprefix(".")) for p in paths if p.name not in ("run.json", _LOCK)]
+    return pd.DataFrame(names, columns=["file", "formats"]).groupby("file").agg(", ".join)
 
 
 def find_notebook(name: str) -> Path:
@@ -101,34 +102,32 @@ def find_notebook(name: str) -> Path:
     return names[known("notebook", by_number.get(name, name.removesuffix(".ipynb")), names)]
 
 
-def read_parameters(notebook: Path) -> dict[str, Parameter]:
-    """Return the parameters of a notebook, read from its one cell tagged `parameters`.
+def open_notebook(path: Path) -> Notebook:
+    """Read a notebook with the parameters in its one cell tagged `parameters`.
 
     Every line there is ``name = literal  # help``; anything else is an error, since papermill could not replace it
     faithfully.
     """
-    cells = [c for c in read_notebook(notebook)["cells"] if "parameters" in c.get("metadata", {}).get("tags", [])]
-    if len(cells) != 1:
-        raise InputError(f"{len(cells)} cells are tagged `parameters`; exactly one is needed", path=notebook)
-    cell = "".join(cells[0]["source"])
+    cells = read_notebook(path)["cells"]
+    tagged = [c for c in cells if "parameters" in c.get("metadata", {}).get("tags", [])]
+    if len(tagged) != 1:
+        raise InputError(f"{len(tagged)} cells are tagged `parameters`; exactly one is needed", path=path)
+    text, found, line = "".join(tagged[0]["source"]), {}, None
     try:
-        body = ast.parse(cell).body
+        for node in ast.parse(text).body:
+            line = node.lineno
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    comment = text.splitlines()[line - 1].partition("  # ")[2]
+                    found[name] = Parameter(name, ast.literal_eval(value), comment.strip())
+                case _:
+                    raise ValueError
     except SyntaxError as error:
-        raise InputError(f"parameters cell: {error.msg}", path=notebook, line=error.lineno) from None
-    lines = cell.splitlines()
-    found = {}
-    for node in body:
-        if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)):
-            raise InputError("parameters cell: a line must read `name = literal`", path=notebook, line=node.lineno)
-        try:
-            value = ast.literal_eval(node.value)
-        except (ValueError, TypeError):  # the latter: a list as a key
-            raise InputError(
-                "parameters cell: the value must be a plain literal", path=notebook, line=node.lineno
-            ) from None
-        _, _, comment = lines[node.lineno - 1].partition("  # ")
-        found[node.targets[0].id] = Parameter(node.targets[0].id, value, comment.strip())
-    return found
+        raise InputError(f"parameters cell: {error.msg}", path=path, line=error.lineno) from None
+    except (ValueError, TypeError):  # the latter: a list as a key
+        problem = "parameters cell: a line must read `name = value`, the value a plain literal"
+        raise InputError(problem, path=path, line=line) from None
+    return Notebook(path, [(c.get("cell_type"), "".join(c.get("source", ""))) for c in cells], found)
 
 
 def read_notebook(path: Path) -> dict[str, Any]:
@@ -155,89 +154,49 @@ def code_digests(notebook: Mapping[str, Any]) -> list[str]:
     return [hashlib.sha256(source.encode()).hexdigest()[:8] for source in code]
 
 
-def check_parameters(
-    notebook: Path, given: Mapping[str, Any], accepted: Mapping[str, Parameter] | None = None
-) -> dict[str, Any]:
+def check_parameters(notebook: Notebook, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the given parameters, each in the type of its default.
 
-    Args:
-        notebook: whose parameters.
-        given: name → value; text is read as the type of the default ("5" for a whole number, "true" for a bool,
-            JSON or a Python literal for a list). A list holds values of the types that its default holds; where that is
-            empty, anything.
-        accepted: the notebook's parameters, where they have been read already.
+    Text is read as that type ("5" for a whole number, "true" for a bool, JSON or a Python literal for a list). A list
+    holds values of the types that its default holds; where that is empty, anything.
     """
-    accepted = read_parameters(notebook) if accepted is None else accepted
-    kind = f"parameter of {notebook.stem}"
+    accepted, kind = notebook.parameters, f"parameter of {notebook.path.stem}"
     return {name: _typed(accepted[known(kind, name, accepted)], value) for name, value in given.items()}
 
 
 def _typed(parameter: Parameter, value: Any) -> Any:
-    if isinstance(value, str) and not isinstance(parameter.default, str):
-        value = _from_text(parameter, value)
+    default = parameter.default
     try:
-        return _like(parameter.default, value)
-    except (TypeError, OverflowError):  # the latter: a whole number too large for a float
-        raise _type_error(parameter, value) from None
-    except ValueError as error:
-        raise InputError(str(error), field=parameter.name) from None
+        read = value if isinstance(default, str) or not isinstance(value, str) else _from_text(value, default)
+        return _like(default, read)
+    except (TypeError, ValueError, SyntaxError, OverflowError, MemoryError, RecursionError):
+        want = type(default).__name__
+        if isinstance(default, list) and default:
+            want += f" of {' or '.join(dict.fromkeys(type(one).__name__ for one in default))}"
+        problem = f"must be {want} (default {default!r}), not {shortened(value)}"
+        raise InputError(problem, field=parameter.name) from None
+
+
+def _from_text(text: str, default: Any) -> Any:
+    try:
+        return json.loads(text.lower() if isinstance(default, bool) else text)
+    except ValueError:
+        return ast.literal_eval(text.strip())
 
 
 def _like(default: Any, value: Any) -> Any:
-    """Return a value in the type of a default, whole numbers as floats where need be.
-
-    Raises:
-        TypeError: it is of another type.
-        ValueError: it is of that type and still cannot be used; the message says why.
-    """
+    """Return a value in the type of a default, whole numbers as floats where need be; ValueError: it is of another."""
     if isinstance(default, float) and type(value) is int:
         value = float(value)
-    if type(value) is not type(default):
-        raise TypeError
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError("must be a finite number")
-    if isinstance(value, str) and re.search("[\ud800-\udfff]", value):
-        raise ValueError("must be text, and holds half of a surrogate pair (\\ud…)")
+    if type(value) is not type(default) or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError
+    if isinstance(value, str):
+        value.encode()  # half of a surrogate pair cannot be written into a notebook
     if isinstance(value, list) and default:
         # By type, so that [1, "all"] takes both.
         examples = {type(example): example for example in default}
         return [_like(examples.get(type(element), default[0]), element) for element in value]
     return value
-
-
-def _from_text(parameter: Parameter, text: str) -> Any:
-    lowered = text.strip().lower()
-    if isinstance(parameter.default, bool):
-        if lowered not in ("true", "false"):
-            raise _type_error(parameter, text)
-        return lowered == "true"
-    for read in (_json, ast.literal_eval):
-        try:
-            return read(text)
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            continue  # not in this notation
-    raise _type_error(parameter, text)
-
-
-def _json(text: str) -> Any:
-    def refuse(constant: str) -> None:
-        raise ValueError(constant)
-
-    return json.loads(text, parse_constant=refuse)  # NaN and Infinity are no JSON
-
-
-def _type_error(parameter: Parameter, value: Any) -> InputError:
-    want = type(parameter.default).__name__
-    if isinstance(parameter.default, list) and parameter.default:
-        want += f" of {' or '.join(dict.fromkeys(type(one).__name__ for one in parameter.default))}"
-    return InputError(f"must be {want} (default {parameter.default!r}), not {_shown(value)}", field=parameter.name)
-
-
-def _shown(value: Any) -> str:
-    try:
-        return shortened(value)
-    except ValueError:  # Python writes no whole number of thousands of digits
-        return f"{type(value).__name__} with a number of thousands of digits"
 
 
 def run_notebook(
@@ -261,9 +220,7 @@ def run_notebook(
         progress: show a bar over the cells.
         timeout: seconds that one cell may take.
     """
-    from filelock import Timeout
-
-    source = find_notebook(name)
+    source = open_notebook(find_notebook(name))
     values = check_parameters(source, parameters or {})
     folder = Path(output or run_folder(source, values)).resolve()
     try:
@@ -279,46 +236,48 @@ def run_lock(folder: Path) -> FileLock:
     Args:
         folder: is created.
     """
-    from filelock import FileLock
-
     folder.mkdir(parents=True, exist_ok=True)
     return FileLock(folder.resolve() / _LOCK, is_singleton=True)
 
 
-def _execute(source: Path, values: Mapping[str, Any], folder: Path, progress: bool, timeout: int) -> NotebookRun:
+def _execute(source: Notebook, values: Mapping[str, Any], folder: Path, progress: bool, timeout: int) -> NotebookRun:
     import papermill
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
-    record_path, target = folder / "run.json", folder / f"{source.stem}.ipynb"
+    record_path, target = folder / "run.json", folder / source.path.name
     record_path.unlink(missing_ok=True)
+    root = project_root()
+    # What it writes goes into the run's own folder, unless the caller chose another.
+    inside = os.path.relpath(folder, root) if root and folder.is_relative_to(root) else str(folder)
+    own = {"output_dir": inside} if "output_dir" in source.parameters else {}
     started = time.time()
     # papermill warns of a "=" in a help comment, and logs the errors raised below; the kernel warns of having no
     # encryption on this machine's own ports.
     logging.getLogger("papermill").setLevel(logging.CRITICAL)
     try:
         papermill.execute_notebook(
-            _literal(source),
-            _literal(target),
-            parameters={**values, **_output_folder(source, values, folder)},
-            cwd=str(project_root() or source.parent),
+            *(str(path).replace("{", "{{").replace("}", "}}") for path in (source.path, target)),  # no parameters there
+            parameters={**own, **values},
+            cwd=str(root or source.path.parent),
             progress_bar=progress,
             execution_timeout=timeout,
             kernel_name="python3",
             extra_arguments=["--log-level=ERROR"],
         )
-    except PapermillExecutionError as error:
-        raise _failed(target, error.exec_count, f"{error.ename}: {_plain(error.evalue)}") from None
-    except DeadKernelError:
-        problem = "the kernel died, most often for want of memory: try a smaller `limit` or model, or fewer workers"
-        raise _failed(target, _cells_begun(target), problem) from None
-    except CellTimeoutError:
-        problem = (
-            f"it took longer than {timeout} s and was stopped: try a smaller `limit`, or run_notebook(…, timeout=…)"
-        )
-        raise _failed(target, _cells_begun(target), problem) from None
+    except (PapermillExecutionError, DeadKernelError, CellTimeoutError) as error:
+        if isinstance(error, PapermillExecutionError):
+            problem = f"{error.ename}: " + re.sub(r"\x1b\[[0-9;]*m", "", error.evalue)  # without colours
+        elif isinstance(error, DeadKernelError):
+            problem = "the kernel died, most often for want of memory: try a smaller `limit` or model, or fewer workers"
+        else:
+            problem = f"it took longer than {timeout} s: try a smaller `limit`, or run_notebook(…, timeout=…)"
+        code = [c["metadata"] for c in read_notebook(target)["cells"] if c["cell_type"] == "code"]
+        cell = sum(bool(metadata.get("papermill", {}).get("start_time")) for metadata in code)  # the last one begun
+        there = f"The notebook up to there, with all outputs: {target}"
+        raise BerdsError(f"{target.stem} failed in cell {cell}: {problem}\n{there}") from None
     record = {
-        "notebook": source.stem,
+        "notebook": source.path.stem,
         "parameters": values,
         "berdslib": __version__,
         "code": code_version(),
@@ -330,45 +289,14 @@ def _execute(source: Path, values: Mapping[str, Any], folder: Path, progress: bo
     return NotebookRun(folder, target, record)
 
 
-def _failed(target: Path, cell: int, problem: str) -> BerdsError:
-    there = f"The notebook up to there, with all outputs: {target}"
-    return BerdsError(f"{target.stem} failed in cell {cell}: {problem}\n{there}")
-
-
-def _cells_begun(target: Path) -> int:
-    """Return how many code cells papermill has begun, by what it notes in each."""
-    cells = read_notebook(target)["cells"]
-    return sum(c["cell_type"] == "code" and bool(c["metadata"].get("papermill", {}).get("start_time")) for c in cells)
-
-
-def _literal(path: Path) -> str:
-    """Return a path as papermill takes it: braces would stand for parameters."""
-    return str(path).replace("{", "{{").replace("}", "}}")
-
-
-def _output_folder(source: Path, values: Mapping[str, Any], folder: Path) -> dict[str, str]:
-    """Send what the notebook writes into the run's own folder, unless the caller chose another."""
-    if "output_dir" in read_parameters(source) and "output_dir" not in values:
-        root = project_root()
-        inside = root is not None and folder.is_relative_to(root)
-        return {"output_dir": os.path.relpath(folder, root) if inside and root else str(folder)}
-    return {}
-
-
-def run_folder(source: Path, values: Mapping[str, Any], notebook: Mapping[str, Any] | None = None) -> Path:
+def run_folder(source: Notebook, values: Mapping[str, Any]) -> Path:
     """Return the folder of a run: papermill_runs/NAME-HASH, of the notebook's cells, the parameters and the code.
 
     Outputs are not part of the hash: re-executing the committed notebook does not change it.
-
-    Args:
-        source: the notebook.
-        values: checked parameters.
-        notebook: the same as JSON, where it has been read already.
     """
-    read = read_notebook(source) if notebook is None else notebook
-    cells = [(c.get("cell_type"), "".join(c.get("source", ""))) for c in read["cells"]]
-    digest = hashlib.sha256(json.dumps([cells, values, code_version()], sort_keys=True).encode()).hexdigest()[:10]
-    return notebook_folder().parent / "papermill_runs" / f"{source.stem}-{digest}"
+    told = json.dumps([source.cells, values, code_version()], sort_keys=True)
+    digest = hashlib.sha256(told.encode()).hexdigest()[:10]
+    return notebook_folder().parent / "papermill_runs" / f"{source.path.stem}-{digest}"
 
 
 @cache
@@ -380,7 +308,3 @@ def code_version() -> str:
         with path.open("rb") as file:
             digest.update(file.read(_HASHED))
     return digest.hexdigest()[:10]
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)

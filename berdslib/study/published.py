@@ -26,7 +26,6 @@ VERSIONS = {"v1": ("BeRDS v1", "berds_v1"), "v2": ("BeRDS v2", "berds_v2"), "pir
 KEYS = ("corpus", "retriever", "system", "dataset", "measure", "k")
 # What the papers call a retriever's list as it is.
 _AS_FOUND = ("default", "baseline")
-_STEPS = {"expand": "query-expansion"}  # a step of ours → the papers' word; the others are called the same
 
 
 def published_table(table: str, version: str = "v2") -> pd.DataFrame:
@@ -39,10 +38,6 @@ def published_table(table: str, version: str = "v2") -> pd.DataFrame:
     Returns:
         One row a number, in the printed order, with the columns of the file: text, "" where a column does not apply,
         but `k` (Int64, missing where there is none) and `value` (float, in the printed unit: percent stays percent).
-
-    Raises:
-        InputError: an unknown version or table, with a list of those there are.
-        MissingDataError: the published numbers do not come with this installation.
     """
     numbers = _numbers(known("version", version, VERSIONS))
     wanted = str(table).strip().removeprefix("Table").strip()
@@ -58,9 +53,6 @@ def published_value(table: str, *, version: str = "v2", **where: str | float) ->
         version: "v1", "v2" or "pir".
         where: column = value, such as ``corpus="wikipedia", retriever="bm25", dataset="arguana", measure="MRecall"``.
 
-    Raises:
-        InputError: an unknown table or column, or not exactly one number matches.
-
     >>> published_value("3", corpus="wikipedia", retriever="bm25", dataset="arguana", measure="MRecall", k=5)
     10.8
     """
@@ -71,18 +63,6 @@ def published_value(table: str, *, version: str = "v2", **where: str | float) ->
         asked = ", ".join(f"{column}={value!r}" for column, value in where.items()) or "no condition"
         raise InputError(f"{len(rows)} numbers of Table {table} ({version}) match {asked}; exactly one must")
     return float(rows["value"].iloc[0])
-
-
-def published_figure(figure: str, version: str = "v2") -> pd.DataFrame:
-    """Return what a paper's text says of one of its figures: numbers, and in which direction a difference goes.
-
-    One row a statement, with the columns of figures.csv as text; arguments as for :func:`published_table`.
-    """
-    paper = VERSIONS[known("version", version, VERSIONS)][0].split()[0]
-    rows = read_shipped("figures")
-    number = str(figure).strip().removeprefix("Figure").strip()
-    mine = (rows["paper"] == paper) & (rows["version"] == version.replace("pir", "")) & (rows["figure"] == number)
-    return rows[mine].reset_index(drop=True)
 
 
 def reproduction_map() -> pd.DataFrame:
@@ -154,19 +134,16 @@ class Beside:
         rows = self.cells.dropna(subset="ours")
         if "dataset" in rows and rows["dataset"].eq("macro").any():
             rows = rows[rows["dataset"] == "macro"].drop(columns="dataset")
-        if "k" in rows:
-            rows = rows.assign(k=["" if pd.isna(cut) else str(cut) for cut in rows["k"]])
         sides = ["published", "ours", "difference"]
         heads = [c for c in ("measure", "k") if c in rows]
         named = [c for c in rows if c not in (*heads, *sides)]
         if not heads or not named or rows.empty:
             return rows.reset_index(drop=True)
-        head = rows[heads].agg("@".join, axis=1).str.removesuffix("@")
+        head = rows[heads].astype(str).replace("<NA>", "").agg("@".join, axis=1).str.removesuffix("@")
         wide = rows.assign(head=head).pivot(index=named, columns="head", values=sides).swaplevel(axis=1)
-        order = pd.MultiIndex.from_product([list(dict.fromkeys(head)), sides])
         lines = rows[named].drop_duplicates()
         index = pd.MultiIndex.from_frame(lines) if len(named) > 1 else pd.Index(lines[named[0]])
-        return wide.reindex(index=index, columns=order).reset_index()
+        return wide.reindex(index=index, columns=pd.MultiIndex.from_product([head.unique(), sides])).reset_index()
 
     def to_csv(self) -> str:
         """Return all cells as CSV, those included that have none of ours."""
@@ -174,7 +151,9 @@ class Beside:
 
     def to_latex(self) -> str:
         """Return the shown cells as LaTeX (booktabs), the sentence in the caption."""
-        table = self.shown.set_axis([_flat(column) for column in self.shown], axis=1)
+        table = self.shown.set_axis(
+            [" ".join(filter(None, c)) if isinstance(c, tuple) else c for c in self.shown], axis=1
+        )
         return latex(table, f"{self.title}. {self.sentence}")
 
     def __repr__(self) -> str:
@@ -206,20 +185,14 @@ def formats(table: pd.DataFrame, *, printed: bool = False) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     for column in table.select_dtypes("number"):
         values = table[column].dropna()
+        as_printed = printed or str(column[-1] if isinstance(column, tuple) else column).endswith("published")
         if (values == values.round()).all():
-            decimals = 0
+            found[column] = "{:.0f}".format
         elif values.abs().max() < 1:
             found[column] = "{:.3g}".format
-            continue
         else:
-            as_printed = printed or str(column[-1] if isinstance(column, tuple) else column).endswith("published")
-            decimals = 2 if as_printed and not np.allclose(values, values.round(1)) else 1
-        found[column] = f"{{:.{decimals}f}}".format
+            found[column] = ("{:.2f}" if as_printed and not np.allclose(values, values.round(1)) else "{:.1f}").format
     return found
-
-
-def _flat(column: object) -> str:
-    return " ".join(filter(None, column)) if isinstance(column, tuple) else str(column)
 
 
 def latex(table: pd.DataFrame, caption: str, *, printed: bool = False) -> str:
@@ -249,9 +222,6 @@ def beside(
         setting: what ours was measured with; what the table does not depend on may stay empty.
         version: "v1" or "v2" of BeRDS, or "pir".
         stand_in: our name → the published one that it stands for, such as {"minilm": "contriever"}.
-
-    Raises:
-        InputError: an unknown table, or two of our numbers for one cell.
     """
     numbers = published_table(table, version)
     title = f"{VERSIONS[version][0]}, Table {numbers['table'].iloc[0]}: {numbers['title'].iloc[0]}"
@@ -271,16 +241,22 @@ def beside(
     cells = numbers[varied].assign(published=numbers["value"], ours=paired["value_ours"].to_numpy())
     cells["difference"] = (cells["ours"] - cells["published"]).round(9)
     searched = set(numbers.loc[cells["ours"].notna(), "corpus"]) - {""}
-    differing = _differing(setting, _setting_of(numbers), searched, "corpus" in keys, names)
+    theirs = _setting_of(numbers)
+    if "corpus" in keys or searched == {setting.corpus}:  # paired by corpus, or the only one
+        theirs = theirs._replace(corpus="")
+    words = zip(
+        ("other questions", "another corpus", "another judge", "other retrievers"), setting, theirs, strict=True
+    )
+    differing = [f"{word} ({mine}, not {paper})" for word, mine, paper in words if paper and mine != paper]
+    if names:
+        differing.append(f"with {', '.join(f'{mine} for {paper}' for mine, paper in names.items())}")
     beside_them = int(cells["ours"].notna().sum())
-    count = f"{beside_them} of {len(cells)} numbers have ours beside them"
-    if not beside_them:
-        sentence = f"Not comparable ({count})."
-    elif differing:
-        sentence = f"Not comparable ({count}): {'; '.join(differing)}."
-    else:
-        sentence = f"Comparable ({count}): the same questions, corpus, judge and retrievers."
-    return Beside(title, cells, sentence, bool(beside_them) and not differing)
+    comparable = bool(beside_them) and not differing
+    why = "the same questions, corpus, judge and retrievers" if comparable else "; ".join(differing)
+    sentence = (
+        f"{'C' if comparable else 'Not c'}omparable ({beside_them} of {len(cells)} numbers have ours beside them)"
+    )
+    return Beside(title, cells, f"{sentence}: {why}." if beside_them else f"{sentence}.", comparable)
 
 
 def _setting_of(numbers: pd.DataFrame) -> Setting:
@@ -288,20 +264,6 @@ def _setting_of(numbers: pd.DataFrame) -> Setting:
     every = read_shipped("layouts").set_index("title")
     own = Setting(*every.loc[numbers["title"].iloc[0], list(Setting._fields)])
     return own if any(own) else PIR_SETTING if numbers["paper"].iloc[0] == "PIR" else BERDS_SETTING
-
-
-def _differing(
-    ours: Setting, theirs: Setting, searched: set[str], paired_by_corpus: bool, stand_in: Mapping[str, str]
-) -> list[str]:
-    """Return in words what two settings differ in: "other questions (24 invented ones, not the test questions)"."""
-    if paired_by_corpus or searched == {ours.corpus}:
-        theirs = theirs._replace(corpus="")
-    words = ("other questions", "another corpus", "another judge", "other retrievers")
-    found = zip(words, ours, theirs, strict=True)
-    differing = [f"{word} ({mine}, not {paper})" for word, mine, paper in found if paper and mine != paper]
-    if stand_in:
-        differing.append(f"with {', '.join(f'{mine} for {paper}' for mine, paper in stand_in.items())}")
-    return differing
 
 
 def long_table(ours: Experiment | pd.DataFrame) -> pd.DataFrame:
@@ -315,23 +277,19 @@ def long_table(ours: Experiment | pd.DataFrame) -> pd.DataFrame:
     if "mean" not in table:
         return table
     retriever, _, step = zip(*(str(s).partition("+") for s in table["system"]), strict=True)
+    # A chain of several steps, which the papers do not have, stays as it is; "pap+" is one step.
+    words = [s if re.search(r"\+[a-z]", s) else s.partition(":")[0] for s in step]
     measure, _, k = zip(*(str(m).partition("@") for m in table["measure"]), strict=True)
     return pd.DataFrame(
         {
             "retriever": retriever,
-            "system": [_step(s) for s in step],
+            "system": ["query-expansion" if word == "expand" else word for word in words],
             "dataset": table["dataset"].to_numpy(),
             "measure": ["p-Recall" if m == "pRecall" else m for m in measure],
             "k": pd.array([int(cut) for cut in k], dtype="Int64"),
             "value": table["mean"].to_numpy() * 100,
         }
     )
-
-
-def _step(step: str) -> str:
-    """Return the papers' word for one step; a chain of several, which they do not have, as it is."""
-    name = step if re.search(r"\+[a-z]", step) else step.partition(":")[0]  # "pap+" is one step
-    return _STEPS.get(name, name)
 
 
 @cache

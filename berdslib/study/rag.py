@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,13 +23,12 @@ from berdslib.errors import InputError
 from berdslib.evaluation.sides import top
 from berdslib.llm.asking import read_all
 from berdslib.llm.chat import ChatModel, Messages, Reply
-from berdslib.llm.prompting import load_prompt
+from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag, one_line
 from berdslib.models.chat import make_chat
 from berdslib.stats import sum_by_cluster
 
-_TAGS = ("<passage>", "</passage>")
 _TITLE = "Title: "
 # Words of a perspective that name a side, as PIR's Perspectrum and Ex-FEVER and our questions have them.
 _FOR = re.compile(r"\bsupport|\bspeaks? for\b|\bfollows? from\b", re.I)
@@ -90,9 +89,6 @@ def answer_questions(
     Returns:
         One row a question: qid, docnos (shown passages, with blanks between), answer, exact_match (1.0 or 0.0).
 
-    Raises:
-        InputError: a question without accepted answers, or a listed passage that the corpus does not hold.
-
     Source: PIR, section 3.3 and appendix A.8.
     """
     if without := [q.qid for q in queries if not golds.get(q.qid)]:
@@ -101,13 +97,10 @@ def answer_questions(
         raise InputError(f"the accepted answers to {alone[0]!r} must be a list of texts, not one text", field="golds")
     prompt = load_prompt("question_answering", wording, needs=("k", "q"), asked=chat.id)
     shown = _shown(queries, run, passages, depth)
-    asked = [prompt.messages(k=_block(found), q=_line(q.text)) for q, found in zip(queries, shown, strict=True)]
-    answers = _complete(chat, asked, workers)
-    rows = [
-        (q.qid, _docnos(found), answer, float(exact_match(answer, golds[q.qid])))
-        for q, found, answer in zip(queries, shown, answers, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=["qid", "docnos", "answer", "exact_match"])
+    slots = [{"k": _block(found), "q": _line(q.text)} for q, found in zip(queries, shown, strict=True)]
+    table = _answered(queries, shown, chat, prompt, slots, workers).rename(columns={"text": "answer"})
+    right = [exact_match(answer, golds[qid]) for qid, answer in zip(table["qid"], table["answer"], strict=True)]
+    return table.assign(exact_match=np.array(right, dtype=float))
 
 
 def exact_match(answer: str, golds: Iterable[str]) -> bool:
@@ -164,25 +157,17 @@ def write_essays(
         raise InputError(
             f"{whole[0]!r} is no query for one side of a topic; a collection's `queries` are", field="root"
         )
-    stances = [stance_of(q.perspectives[0]) for q in queries]
+    shown, stances = _shown(queries, run, passages, depth), [stance_of(q.perspectives[0]) for q in queries]
     names = ["Support" if stance > 0 else "Oppose" for stance in stances]
-    shown = _shown(queries, run, passages, depth)
-    asked = [prompt.messages(k=_block(f), q=_line(q.root), s=s) for q, f, s in zip(queries, shown, names, strict=True)]
-    essays = _complete(chat, asked, workers)
-    return pd.DataFrame(
-        {
-            "qid": [q.qid for q in queries],
-            "root": [q.root for q in queries],
-            "stance": stances,
-            "docnos": [_docnos(found) for found in shown],
-            "essay": essays,
-            "words": [len(essay.split()) for essay in essays],
-            "polarity": [polarity(essay) for essay in essays],
-            "pair_polarity": [polarity(f"Topic: {q.root}; Stance: {s}") for q, s in zip(queries, names, strict=True)],
-            "passages_polarity": [
-                np.mean([polarity(p.full_text) for p in found]) if found else np.nan for found in shown
-            ],
-        }
+    slots = [{"k": _block(f), "q": _line(q.root), "s": name} for q, f, name in zip(queries, shown, names, strict=True)]
+    table = _answered(queries, shown, chat, prompt, slots, workers).rename(columns={"text": "essay"})
+    table.insert(1, "root", [q.root for q in queries])
+    table.insert(2, "stance", stances)
+    return table.assign(
+        words=[len(essay.split()) for essay in table["essay"]],
+        polarity=[polarity(essay) for essay in table["essay"]],
+        pair_polarity=[polarity(f"Topic: {q.root}; Stance: {name}") for q, name in zip(queries, names, strict=True)],
+        passages_polarity=[np.mean([polarity(p.full_text) for p in f]) if f else np.nan for f in shown],
     )
 
 
@@ -202,9 +187,6 @@ def polarity(text: str) -> float:
 def stance_of(perspective: str) -> int:
     """Return 1 for a perspective that supports its topic, -1 for one that opposes it.
 
-    Raises:
-        InputError: the words name no side, or both.
-
     >>> stance_of("a claim that opposes the argument")
     -1
     """
@@ -216,7 +198,7 @@ def stance_of(perspective: str) -> int:
     return 1 if sides[0] else -1
 
 
-def alignment(essays: pd.DataFrame, *, level: float = 0.95, resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
+def alignment(essays: pd.DataFrame) -> pd.DataFrame:
     """Return how the essays' polarity goes with each of ``TARGETS``, topics being drawn for the interval.
 
     "topic-stance text" is what the paper's words define: the polarity of the topic-stance pair. As TextBlob knows
@@ -230,9 +212,8 @@ def alignment(essays: pd.DataFrame, *, level: float = 0.95, resamples: int = 200
     rows = []
     for target, column in TARGETS.items():
         known_rows = essays.dropna(subset=[column])
-        x, y = known_rows[column].to_numpy(np.float64), known_rows["polarity"].to_numpy(np.float64)
-        found = correlation(x, y, known_rows["root"].tolist(), level=level, resamples=resamples, seed=seed)
-        rows.append((target, *found))
+        x, y = known_rows[[column, "polarity"]].to_numpy(np.float64).T
+        rows.append((target, *correlation(x, y, known_rows["root"].tolist())))
     return pd.DataFrame(rows, columns=["target", *Correlation._fields])
 
 
@@ -241,11 +222,9 @@ def correlation(
     y: np.ndarray,
     groups: Sequence[str] | None = None,
     *,
-    level: float = 0.95,
     resamples: int = 2000,
-    seed: int = 0,
 ) -> Correlation:
-    """Return Pearson's correlation of x and y, (n,), with a percentile bootstrap interval, whole groups being drawn.
+    """Return Pearson's correlation of x and y, (n,), with a 95 % percentile bootstrap interval, groups being drawn.
 
     Samples in which x or y is constant have no correlation and are left out.
     """
@@ -259,13 +238,13 @@ def correlation(
     dx, dy = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
     clusters = [f"{i:09}" for i in range(len(x))] if groups is None else groups
     sums = sum_by_cluster(np.column_stack([np.ones(len(x)), dx, dy, dx * dx, dy * dy, dx * dy]), clusters)
-    drawn = np.random.default_rng(seed).integers(0, len(sums), (resamples, len(sums)))
+    drawn = np.random.default_rng(0).integers(0, len(sums), (resamples, len(sums)))
     counts = np.apply_along_axis(np.bincount, 1, drawn, minlength=len(sums))
     n, sx, sy, sxx, syy, sxy = (counts @ sums).T
     vx, vy = sxx - sx * sx / n, syy - sy * sy / n
     flat = (vx < 1e-9) | (vy < 1e-9)  # in units of the variance; rounding leaves a constant sample a little
     r = np.where(flat, np.nan, (sxy - sx * sy / n) / np.sqrt(np.where(flat, 1.0, vx * vy)))
-    low, high = np.nanquantile(r, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.nanquantile(r, [0.025, 0.975])
     return Correlation(float(found.statistic), float(low), float(high), float(found.pvalue), len(x))
 
 
@@ -284,19 +263,18 @@ class Extractive:
     id = "extractive"
 
     def complete(self, messages: Messages) -> Reply:
-        """Return an answer or, where the message names a topic, an essay; both empty without passages.
-
-        Raises:
-            InputError: the message follows another wording than ours.
-        """
+        """Return an answer or, where the message names a topic, an essay; both empty without passages."""
         *found, rest = re.split(r"<passage>\n(.*?)\n</passage>", messages[-1]["content"], flags=re.S)
-        texts = found[1::2]
+        texts = [_sentences(text) for text in found[1::2]]
         if "\nTopic: " in rest:
-            return Reply(_copied_essay(texts))
+            words = " ".join(sentence for row in zip_longest(*texts, fillvalue="") for sentence in row).split()
+            return Reply(" ".join(words[:ESSAY_WORDS]))
         question = re.search(r"\nQuestion: (.*)\nAnswer:\s*$", rest, flags=re.S)
         if question is None:
             raise InputError("the extractive answerer only works with our own prompts")
-        return Reply(_copied_answer(question[1], texts))
+        asked = _words(question[1])
+        best = max(chain(*texts), key=lambda s: len(asked & _words(s)), default="")  # the first among equals
+        return Reply(next((str(name) for name in _NAME_OR_NUMBER.findall(best) if _words(name) - asked), best))
 
 
 def make_answerer(name: str, recordings: Path | None = None, *, max_tokens: int = 200) -> ChatModel:
@@ -317,17 +295,14 @@ def stance_task(questions: Sequence[Question], gold: pd.DataFrame, passages: Seq
     yes = gold[gold["supports"]].groupby(["qid", "pid"])["docno"].agg(tuple).to_dict()
     rows: list[PirQuery] = []
     for q in questions:
-        sides = {stance: pid for pid, stance in enumerate(q.stances)}
-        if len(q.stances) != 2 or set(sides) != {SUPPORT, OPPOSE}:
+        argued = {side: yes.get((q.qid, pid), ()) for pid, side in enumerate(q.stances)}
+        if len(q.stances) != 2 or set(argued) != {SUPPORT, OPPOSE} or not all(argued.values()):
             continue
-        if any((q.qid, pid) not in yes for pid in sides.values()):
-            continue
-        root = q.perspectives[sides[SUPPORT]]
-        for stance in (SUPPORT, OPPOSE):
-            perspective = f"a claim that {stance}s the argument"
-            docnos = yes[q.qid, sides[stance]]
+        root = q.perspectives[q.stances.index(SUPPORT)]
+        for side in (SUPPORT, OPPOSE):
+            perspective = f"a claim that {side}s the argument"
             text = f"Find {perspective}: {root}"
-            rows.append(PirQuery(f"{q.qid}-{stance}", text, root, perspective, docnos, stance))
+            rows.append(PirQuery(f"{q.qid}-{side}", text, root, perspective, argued[side], side))
     return pir_collection("stances", rows, passages)
 
 
@@ -341,8 +316,7 @@ def _shown(
         return [[] for _ in queries]
     best = top(check_run(run), depth, [q.qid for q in queries])  # sorted by rank; of other queries is an error
     listed = best.groupby("qid", sort=False)["docno"].agg(list).to_dict()
-    unknown = [d for q in queries for d in listed.get(q.qid, ()) if d not in passages]
-    if unknown:
+    if unknown := [d for docnos in listed.values() for d in docnos if d not in passages]:
         raise InputError(f"the run lists passage {unknown[0]!r}, which is not in the corpus")
     return [[passages[d] for d in listed.get(q.qid, ())] for q in queries]
 
@@ -350,27 +324,30 @@ def _shown(
 def _block(shown: Sequence[Passage]) -> str:
     """Return passages between tags that nothing in them can close."""
     texts = (f"{_TITLE}{p.title}\n{p.text}" if p.title else p.text for p in shown)
-    return "\n".join(f"{_TAGS[0]}\n{_sanitize(text)}\n{_TAGS[1]}" for text in texts)
-
-
-def _sanitize(text: str) -> str:
-    """Return a text from elsewhere in which nothing passes for the tag around passages."""
-    return defuse_tag(text, "passage")
+    return "\n".join(f"<passage>\n{defuse_tag(text, 'passage')}\n</passage>" for text in texts)
 
 
 def _line(text: str) -> str:
     """Return a question or topic as it stands behind its name in a prompt, on one line: it cannot begin another."""
-    return _sanitize(one_line(text))
+    return defuse_tag(one_line(text), "passage")
 
 
-def _complete(chat: ChatModel, asked: Sequence[Messages], workers: int) -> list[str]:
-    """Return the answers; "" for what is refused or does not fit, which a warning counts."""
-    found = read_all(chat, {str(i): one for i, one in enumerate(asked)}, str.strip, what="question", workers=workers)
-    return [found.get(str(i), "") for i in range(len(asked))]
+def _answered(
+    queries: Sequence[Question],
+    shown: Sequence[Sequence[Passage]],
+    chat: ChatModel,
+    prompt: Prompt,
+    slots: Sequence[Mapping[str, str]],
+    workers: int,
+) -> pd.DataFrame:
+    """Return qid, docnos (what was shown) and the text that a model wrote, for each query and what fills its prompt.
 
-
-def _docnos(shown: Sequence[Passage]) -> str:
-    return " ".join(p.docno for p in shown)
+    The text is "" where the model refuses or the passages do not fit, which a warning counts.
+    """
+    asked = {str(i): prompt.messages(**filled) for i, filled in enumerate(slots)}
+    found = read_all(chat, asked, str.strip, what="question", workers=workers)
+    docnos = [" ".join(p.docno for p in one) for one in shown]
+    return pd.DataFrame({"qid": [q.qid for q in queries], "docnos": docnos, "text": [found.get(i, "") for i in asked]})
 
 
 def _sentences(text: str) -> list[str]:
@@ -380,20 +357,5 @@ def _sentences(text: str) -> list[str]:
     return [s.strip() for s in re.split(r"(?<=[.!?])\s+|\n", text) if s.strip()]
 
 
-def _copied_essay(texts: Sequence[str]) -> str:
-    in_turn = zip_longest(*map(_sentences, texts), fillvalue="")
-    words = " ".join(sentence for row in in_turn for sentence in row if sentence).split()
-    return " ".join(words[:ESSAY_WORDS])
-
-
-def _copied_answer(question: str, texts: Sequence[str]) -> str:
-    """Return the first name or number, in the sentence with most of the question's words, that the question lacks."""
-    asked = set(re.findall(r"\w+", question.lower()))
-    sentences = [s for text in texts for s in _sentences(text)]
-    if not sentences:
-        return ""
-    best = max(sentences, key=lambda s: len(asked & set(re.findall(r"\w+", s.lower()))))  # the first among equals
-    for name in _NAME_OR_NUMBER.findall(best):
-        if not set(re.findall(r"\w+", name.lower())) <= asked:
-            return str(name)
-    return best
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))

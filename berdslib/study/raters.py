@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,26 +15,21 @@ import pandas as pd
 from berdslib.data.collection import Collection
 from berdslib.data.leaks import groups
 from berdslib.data.readers import LabelledPair
-from berdslib.data.records import Passage, list_ids
+from berdslib.data.records import Passage
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
+from berdslib.evaluation import system_order
 from berdslib.evaluation.judges import agreement_report, probability_report
 from berdslib.evaluation.measures import Measure, evaluate, looks_at_perspectives, parse_measures
 from berdslib.evaluation.oracle import oracle
-from berdslib.evaluation.system_order import (
-    labelling_trials,
-    ordered_alike,
-    question_agreement,
-    system_pairs,
-    system_tau,
-)
 from berdslib.files import StrPath
 from berdslib.judging.base import Pair
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
-from berdslib.stats import mean_interval
-from berdslib.study.arguments import AnyJudge, Data, Store, collection_of, is_recorded, judge_of, store_of
-from berdslib.study.scoring import System, Systems, build, deepest, judged, listed, named_systems, pooled
+from berdslib.progress import chunk_starts
+from berdslib.study import scoring
+from berdslib.study.scoring import AnyJudge, Data, Store, Systems, is_recorded, judge_of, judged
+from berdslib.study.tables import MACRO, score_table
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +37,7 @@ ALL_YES = "yes to everything"
 ORACLE, GOLD = "oracle", "gold"
 # Fewer make a tau of few steps: of 5 systems, one exchange of neighbours costs 0.2.
 ENOUGH_SYSTEMS = 12
+_Scores = Mapping[tuple[str, str], pd.DataFrame]  # (judge, measure) → questions x systems
 
 
 # ---------------------------------------------------------------- beside labels
@@ -63,8 +60,7 @@ def judge_table(
     for name, judge in chosen.items():
         p_yes = judge_pairs(judge, as_asked(pairs), store)[0]
         reports.append(measured_by_labels(pairs, p_yes, judge.threshold).assign(judge=name, threshold=judge.threshold))
-    columns = ["judge", "threshold", "measure", "value", "low", "high"]
-    return pd.concat(reports, ignore_index=True)[columns]
+    return pd.concat(reports, ignore_index=True)[["judge", "threshold", "measure", "value", "low", "high"]]
 
 
 def as_asked(pairs: Sequence[LabelledPair]) -> list[Pair]:
@@ -120,7 +116,6 @@ def judge_systems(
     depth: int = 100,
     recordings: StrPath | None = None,
     store: Store = None,
-    seed: int = 0,
 ) -> JudgedSystems:
     """Score the same runs by gold and by judges, and compare the orders of the systems.
 
@@ -136,61 +131,57 @@ def judge_systems(
         labelled: numbers of questions that people label, to be tried out; of more than there are, none is tried.
         draws: trials of each.
     """
-    judges = [judges] if isinstance(judges, str) else judges
-    wanted, collection, named = parse_measures(measures), collection_of(data), named_systems(systems)
-    _check(collection, named, judges, wanted)
+    judges = [judges] if isinstance(judges, str) else list(dict.fromkeys(judges))
+    wanted, collection, named = parse_measures(measures), scoring.collection_of(data), scoring.named_systems(systems)
+    names, k, kept = [str(m) for m in wanted], scoring.deepest(wanted), scoring.store_of(store)
+    _check(collection, list(named), judges, wanted)
     if draws < 1 or any(n < 2 for n in labelled):  # now, not when everything has been judged
         problem = f"at least 2 questions are labelled, in at least 1 draw; got {list(labelled)} and {draws}"
         raise InputError(problem, field="labelled")
-    assert collection.gold is not None  # checked
     chosen = {name: make_judge(name) for name in judges}  # before anything is searched
-    clusters = question_clusters(collection)
+    questions, clusters = list(collection.questions), question_clusters(collection)
     if any(n <= len(clusters) for n in labelled) and len(set(clusters)) < 2:
         problem = "all questions overlap; what labels add can be tried out from 2 that do not: leave this empty"
         raise InputError(problem, field="labelled")
-    questions, kept, k = list(collection.questions), store_of(store), deepest(wanted)
-    gold = collection.gold[collection.gold["qid"].isin(list_ids(questions))]
-    covering = partial(judge_of, aspect_judge, collection)
-    built = build(named, collection, aspect_judge=covering, depth=depth, recordings=recordings, store=kept)
-    runs = {name: listed(name, one, collection, k) for name, one in built.items()}
-    pool = pooled(runs.values(), questions, k)
-    tables = {GOLD: gold}
-    for name, judge in chosen.items():
-        tables[name] = judged([pool], collection, judge, max(1, len(pool)), kept)
+    options: dict[str, Any] = {"depth": depth, "recordings": recordings, "store": kept}
+    runs = scoring.search(named, collection, k, aspect_judge=partial(judge_of, aspect_judge, collection), **options)
+    gold = scoring.verdicts_on(runs, collection, None, k, kept)
+    verdicts = {GOLD: gold} | {n: judged(runs.values(), collection, judge, k, kept) for n, judge in chosen.items()}
+    pool = scoring.pooled(runs.values(), questions, k)
     if len(pool):
         runs[ORACLE] = oracle(pool, gold, questions, k, depth=len(pool))
-    scores: dict[tuple[str, str], pd.DataFrame] = {}
-    for name, verdicts in tables.items():
-        found = {system: evaluate(run, verdicts, questions, wanted) for system, run in runs.items()}
-        for m in map(str, wanted):
-            scores[name, m] = pd.DataFrame({system: frame[m] for system, frame in found.items()})
-    names, asked = [str(m) for m in wanted], len(tables[judges[0]])
-    order = order_table(scores, clusters, list(named), judges, names, seed=seed)
-    labels = _labels(scores, clusters, list(named), judges, names, labelled, draws, seed)
-    return JudgedSystems(_means(scores, clusters), order, labels, scores, runs, asked)
+    together = [q._replace(source="", root=cluster) for q, cluster in zip(questions, clusters, strict=True)]
+    tables, scores = [], dict[tuple[str, str], pd.DataFrame]()
+    for judge, said in verdicts.items():
+        found = {system: evaluate(run, said, questions, wanted) for system, run in runs.items()}
+        table = score_table(found, together)
+        tables.append(table[table["dataset"] == MACRO].assign(judge=judge))
+        scores |= {(judge, m): pd.DataFrame({s: frame[m] for s, frame in found.items()}) for m in names}
+    return JudgedSystems(
+        pd.concat(tables, ignore_index=True)[["system", "judge", "measure", "n", "mean", "low", "high"]],
+        order_table(scores, clusters, list(named), judges, names),
+        _labels(scores, clusters, list(named), list(product(judges, names, labelled)), draws),
+        scores,
+        runs,
+        len(verdicts[judges[0]]),
+    )
 
 
 def order_table(
-    scores: Mapping[tuple[str, str], pd.DataFrame],
-    clusters: Sequence[str],
-    systems: Sequence[str],
-    judges: Sequence[str],
-    measures: Sequence[str],
-    *,
-    seed: int = 0,
+    scores: _Scores, clusters: Sequence[str], systems: Sequence[str], judges: Sequence[str], measures: Sequence[str]
 ) -> pd.DataFrame:
     """Compare each judge's scores of two systems or more with gold's: the table ``order`` of :class:`JudgedSystems`."""
     rows = []
     for measure in measures:
         gold = scores[GOLD, measure][list(systems)]
-        differing = system_pairs(gold, clusters, seed=seed)
+        differing = system_order.system_pairs(gold, clusters)
         for judge in judges:
             theirs = scores[judge, measure][list(systems)]
-            found = {"tau": system_tau(gold, theirs, clusters, seed=seed)}
-            found |= question_agreement(gold, theirs, clusters, seed=seed)
+            found = {"tau": system_order.system_tau(gold, theirs, clusters)}
+            found |= system_order.question_agreement(gold, theirs, clusters)
             ends = {f"{n}{end}": v for n, e in found.items() for end, v in zip(("", "_low", "_high"), e, strict=True)}
             about = {"judge": judge, "measure": measure, "systems": len(systems)}
-            rows.append({**about, **ends, **ordered_alike(differing, theirs)})
+            rows.append({**about, **ends, **system_order.ordered_alike(differing, theirs)})
     return pd.DataFrame(rows)
 
 
@@ -207,60 +198,37 @@ def question_clusters(collection: Collection) -> list[str]:
     return [first[q.qid] for q in collection.questions]
 
 
-def _means(scores: Mapping[tuple[str, str], pd.DataFrame], clusters: list[str]) -> pd.DataFrame:
-    rows = []
-    for (judge, measure), frame in scores.items():
-        for system, values in frame.items():
-            low, high = mean_interval(values.to_numpy(), clusters=clusters)
-            rows.append((system, judge, measure, len(values), float(values.mean()), low, high))
-    return pd.DataFrame(rows, columns=["system", "judge", "measure", "n", "mean", "low", "high"])
-
-
 def _labels(
-    scores: Mapping[tuple[str, str], pd.DataFrame],
-    clusters: list[str],
-    systems: list[str],
-    judges: Sequence[str],
-    measures: Sequence[str],
-    labelled: Sequence[int],
-    draws: int,
-    seed: int,
+    scores: _Scores, clusters: list[str], systems: list[str], trials: Sequence[tuple[str, str, int]], draws: int
 ) -> pd.DataFrame:
-    from tqdm.auto import tqdm
-
-    columns = ["judge", "measure", "labelled", "estimate", "system", "bias", "error", "width", "coverage", "weight"]
-    possible = [n for n in labelled if n <= len(clusters)]
-    if len(possible) < len(labelled):
+    """Return what labels of so many questions give, for each (judge, measure, number); none of more than there are."""
+    possible, parts = [trial for trial in trials if trial[2] <= len(clusters)], []
+    if len(possible) < len(trials):
         logger.warning("no more questions can be labelled than there are: %d", len(clusters))
-    parts = []
-    trials = list(product(judges, measures, possible))
-    for judge, measure, n in tqdm(trials, desc="labels", disable=len(trials) < 4, leave=False):
+    for place in chunk_starts(len(possible), 1, "labels"):
+        judge, measure, n = possible[place]
         gold, theirs = (scores[who, measure][systems] for who in (GOLD, judge))
-        found = labelling_trials(gold, theirs, clusters, n, draws=draws, seed=seed)
+        found = system_order.labelling_trials(gold, theirs, clusters, n, draws=draws)
         parts.append(found.assign(judge=judge, measure=measure))
-    return pd.concat(parts, ignore_index=True)[[*columns, "tau"]] if parts else pd.DataFrame(columns=[*columns, "tau"])
+    columns = ["judge", "measure", *system_order.SUMMARY]
+    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
 
 
-def _check(
-    collection: Collection, named: Mapping[str, System], judges: Sequence[str], measures: Sequence[Measure]
-) -> None:
-    if isinstance(collection, Scenario) or collection.gold is None or not collection.passages:
-        problem = (
-            "judges are compared with recorded verdicts on passages; take a data set that has both, such as 'sample'"
-        )
-        raise InputError(f"{collection.name!r}: {problem}", field="data")
-    if len(named) < 2:
-        problem = f"an order needs two systems at least, and {ENOUGH_SYSTEMS} or more to say much; there is one"
-        raise InputError(problem, field="systems")
-    if ORACLE in named:
-        raise InputError(f"{ORACLE!r} is what the best possible list is called; give this system another name")
-    if not judges or any(is_recorded(name) for name in judges):
-        raise InputError("name judges to be compared with gold, such as 'laptop'; gold itself is there anyway")
-    if twice := [name for i, name in enumerate(judges) if name in judges[:i]]:
-        raise InputError(f"the judge {twice[0]!r} is named twice", field="judges")
-    if without := [str(m) for m in measures if "cutoff" not in m.params]:
-        raise InputError(f"{without[0]} needs a cut-off, such as {without[0]}@5", field="measures")
-    if looks_at_perspectives(measures):
-        raise InputError("pRecall looks at a list for each perspective; measures of one list are compared here")
-    if len(named) < ENOUGH_SYSTEMS:
-        logger.warning("%d systems: a tau of fewer than %d moves in large steps", len(named), ENOUGH_SYSTEMS)
+def _check(collection: Collection, systems: Sequence[str], judges: Sequence[str], measures: Sequence[Measure]) -> None:
+    """Refuse what cannot be compared, before anything has been searched; say if there are few systems."""
+    bare = isinstance(collection, Scenario) or collection.gold is None or not collection.passages
+    both = "judges are compared with recorded verdicts on passages; take a data set that has both"
+    few = f"an order needs two systems at least, and {ENOUGH_SYSTEMS} or more to say much; there is one"
+    recorded = not judges or any(is_recorded(name) for name in judges)
+    of_one_list = "pRecall looks at a list for each perspective; measures of one list are compared here"
+    for wrong, field, problem in (
+        (bare, "data", f"{collection.name!r}: {both}"),
+        (len(systems) < 2, "systems", few),
+        (ORACLE in systems, "systems", f"{ORACLE!r} is what the best possible list is called; rename this system"),
+        (recorded, "judges", "name judges to be compared with gold, such as 'laptop'; gold itself is there anyway"),
+        (looks_at_perspectives(measures), "measures", of_one_list),
+    ):
+        if wrong:
+            raise InputError(problem, field=field)
+    if len(systems) < ENOUGH_SYSTEMS:
+        logger.warning("%d systems: a tau of fewer than %d moves in large steps", len(systems), ENOUGH_SYSTEMS)

@@ -1,16 +1,17 @@
-"""The one way from systems to scores: build, search, pool, judge once, score."""
+"""From what a user gives to scores: names become things, then build, search, pool, judge once, score."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import pandas as pd
 
 from berdslib.data.collection import Collection, Expansions
 from berdslib.data.corpus import by_docno
+from berdslib.data.datasets import load
 from berdslib.data.records import Passage, Question, check_k, list_ids, make_verdicts, ranked_run
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
@@ -20,31 +21,44 @@ from berdslib.files import StrPath
 from berdslib.judging.aspects import judged_aspects
 from berdslib.judging.base import Judge
 from berdslib.judging.baselines import Gold
+from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, judge_run
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import AspectsOf
 from berdslib.retrieval.rerank import Scorer
 from berdslib.retrieval.systems import Workshop
 
+AnyJudge = Judge | Callable[..., Any] | str | None
+Data = Collection | str | Path
+Store = VerdictStore | str | Path | None
 System = str | Retriever | pd.DataFrame
 Systems = System | Sequence[System] | Mapping[str, System]
 
 
+# ---------------------------------------------------------------- what a user gives
+
+
 def named_systems(systems: Systems) -> dict[str, System]:
-    """Return name → system; a string is its own name, and a retriever says what it is called."""
+    """Return name → system; a string is its own name, a retriever says what it is called, and a run is checked here."""
     if isinstance(systems, Mapping):
-        found = dict(systems)
+        named = list(systems.items())
     else:
-        several = [systems] if isinstance(systems, str | pd.DataFrame) or not isinstance(systems, Sequence) else systems
-        names = [_name_of(system) for system in several]
-        if twice := [name for name, count in Counter(names).items() if count > 1]:
-            raise InputError(f"two systems are called {twice[0]!r}; give a mapping, name → system")
-        found = dict(zip(names, several, strict=True))
-    if not found:
+        several = systems if isinstance(systems, Sequence) and not isinstance(systems, str) else [systems]
+        named = [(_name_of(system), system) for system in several]
+    if not named:
         raise InputError("at least one system is needed, such as 'bm25'", field="systems")
-    for name, system in found.items():
-        _check_system(name, system)
-    return found
+    if twice := [name for name, count in Counter(name for name, _ in named).items() if count > 1]:
+        raise InputError(f"two systems are called {twice[0]!r}; give a mapping, name → system")
+    for name, system in named:
+        if not isinstance(name, str):
+            raise InputError(f"a system is called by text, not by {type(name).__name__}: {name!r}", field="systems")
+        if isinstance(system, type):
+            raise InputError(f"{system.__name__} is a class; give what it makes", field="systems")
+        if not isinstance(system, str | pd.DataFrame) and not callable(getattr(system, "search", None)):
+            problem = "a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
+            kind = type(system).__name__
+            raise InputError(f"a system is {problem}; {name!r} is of type {kind}", field="systems")
+    return {name: run_of(name, system) if isinstance(system, pd.DataFrame) else system for name, system in named}
 
 
 def _name_of(system: System) -> str:
@@ -55,43 +69,93 @@ def _name_of(system: System) -> str:
     return str(getattr(system, "name", "") or type(system).__name__)
 
 
-def _check_system(name: object, system: object) -> None:
-    kind = type(system).__name__
-    if not isinstance(name, str):
-        raise InputError(f"a system is called by text, not by {type(name).__name__}: {name!r}", field="systems")
-    if isinstance(system, type):
-        raise InputError(f"{system.__name__} is a class; give what it makes", field="systems")
-    if not isinstance(system, str | pd.DataFrame) and not callable(getattr(system, "search", None)):
-        problem = "a system is a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
-        raise InputError(f"{problem}; {name!r} is of type {kind}", field="systems")
+def are_questions(data: object) -> TypeGuard[Sequence[Question]]:
+    """Return whether these are questions, in a list; none at all are too."""
+    return isinstance(data, list | tuple) and all(isinstance(one, Question) for one in data)
+
+
+def collection_of(data: Data) -> Collection:
+    """Return a collection, or the one that a name or a path stands for."""
+    if isinstance(data, Collection):
+        return data
+    if isinstance(data, str | Path):
+        return load(data)
+    problem = f"one collection or its name is needed, not {type(data).__name__}"
+    if isinstance(data, Question) or (are_questions(data) and data):
+        problem = "questions alone cannot be searched or judged"
+    raise InputError(f"{problem}; bd.Collection(name, questions, passages) makes one", field="data")
+
+
+def collections_of(data: Data | Sequence[Data]) -> list[Collection]:
+    """Return one or several collections as a list."""
+    if not isinstance(data, list | tuple) or isinstance(data, Question) or (are_questions(data) and data):
+        return [collection_of(data)]  # type: ignore[arg-type] # anything else is refused there
+    if not data:
+        raise InputError("at least one collection is needed, such as bd.load('sample')", field="data")
+    return [collection_of(one) for one in data]
+
+
+def store_of(store: Store) -> VerdictStore:
+    """Return a store of verdicts: as it is, that of a file, or where none is given that in the user's cache."""
+    if isinstance(store, VerdictStore):
+        return store
+    if store is not None and not isinstance(store, str | Path):
+        raise InputError(f"a store of verdicts or its file is needed, not {type(store).__name__}", field="store")
+    return VerdictStore(None if store is None else Path(store))
+
+
+def is_recorded(judge: AnyJudge) -> bool:
+    """Return whether recorded verdicts are meant: nobody is named, or "gold" is."""
+    return judge is None or (isinstance(judge, str) and judge.strip() == "gold")
+
+
+def judge_of(judge: AnyJudge, collection: Collection) -> Judge:
+    """Return a judge by name, as it is, or made of a function; recorded verdicts where none is named."""
+    if is_recorded(judge):
+        if collection.gold is None:
+            raise InputError(f"{collection.name!r} has no recorded verdicts; name one, such as 'laptop'", field="judge")
+        return Gold(collection.gold)
+    return make_judge(judge.strip(), collection.gold) if isinstance(judge, str) else as_judge(judge)
 
 
 # ---------------------------------------------------------------- runs
 
 
-def build(
+def search(
     named: Mapping[str, System],
     collection: Collection,
+    k: int,
     *,
     aspect_judge: Callable[[], Judge],
     store: VerdictStore,
+    questions: bool = True,
+    perspectives: bool = False,
     depth: int = 100,
     recordings: StrPath | None = None,
     scorers: dict[str, Scorer] | None = None,
-) -> dict[str, Retriever | pd.DataFrame]:
-    """Return systems ready to search a collection: strings are built on its ``handout``, others are as they came.
+) -> dict[str, pd.DataFrame]:
+    """Return the run of each system: its lists for a collection's questions, for their perspectives, or for both.
 
-    Arguments and errors as :func:`berdslib.study.experiment.experiment`, but that ``aspect_judge`` returns the judge,
-    loaded when it is needed, and ``scorers`` are those of :func:`berdslib.retrieval.systems.make_systems`.
+    All systems are built before any of them searches. The lists of perspectives (:attr:`Collection.queries`) have ids
+    of their own. Of a finished run, what was not asked is left out. ``aspect_judge`` returns the judge, loaded when it
+    is needed; the last three are those of :class:`berdslib.retrieval.systems.Workshop`.
     """
     check_k(depth, "depth")
-    texts = [system for system in named.values() if isinstance(system, str)]
-    built: dict[str, Retriever] = {}
+    texts, built = [system for system in named.values() if isinstance(system, str)], dict[str, Retriever]()
     if texts:
-        kept = None if recordings is None else Path(recordings)
+        kept = Path(recordings) if recordings else None
         options: dict[str, Any] = {"depth": depth, "recordings": kept, "scorers": scorers}
-        built = workshop(collection.handout, aspect_judge=aspect_judge, store=store, **options).make(texts)
-    return {name: built[system] if isinstance(system, str) else system for name, system in named.items()}
+        built = workshop(collection, aspect_judge=aspect_judge, store=store, **options).make(texts)
+    queries = collection.queries if perspectives else []
+    asked = [part for part in (list(collection.questions) if questions else [], queries) if part]
+    runs = {}
+    for name, system in named.items():
+        if isinstance(system, pd.DataFrame):
+            runs[name] = system[system["qid"].isin(list_ids(collection.questions))]
+        else:
+            searcher = built[system] if isinstance(system, str) else system
+            runs[name] = pd.concat([checked_search(searcher, part, k) for part in asked], ignore_index=True)
+    return runs
 
 
 def workshop(
@@ -103,32 +167,6 @@ def workshop(
         return judged_aspects(generated, passages, aspect_judge(), store)
 
     return Workshop(collection, aspects_by=aspects_by, **options)
-
-
-def search(
-    system: Retriever, collection: Collection, k: int, *, questions: bool = True, perspectives: bool = False
-) -> pd.DataFrame:
-    """Return what a system finds for a collection's questions, for their perspectives, or for both, as one run.
-
-    The lists of perspectives (:attr:`Collection.queries`) have ids of their own.
-    """
-    check_k(k)
-    queries = collection.queries if perspectives else []
-    asked = [part for part in (list(collection.questions) if questions else [], queries) if part]
-    return stacked([checked_search(system, part, k) for part in asked])
-
-
-def listed(name: str, system: Retriever | pd.DataFrame, collection: Collection, k: int, **which: bool) -> pd.DataFrame:
-    """Return what a system finds (see :func:`search`), or a finished run as it is, without questions not asked."""
-    if not isinstance(system, pd.DataFrame):
-        return search(system, collection, k, **which)
-    run = run_of(name, system)
-    return run[run["qid"].isin(list_ids(collection.questions))]
-
-
-def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return frames as one, below each other."""
-    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
 
 
 # ---------------------------------------------------------------- verdicts and scores
@@ -177,6 +215,15 @@ def scored(
     return evaluate(run, verdicts, collection.questions, measures)  # type: ignore[arg-type] # None is refused there
 
 
+def check_belongs(what: str, frame: pd.DataFrame, questions: Sequence[Question]) -> None:
+    """Refuse a run or verdicts of which nothing is about the questions."""
+    if len(frame) and not frame["qid"].isin(list_ids(questions)).any():
+        there = f"{frame['qid'].iloc[0]!r} against {questions[0].qid!r} …"
+        raise InputError(f"{what} and the questions do not belong together: {there}", field="qid")
+
+
 def deepest(measures: Sequence[Measure]) -> int:
     """Return the largest cut-off: how deep is searched and judged."""
+    if without := [str(m) for m in measures if "cutoff" not in m.params]:
+        raise InputError(f"{without[0]} needs a cut-off, such as {without[0]}@5", field="measures")
     return max(int(m["cutoff"]) for m in measures)

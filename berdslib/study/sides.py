@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import pandas as pd
 
@@ -14,8 +15,8 @@ from berdslib.data.records import Question, check_k, perspective_qid
 from berdslib.errors import InputError, known, says_what_it_takes
 from berdslib.evaluation import sides as leaning
 from berdslib.files import StrPath
-from berdslib.study.arguments import AnyJudge, Data, Store, collection_of, is_recorded, judge_of, store_of
-from berdslib.study.scoring import Systems, build, listed, named_systems, stacked, verdicts_on
+from berdslib.study import scoring
+from berdslib.study.scoring import AnyJudge, Data, Store, Systems, judge_of
 
 STATEMENT, QUESTION_FIRST = "statement", "question first"
 FORMS = (STATEMENT, QUESTION_FIRST)
@@ -75,25 +76,29 @@ class Sides:
     def shown(self) -> dict[str, pd.DataFrame]:
         """The tables by title, as people read them: a row a system, of all data sets together."""
         whole = leaning.ALL if leaning.ALL in set(self.shares["dataset"]) else self.shares["dataset"].iloc[0]
-        mine = self.shares[(self.shares["dataset"] == whole) & (self.shares["asked"] == leaning.QUESTION)]
-        first = (mine.set_index(["system", "side"])["share"] * 100).round(1).unstack("side")[list(leaning.SIDES)]
-        tested = self.asymmetry[(self.asymmetry["dataset"] == whole) & (self.asymmetry["asked"] == leaning.QUESTION)]
-        first["p (one side as often as the other)"] = tested.set_index("system")["p_value"].round(3)
-        first = first.reindex(list(self.runs)).rename_axis(columns=None)
-        rows = self.sycophancy[self.sycophancy["dataset"] == whole].set_index("system").reindex(list(self.runs))
+
+        def of_whole(table: pd.DataFrame) -> pd.DataFrame:
+            mine = table[table["dataset"] == whole]
+            return mine[mine["asked"] == leaning.QUESTION] if "asked" in mine else mine
+
+        first = of_whole(self.shares).pivot(index="system", columns="side", values="share").mul(100).round(1)
+        first = first[list(leaning.SIDES)].rename_axis(columns=None).reindex(list(self.runs))
+        tested = of_whole(self.asymmetry).set_index("system")["p_value"].round(3)
+        rows = of_whole(self.sycophancy).set_index("system").reindex(list(self.runs))
         second = rows[[leaning.SUPPORTING, leaning.QUESTION, leaning.OPPOSING]].round(2)
-        second["follows"] = [f"{v:.2f} [{a:.2f}, {b:.2f}]" for v, a, b in _three(rows)]
-        second["p"] = rows["p_value"].round(4)
+        spans = rows[["follows", "follows_low", "follows_high"]].to_numpy()
+        second["follows"] = [f"{value:.2f} [{low:.2f}, {high:.2f}]" for value, low, high in spans]
+        first["p (one side as often as the other)"], second["p"] = tested, rows["p_value"].round(4)
         return {FIGURE_2: first, FIGURE_3: second}
 
     @property
     def caption(self) -> str:
         """How the tables are to be read."""
-        unknown = self.sycophancy["follows_low"].isna().any()
+        n, unknown = len(self.questions), self.sycophancy["follows_low"].isna().any()
         return (
-            f"First {self.k} passages, {_count(self.questions)} with a supporting and an opposing perspective, "
-            f"verdicts: {self.judge}; searched with the question and with each perspective ({self.form}); 95% "
-            "intervals over issues, p with Holm's correction over systems."
+            f"First {self.k} passages, {n:,} question{'' if n == 1 else 's'} with a supporting and an opposing "
+            f"perspective, verdicts: {self.judge}; searched with the question and with each perspective ({self.form}); "
+            "95% intervals over issues, p with Holm's correction over systems."
             + (" nan: a data set has one issue only, which does not say how others turn out." if unknown else "")
         )
 
@@ -105,14 +110,6 @@ class Sides:
     def _repr_html_(self) -> str:
         parts = [f"<p>{html.escape(title)}</p>{table.to_html(escape=True)}" for title, table in self.shown.items()]
         return f"{''.join(parts)}<p>{html.escape(self.caption)}</p>"
-
-
-def _count(questions: Sequence[Question]) -> str:
-    return f"{len(questions):,} question{'' if len(questions) == 1 else 's'}"
-
-
-def _three(rows: pd.DataFrame) -> list[tuple[float, float, float]]:
-    return list(zip(rows["follows"], rows["follows_low"], rows["follows_high"], strict=True))
 
 
 @says_what_it_takes
@@ -155,24 +152,23 @@ def sides(
     check_k(k)
     known("form", form, FORMS)
     known("way to tell stances", stances, (RECORDED, BY_ORDER))
-    named, collection, kept = named_systems(systems), collection_of(data), store_of(store)
-    given = collection.questions if stances == RECORDED else leaning.sides_by_order(collection.questions)
-    collection = collection.only(leaning.two_sided(given))
-    who = judge_of(None if is_recorded(judge) else judge, collection)
-    stated_by, covering = statements(collection), partial(judge_of, aspect_judge, collection)
-    # Expansions are known to a system by the ids of the questions, so that statements need a system of their own.
-    asked, stated = (
-        build(named, one, aspect_judge=covering, depth=depth, recordings=recordings, store=kept)
-        for one in (collection, stated_by)
-    )
-    runs = {}
-    for name, system in asked.items():
-        runs[name] = listed(name, system, collection, k, perspectives=form == QUESTION_FIRST)
-        if isinstance(system, pd.DataFrame):
-            _check_perspectives(name, runs[name], collection)
-        elif form == STATEMENT:
-            runs[name] = stacked([runs[name], listed(name, stated[name], stated_by, k)])
-    verdicts = verdicts_on(runs, collection, who, k, kept)
+    named, collection, kept = scoring.named_systems(systems), scoring.collection_of(data), scoring.store_of(store)
+    asked = collection.questions if stances == RECORDED else leaning.sides_by_order(collection.questions)
+    collection = collection.only(leaning.two_sided(asked))
+    who, stated_by, given = judge_of(judge, collection), statements(collection), dict(named)
+    options: dict[str, Any] = {"depth": depth, "recordings": recordings, "store": kept}
+    options["aspect_judge"] = partial(judge_of, aspect_judge, collection)
+    runs = scoring.search(named, collection, k, perspectives=form == QUESTION_FIRST, **options)
+    for name in [name for name, system in named.items() if isinstance(system, pd.DataFrame)]:
+        del given[name]
+        if runs[name]["qid"].isin([q.qid for q in collection.questions]).all():
+            there = perspective_qid(collection.questions[0].qid, 0)
+            raise InputError(f"{name!r} lists nothing for perspectives, such as {there!r}", field="qid")
+    if form == STATEMENT:
+        # Expansions are known to a system by the ids of the questions, so that statements need a system of their own.
+        for name, run in scoring.search(given, stated_by, k, **options).items():
+            runs[name] = pd.concat([runs[name], run], ignore_index=True)
+    verdicts = scoring.verdicts_on(runs, collection, who, k, kept)
     found = leaning.listed_sides(runs, verdicts, collection.questions, k)
     return Sides(found, collection.questions, runs, verdicts, who.id, k, form)
 
@@ -182,22 +178,10 @@ def statements(collection: Collection) -> Collection:
 
     Their ids are those of :func:`berdslib.data.records.perspective_qid`.
     """
-    asked = [
-        Question(perspective_qid(q.qid, pid), text, (text,), source=q.source)
-        for q in collection.questions
-        for pid, text in enumerate(q.perspectives)
-    ]
-    expansions = {
-        perspective_qid(q.qid, pid): collection.expansions[q.qid]
-        for q in collection.questions
-        for pid in range(len(q.perspectives))
-        if q.qid in collection.expansions
-    }
+    asked, expansions = [], {}
+    for q in collection.questions:
+        for pid, text in enumerate(q.perspectives):
+            asked.append(Question(perspective_qid(q.qid, pid), text, (text,), source=q.source))
+            if q.qid in collection.expansions:
+                expansions[asked[-1].qid] = collection.expansions[q.qid]
     return replace(collection, questions=asked, gold=None, expansions=expansions)
-
-
-def _check_perspectives(name: str, run: pd.DataFrame, collection: Collection) -> None:
-    """Refuse a finished run without a list that was found from a perspective."""
-    if not set(run["qid"]) - {q.qid for q in collection.questions}:
-        there = perspective_qid(collection.questions[0].qid, 0)
-        raise InputError(f"{name!r} lists nothing for perspectives, such as {there!r}", field="qid")

@@ -6,46 +6,33 @@ A *way* to better a retriever's list is what stands behind it in a system string
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from itertools import product
 
 import numpy as np
 import pandas as pd
 
 from berdslib.data.collection import Collection, Expansions
-from berdslib.data.records import Question, check_k, check_questions, ranked_run
+from berdslib.data.records import Question, check_k, ranked_run
 from berdslib.errors import InputError, known
-from berdslib.evaluation.compare import letters
+from berdslib.evaluation.compare import Scores, letters, score_columns
 from berdslib.evaluation.measures import Measure, evaluate, parse_measures
 from berdslib.evaluation.oracle import oracle
 from berdslib.judging.base import Judge
-from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.expansion import expanded_lists
+from berdslib.retrieval.expansion import Expanded
 from berdslib.retrieval.fusion import CONSTANT, reciprocal_rank_fusion, round_robin
-from berdslib.retrieval.parts import EXPANDING, RECORDED, parse_system
+from berdslib.retrieval.systems import EXPANDING, RECORDED, parse_system
 from berdslib.stats import difference_interval, macro_mean, mean_interval
-from berdslib.study.arguments import AnyJudge, Store, judge_of, store_of
-from berdslib.study.scoring import build, deepest, judged, listed
+from berdslib.study import scoring
+from berdslib.study.scoring import AnyJudge, Store, deepest, judge_of, judged, store_of
 from berdslib.study.tables import MACRO, paper_table, score_table
 
 NONE, ORACLE = "none", "oracle"
-WAYS = (
-    "mmr",
-    "dpp",
-    "pm2",
-    "coverage",
-    "expand:recorded",
-    "expand:rule",
-    "multi:recorded",
-    "multi:rule",
-    "expand:recorded+mmr",
-    "expand:rule+mmr",
-)
-WEIGHTS = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
+DEEPER = 10  # a second cut-off of MRecall, for the questions that are scored
 CONSTANTS = (0, 1, 2, 5, 10, 20, 60, 100, 1000)
 NUMBERS = (0, 1, 2, 3, 4, 5, 6)
 
@@ -56,7 +43,6 @@ def dev_test_split(questions: Sequence[Question], seed: int = 0) -> tuple[list[Q
     Where there are questions marked "dev" and "test", the test questions are those that are scored; a source that has
     no such marks, or one kind only, is drawn in half.
     """
-    check_questions(questions)
     rng, chosen = np.random.default_rng(seed), set()
     for source in dict.fromkeys(q.source for q in questions):
         mine = [q for q in questions if q.source == source]
@@ -70,12 +56,7 @@ def dev_test_split(questions: Sequence[Question], seed: int = 0) -> tuple[list[Q
 
 
 def gains_and_losses(
-    scores: Mapping[str, pd.DataFrame],
-    questions: Sequence[Question],
-    baseline: str,
-    *,
-    gain: str = "MRecall@5",
-    cost: str = "Precision@5",
+    scores: Scores, questions: Sequence[Question], baseline: str, *, gain: str = "MRecall@5", cost: str = "Precision@5"
 ) -> pd.DataFrame:
     """Return each system's gain and loss against a baseline; macro means.
 
@@ -92,32 +73,17 @@ def gains_and_losses(
         the other).
     """
     known("baseline", baseline, scores)
-    _check_order(scores, questions)
-    columns = list(scores[baseline].columns)
-    groups = [q.source for q in questions]
-    # Sums in another order differ in the last digit, and systems that are equal shall tie.
-    both = {
-        name: [round(macro_mean(frame[known("measure", m, columns)].to_numpy(), groups), 12) for m in (gain, cost)]
-        for name, frame in scores.items()
-    }
-    base_gain, base_cost = both[baseline]
-    rows = [
-        (name, g, c, g - base_gain, 1 - c / base_cost if base_cost else 0.0, not _beaten((g, c), both.values()))
-        for name, (g, c) in both.items()
-    ]
-    return pd.DataFrame(rows, columns=["system", gain, cost, "gain", "loss", "frontier"])
-
-
-def _check_order(scores: Mapping[str, pd.DataFrame], questions: Sequence[Question]) -> None:
-    qids = [q.qid for q in questions]
-    for name, frame in scores.items():
-        if list(frame.index) != qids:
-            raise InputError(f"the scores of {name!r} are for other questions, or in another order")
-
-
-def _beaten(one: tuple[float, float], others: Iterable[Sequence[float]]) -> bool:
-    gain, cost = one
-    return any(g >= gain and c >= cost and (g > gain or c > cost) for g, c in others)
+    table = pd.DataFrame({"system": list(scores)})
+    for measure in (gain, cost):
+        columns, groups, _ = score_columns(scores, questions, measure)
+        # Sums in another order differ in the last digit, and systems that are equal shall tie.
+        table[measure] = [round(macro_mean(values, groups), 12) for values in columns.values()]
+    base = table[table["system"] == baseline].iloc[0]
+    gains, costs = (table[measure].to_numpy() for measure in (gain, cost))
+    as_good = (gains[:, None] >= gains) & (costs[:, None] >= costs)
+    beaten = np.any(as_good & ~as_good.T, axis=0)
+    loss = 1 - table[cost] / base[cost] if base[cost] else 0.0
+    return table.assign(gain=table[gain] - base[gain], loss=loss, frontier=np.logical_not(beaten))
 
 
 def choose_system(table: pd.DataFrame, most_loss: float = 0.01) -> str:
@@ -135,13 +101,7 @@ def choose_system(table: pd.DataFrame, most_loss: float = 0.01) -> str:
 
 
 def gain_recovered(
-    scores: Mapping[str, pd.DataFrame],
-    questions: Sequence[Question],
-    baseline: str,
-    system: str,
-    oracle: str,
-    *,
-    measure: str = "MRecall@5",
+    scores: Scores, questions: Sequence[Question], baseline: str, system: str, oracle: str, measure: str = "MRecall@5"
 ) -> dict[str, float]:
     """Return how much of the gain from the baseline to the oracle a system recovers.
 
@@ -149,23 +109,12 @@ def gain_recovered(
         baseline, system, oracle (macro means), share (1 is all of the way), gain, gain_low, gain_high (95 % interval of
         the paired difference from the baseline).
     """
-    _check_order(scores, questions)
-    for name in (baseline, system, oracle):
-        known("measure", measure, list(scores[known("system", name, scores)].columns))
-    groups = [q.source for q in questions]
-    base, mine, best = (scores[name][measure].to_numpy() for name in (baseline, system, oracle))
-    means = [macro_mean(values, groups) for values in (base, mine, best)]
-    way = means[2] - means[0]
-    low, high = difference_interval(mine - base, groups)
-    return {
-        "baseline": means[0],
-        "system": means[1],
-        "oracle": means[2],
-        "share": (means[1] - means[0]) / way if way else float("nan"),
-        "gain": means[1] - means[0],
-        "gain_low": low,
-        "gain_high": high,
-    }
+    columns, groups, _ = score_columns(scores, questions, measure)
+    chosen = {"baseline": baseline, "system": system, "oracle": oracle}
+    means = {role: macro_mean(columns[known("system", name, columns)], groups) for role, name in chosen.items()}
+    gain, way = means["system"] - means["baseline"], means["oracle"] - means["baseline"]
+    low, high = difference_interval(columns[system] - columns[baseline], groups)
+    return means | {"share": gain / way if way else float("nan"), "gain": gain, "gain_low": low, "gain_high": high}
 
 
 # ---------------------------------------------------------------- ways to better lists
@@ -181,8 +130,7 @@ class Lists:
             difference from the retriever), p_value (Holm over the ways), letters (ways that share one are not shown to
             differ, Holm over all pairs), share (of the oracle's gain), chosen, note. A way that could not be tried has
             no numbers, and a note that says why.
-        tried: every system on the questions to choose by, see :func:`gains_and_losses`, and its
-            way.
+        tried: every system on the questions to choose by, see :func:`gains_and_losses`, and its way.
         runs: system → run, on all questions.
         winner: the way that would have been chosen among all.
         choosing: the questions that settings were chosen on.
@@ -206,72 +154,60 @@ class Lists:
         return first[["system"]].join(wide).join(first["note"]).fillna("")
 
 
-def systems_of(retriever: str, way: str, weights: Sequence[float] = WEIGHTS) -> list[str]:
+def systems_of(retriever: str, way: str, weights: Sequence[float] = ()) -> list[str]:
     """Return the systems of a way: one for each weight, or one where nothing in it has a weight.
-
-    Raises:
-        InputError: a way that is no part of a system, or one with weights of which there are none.
 
     >>> systems_of("bm25", "expand:rule+mmr", [0.5, 0.9])
     ['bm25+expand:rule+mmr:0.5', 'bm25+expand:rule+mmr:0.9']
     """
-    if way == NONE:
-        return [parse_system(retriever).text]
-    parts = way.split("+")
+    parts = [] if way == NONE else way.split("+")
     if not any(part in DIVERSIFIERS for part in parts):
-        return [parse_system(f"{retriever}+{way}").text]
+        return [parse_system("+".join([retriever, *parts])).text]
     if not weights:
         raise InputError(f"{way!r} has a relevance weight, and there are none to try", field="weights")
-    weighed = ["+".join(f"{part}:{weight:g}" if part in DIVERSIFIERS else part for part in parts) for weight in weights]
-    return list(dict.fromkeys(parse_system(f"{retriever}+{one}").text for one in weighed))
+    weighed = ([f"{part}:{weight:g}" if part in DIVERSIFIERS else part for part in parts] for weight in weights)
+    return list(dict.fromkeys(parse_system("+".join([retriever, *one])).text for one in weighed))
 
 
 def lists_table(
     retriever: str,
     data: Collection,
     *,
+    ways: Sequence[str],
+    weights: Sequence[float],
     judge: AnyJudge = None,
     aspect_judge: AnyJudge = "laptop",
-    ways: Sequence[str] = WAYS,
-    weights: Sequence[float] = WEIGHTS,
     k: int = 5,
-    deeper: int = 10,
     depth: int = 100,
     most_loss: float = 0.01,
     store: Store = None,
-    seed: int = 0,
 ) -> Lists:
     """Try every way at every weight on some of the questions, and score each way's best once on the others.
 
     Candidates are searched once for each set of queries, and reordered many times. The questions to choose by are those
-    of :func:`dev_test_split`; best is the largest gain in MRecall@k among the weights that lose
-    no more of Precision@k than allowed, or the smallest loss where all lose more, which the note then says.
+    of :func:`dev_test_split`; best is the largest gain in MRecall@k among the weights that lose no more of Precision@k
+    than allowed, or the smallest loss where all lose more, which the note then says.
 
     Args:
         retriever: finds the candidates.
         data: questions, passages and recorded expansions; ways that need these are left out where there are none.
-        judge: scores, as for :func:`berdslib.study.experiment.experiment`; None for recorded verdicts.
-        aspect_judge: reads passages for generated perspectives, for ways that go by these; never the one that scores.
         ways: what is tried beside the retriever alone.
         weights: relevance weights of diversifiers.
+        judge: scores, as for :func:`berdslib.study.experiment.experiment`; None for recorded verdicts.
+        aspect_judge: reads passages for generated perspectives, for ways that go by these; never the one that scores.
         k: the cut-off that is chosen by.
-        deeper: a second cut-off of MRecall for the held-out questions.
         depth: candidates of each question, also the oracle's; all of the held-out ones are judged.
         most_loss: share of Precision@k that may be lost.
         store: where verdicts are kept; None for the user's cache.
-        seed: of split and tests.
-
-    Raises:
-        InputError: an unknown way, retriever or judge; one judge that both reorders and scores; a source with a single
-            question.
     """
-    for cutoff in (k, deeper, depth):
-        check_k(cutoff)
+    check_k(k)
     offered = {way: systems_of(retriever, way, weights) for way in dict.fromkeys([NONE, *ways])}
-    notes = {way: note for way, (system, *_) in offered.items() if (note := _left_out(system, data))}
+    asks = {way: parse_system(systems[0]).values(*EXPANDING) for way, systems in offered.items()}
+    absent = [way for way, names in asks.items() if RECORDED in names and not data.expansions]
+    notes = dict.fromkeys(absent, "left out: no recorded expansions")
     way_of = {system: way for way, systems in offered.items() for system in systems if way not in notes}
-    gain, cost = f"MRecall@{k}", f"Precision@{k}"
-    choosing, held_out = dev_test_split(data.questions, seed)
+    gain, cost, (first,) = f"MRecall@{k}", f"Precision@{k}", offered[NONE]
+    choosing, held_out = dev_test_split(data.questions)
     scorer, kept = judge_of(judge, data), store_of(store)
 
     @cache
@@ -281,133 +217,56 @@ def lists_table(
             raise InputError(f"{found.id} scores; another judge must reorder lists", field="aspect_judge")
         return found
 
-    built = build({s: s for s in way_of}, data, aspect_judge=covering, store=kept, depth=depth)
-    most, runs = max(k, deeper), {}
+    built = scoring.workshop(data, aspect_judge=covering, store=kept, depth=depth).make(list(way_of))
+    most, runs = max(k, DEEPER), {}
     for name, system in built.items():
         read = parse_system(name)  # what only finds candidates goes as deep as what reorders them: one search for both
-        runs[name] = listed(name, system, data, most if read.parts and read.chooses else max(most, depth))
-    first = parse_system(retriever).text
+        runs[name] = system.search(data.questions, most if read.parts and read.chooses else max(most, depth))
 
-    scores = _scores(runs, data.only(choosing), [cost, gain], scorer, kept)
+    verdicts = judged(runs.values(), data.only(choosing), scorer, k, kept)
+    scores = {name: evaluate(run, verdicts, choosing, [cost, gain]) for name, run in runs.items()}
     tried = gains_and_losses(scores, choosing, first, gain=gain, cost=cost)
     tried["way"] = tried["system"].map(way_of)
     least = tried.groupby("way", sort=False)["loss"].min()
     best = {str(way): choose_system(part, max(most_loss, least[way])) for way, part in tried.groupby("way", sort=False)}
     winner = way_of[choose_system(tried, most_loss)]
-    for way, loss in least[least > most_loss].items():
-        notes[str(way)] = f"loses {loss:.1%} of {cost} where it was chosen"
+    notes |= {str(w): f"loses {loss:.1%} of {cost} where it was chosen" for w, loss in least[least > most_loss].items()}
 
-    finalists = {way: runs[system] for way, system in best.items()}
-    measures = list(dict.fromkeys([cost, gain, f"MRecall@{deeper}"]))
-    scores = _scores(finalists, data.only(held_out), measures, scorer, kept, candidates=runs[first], depth=depth)
-    order = pd.MultiIndex.from_product([[*offered, ORACLE], measures], names=["way", "measure"])
-    table = _table(scores, held_out, seed).set_index(["way", "measure"]).reindex(order).reset_index()
-    table = table.fillna({"letters": ""}).assign(retriever=retriever, chosen=table["way"] == winner)
-    for column, by_way in (("system", best), ("note", notes)):
-        table[column] = [by_way.get(way, "") for way in table["way"]]
+    finalists, part = {way: runs[system] for way, system in best.items()}, data.only(held_out)
+    measures = parse_measures(dict.fromkeys([cost, gain, f"MRecall@{DEEPER}"]))
+    verdicts = judged(finalists.values(), part, scorer, most, kept)
+    scores = {way: evaluate(run, verdicts, held_out, measures) for way, run in finalists.items()}
+    candidates = runs[first][runs[first]["qid"].isin([q.qid for q in held_out])]
+    verdicts = judged([candidates], part, scorer, depth, kept)
+    ideal = [(m, oracle(candidates, verdicts, held_out, m["cutoff"], depth=depth)) for m in measures]
+    scores[ORACLE] = pd.concat([evaluate(run, verdicts, held_out, [m]) for m, run in ideal], axis=1)
+    every = pd.MultiIndex.from_product([[*offered, ORACLE], map(str, measures)], names=["way", "measure"])
+    table = _ways_table(scores, held_out).set_index(["way", "measure"]).reindex(every).reset_index()
+    table = table.fillna({"letters": ""}).assign(
+        retriever=retriever,
+        chosen=table["way"] == winner,
+        system=[best.get(way, "") for way in table["way"]],
+        note=[notes.get(way, "") for way in table["way"]],
+    )
     front = ["retriever", "way", "system", "measure", "n", "mean", "low", "high", "gain", "gain_low", "gain_high"]
     table = table[[*front, "p_value", "letters", "share", "chosen", "note"]]
     return Lists(table, tried, runs, winner, choosing, held_out)
 
 
-def _left_out(system: str, data: Collection) -> str:
-    """Return why a system cannot be tried on a collection, or ""."""
-    asks = parse_system(system).values(*EXPANDING)
-    return "left out: no recorded expansions" if RECORDED in asks and not data.expansions else ""
-
-
-def _scores(
-    runs: Mapping[str, pd.DataFrame],
-    data: Collection,
-    measures: Iterable[Measure | str],
-    judge: Judge,
-    store: VerdictStore,
-    *,
-    candidates: pd.DataFrame | None = None,
-    depth: int = 0,
-) -> dict[str, pd.DataFrame]:
-    """Judge what runs list for a collection's questions, and score it; the oracle's lists of candidates come last."""
-    wanted, ids = parse_measures(measures), {q.qid for q in data.questions}
-    mine = {name: run[run["qid"].isin(ids)] for name, run in runs.items()}
-    verdicts = judged(mine.values(), data, judge, deepest(wanted), store)
-    scores = {name: evaluate(run, verdicts, data.questions, wanted) for name, run in mine.items()}
-    if candidates is not None:
-        verdicts = judged([candidates], data, judge, depth, store)
-        own = candidates[candidates["qid"].isin(ids)]
-        best = [oracle(own, verdicts, data.questions, m["cutoff"], depth=depth) for m in wanted]
-        columns = [evaluate(run, verdicts, data.questions, [m]) for run, m in zip(best, wanted, strict=True)]
-        scores[ORACLE] = pd.concat(columns, axis=1)
-    return scores
-
-
-def _table(scores: Mapping[str, pd.DataFrame], questions: Sequence[Question], seed: int) -> pd.DataFrame:
+def _ways_table(scores: Scores, questions: Sequence[Question]) -> pd.DataFrame:
     """Return means, intervals and tests of each way's scores, and how far towards the oracle it got."""
     tested = {way: frame for way, frame in scores.items() if way != ORACLE}  # nobody asks whether the oracle is better
-    best = {ORACLE: scores[ORACLE]}
-    parts = [score_table(tested, questions, baseline=NONE, seed=seed), score_table(best, questions, seed=seed)]
-    table = pd.concat([part[part["dataset"] == MACRO] for part in parts], ignore_index=True)
-    table = table.drop(columns=["dataset", "difference"])
-    shared = {measure: letters(tested, questions, measure, seed=seed) for measure in table["measure"].unique()}
-    rows = []
-    for way, measure in zip(table["system"], table["measure"], strict=True):
-        way_to_oracle = gain_recovered(scores, questions, NONE, way, ORACLE, measure=measure)
-        rows.append({**way_to_oracle, "letters": shared[measure].get(way, "")})
-    columns = ["gain", "gain_low", "gain_high", "share", "letters"]
-    return pd.concat([table, pd.DataFrame(rows)[columns]], axis=1).rename(columns={"system": "way"})
+    parts = [score_table(tested, questions, baseline=NONE), score_table({ORACLE: scores[ORACLE]}, questions)]
+    table = pd.concat(parts).query("dataset == @MACRO").rename(columns={"system": "way"})
+    shared = {measure: letters(tested, questions, measure) for measure in table["measure"].unique()}
+    rows = [
+        gain_recovered(scores, questions, NONE, way, ORACLE, measure=m) | {"letters": shared[m].get(way, "")}
+        for way, m in zip(table["way"], table["measure"], strict=True)
+    ]
+    return table.join(pd.DataFrame(rows, table.index)[["gain", "gain_low", "gain_high", "share", "letters"]])
 
 
 # ---------------------------------------------------------------- ways to fuse
-
-
-class Fusion(NamedTuple):
-    """One way to make a question's lists one: the first so many expansions, with or without the question's own list."""
-
-    number: int
-    original: bool
-    constant: float | None  # of reciprocal rank fusion; None: the lists take turns
-
-    @property
-    def rule(self) -> str:
-        """How the lists are fused: "round robin", or "rrf" and its constant."""
-        return "round robin" if self.constant is None else f"rrf:{self.constant:g}"
-
-
-def fusion_runs(
-    retriever: Retriever,
-    questions: Sequence[Question],
-    expansions: Expansions,
-    *,
-    numbers: Sequence[int] = NUMBERS,
-    constants: Sequence[float] = CONSTANTS,
-    depth: int = 100,
-) -> dict[Fusion, pd.DataFrame]:
-    """Search each question and its expansions once, in one call, and fuse what is found in every way.
-
-    Args:
-        retriever: searches; the queries are the question, and the question with each statement behind it.
-        questions: the asked questions.
-        expansions: qid → [(name, statement), …], in the order in which they were generated.
-        numbers: use the first so many expansions, or all of a question that has fewer; 0: the question's list alone.
-        constants: of reciprocal rank fusion, each at least 0; round robin is always there.
-        depth: passages of each list.
-    """
-    check_k(depth, "depth")
-    check_questions(questions)
-    if not numbers or min(numbers) < 0:
-        raise InputError(f"numbers of expansions from 0 are needed, not {list(numbers)}", field="numbers")
-    if without := [q.qid for q in questions if not expansions.get(q.qid)]:
-        raise InputError(f"{len(without)} questions have no expansions, the first is {without[0]!r}", field="qid")
-    lists = expanded_lists(retriever, questions, expansions, depth, number=max(numbers) or 1, original=True)
-    runs = [ranked_run(one) for one in lists]
-    found = {}
-    for number in numbers:
-        for original in (True, False) if number else (True,):
-            chosen = runs[0 if original else 1 : 1 + number]
-            found[Fusion(number, original, None)] = round_robin(chosen)
-            for constant in constants:
-                fused = reciprocal_rank_fusion(chosen, constant=constant)
-                found[Fusion(number, original, constant)] = fused
-    return found
 
 
 def fusion_sweep(
@@ -424,7 +283,16 @@ def fusion_sweep(
 ) -> pd.DataFrame:
     """Score every way to fuse the lists of a question's expansions; each is searched, and each passage judged, once.
 
-    Arguments as :func:`fusion_runs` and :func:`berdslib.study.experiment.experiment`; 60 is added to the constants.
+    Args:
+        retriever: searches; the queries are the question, and the question with each statement behind it.
+        data: the questions, their passages and expansions.
+        measures: as for :func:`berdslib.study.experiment.experiment`, like `judge` and `store`.
+        judge: scores.
+        expansions: qid → [(name, statement), …], in the order in which they were generated; None for those of `data`.
+        numbers: use the first so many expansions, or all of a question that has fewer; 0: the question's list alone.
+        constants: of reciprocal rank fusion; 60 is added, and round robin is always there.
+        depth: passages of each list.
+        store: where verdicts are kept.
 
     Returns:
         One row a fusion and measure: number, original (with the question's own list?), fusion, measure, n, mean, low,
@@ -432,22 +300,24 @@ def fusion_sweep(
         difference from reciprocal rank fusion of the same lists with the constant 60, whose own limits are NaN.
     """
     wanted, questions = parse_measures(measures), data.questions
-    every = sorted({*constants, CONSTANT})
     made = data.expansions if expansions is None else expansions
-    runs = fusion_runs(retriever, questions, made, numbers=numbers, constants=every, depth=depth)
+    if without := [q.qid for q in questions if not made.get(q.qid)]:
+        raise InputError(f"{len(without)} questions have no expansions, the first is {without[0]!r}", field="qid")
+    lists = Expanded(retriever, made, number=max(numbers) or 1, original=True).lists(questions, depth)
+    single, usual = [ranked_run(one) for one in lists], f"rrf:{CONSTANT:g}"
+    runs: dict[tuple[int, bool, str], pd.DataFrame] = {}
+    for number, original in [(n, own) for n in numbers for own in ((True, False) if n else (True,))]:
+        chosen = single[0 if original else 1 : 1 + number]
+        runs[number, original, "round robin"] = round_robin(chosen)
+        for constant in sorted({*constants, CONSTANT}):
+            runs[number, original, f"rrf:{constant:g}"] = reciprocal_rank_fusion(chosen, constant=constant)
     verdicts = judged(runs.values(), data, judge_of(judge, data), deepest(wanted), store_of(store))
     scores = {fusion: evaluate(run, verdicts, questions, wanted) for fusion, run in runs.items()}
-    groups = [q.source for q in questions]
-    rows = []
-    for fusion, frame in scores.items():
-        usual = scores[fusion._replace(constant=CONSTANT)]
-        for measure in frame.columns:
-            values, others = frame[measure].to_numpy(), usual[measure].to_numpy()
-            low, high = mean_interval(values, groups)
-            itself = fusion.constant == CONSTANT  # nothing is compared
-            worse, better = (np.nan, np.nan) if itself else difference_interval(values - others, groups)
-            mean = macro_mean(values, groups)
-            about = (fusion.number, fusion.original, fusion.rule, str(measure), len(questions), mean, low, high)
-            rows.append((*about, mean - macro_mean(others, groups), worse, better))
+    groups, rows = [q.source for q in questions], []
+    for fusion, measure in product(scores, map(str, wanted)):
+        values, others = (scores[one][measure].to_numpy() for one in (fusion, (*fusion[:2], usual)))
+        mean, ends = macro_mean(values, groups), difference_interval(values - others, groups)
+        row = (*fusion, measure, len(questions), mean, *mean_interval(values, groups))
+        rows.append((*row, mean - macro_mean(others, groups), *(ends if fusion[2] != usual else (np.nan, np.nan))))
     names = ["number", "original", "fusion", "measure", "n", "mean", "low", "high"]
     return pd.DataFrame(rows, columns=[*names, "difference", "difference_low", "difference_high"])

@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from berdslib.data.tables import read_jsonl, read_table, text_field
+from berdslib.data.tables import read_jsonl, read_table
 from berdslib.errors import InputError, known
-from berdslib.judging.training.pairs import Example
+from berdslib.judging.examples import Example
 from berdslib.statements.negation import negate
 from training.pairs import SOURCES, WINDOW_WORDS, article_id, data_file, mixture, read_json, share_of, window
 
@@ -88,8 +88,8 @@ def _perspectrum() -> Iterator[Debate]:
 def _argkp() -> Iterator[Debate]:
     path = data_file("argkp")
     groups: dict[str, dict[bool, dict[str, list[str]]]] = defaultdict(lambda: {True: {}, False: {}})
-    for line, row in read_table(path):
-        topic, argument, point = (text_field(row, (f,), path, line) for f in ("topic", "argument", "key_point"))
+    for _, row in read_table(path):
+        topic, argument, point = (row.text(f) for f in ("topic", "argument", "key_point"))
         if row["label"] == "1":
             groups[topic][row["stance"] == "1"].setdefault(point, [point]).append(argument)
     for topic, sides in groups.items():
@@ -346,8 +346,8 @@ def _sometimes_placed(core: str, topic: str, around: Surroundings, draw: random.
 def explanations(draw: random.Random) -> Iterator[Example]:
     """EX-FEVER: sentences that support a claim together, and not without one of them; a claim with another number."""
     path = data_file("ex-fever")
-    for line, row in read_table(path):
-        claim, explanation = (text_field(row, (f,), path, line) for f in ("claim", "explanation"))
+    for _, row in read_table(path):
+        claim, explanation = (row.text(f) for f in ("claim", "explanation"))
         supported = row["label"] == "SUPPORT"
         yield Example(explanation, claim, supported, claim, "explanation")
         if supported:

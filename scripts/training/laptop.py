@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from scipy.special import expit, logit
 from sklearn.metrics import precision_recall_curve, roc_auc_score
 
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
+from berdslib.files import atomic_path
 from berdslib.judging.base import PUBLISHED_POSITIVE_SHARE, Pair
-from berdslib.judging.laptop import Calibration, Laptop, calibrate, load_laptop, load_trained, save_laptop
-from berdslib.judging.stance import FAST, Design, new_model
+from berdslib.judging.examples import Example
+from berdslib.judging.laptop import (
+    FAST,
+    Calibration,
+    Design,
+    Laptop,
+    calibrate,
+    learned,
+    load_laptop,
+    load_trained,
+    new_model,
+    save_laptop,
+)
+from berdslib.judging.stance_training import StanceRecipe, Training
 from berdslib.judging.store import VerdictStore, judge_pairs
-from berdslib.judging.training.pairs import Example
-from berdslib.judging.training.stance import StanceRecipe, train
 from berdslib.models.encoders import get_encoder
 from berdslib.statements.negation import negate
 from training.contrast import UNLABELLED, mixed
 from training.pairs import LAPTOP_SHARES, is_held_out, mixture, split_by_topic
+
+logger = logging.getLogger(__name__)
 
 # The held-out examples whose documents look like what a search engine lists; calibration rests on these.
 _LIKE_THE_WEB = ("debate", "claim:window", "neutral", "sample")
@@ -81,7 +98,7 @@ def train_laptop(
         found = split_by_topic(mixed(shares, recipe.seed + number), encode, beside=held_out, one_in=one_in)[0]
         return found if teacher is None else taught(found, teacher, own_share, VerdictStore(folder / "teacher.sqlite"))
 
-    losses = train(model, training, recipe, folder, save_every=save_every)
+    losses = run_kept(Training(model, training, recipe), folder, save_every)
     labels = np.array([e.supports for e in held_out])
     judge = Laptop(model, Calibration(1.0, 0.0, 0.5), "not calibrated yet")
     logits = judge.logits([e.statement for e in held_out], [e.document for e in held_out])
@@ -92,6 +109,49 @@ def train_laptop(
         facts["teacher"] = {"judge": teacher.id, "own_share": own_share}
     save_laptop(model, calibration, folder / "judge", facts)
     return TrainedLaptop(load_laptop(folder / "judge"), scores, losses)
+
+
+def run_kept(training: Training, folder: Path, save_every: int) -> list[float]:
+    """Run a training, with a checkpoint in `folder` every so many steps; one that was killed goes on from the last."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"checkpoint-{digest_of(training)}.pt"
+    for unfinished in folder.glob(f".{path.name}.*"):
+        unfinished.unlink()  # of a run that was killed while it wrote
+    if path.exists():
+        state = torch.load(path, weights_only=True, map_location="cpu")
+        training.model.load_state_dict(state["model"], strict=False)
+        training.optimiser.load_state_dict(state["optimiser"])
+        training.schedule.load_state_dict(state["schedule"])
+        torch.set_rng_state(state["draws"])
+        if state["gpu_draws"] and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all(state["gpu_draws"])
+        training.losses = list(state["losses"])
+        logger.info("going on from step %d of %s", len(training.losses), path)
+
+    def save(running: Training) -> None:
+        if len(running.losses) % save_every:
+            return
+        state = {
+            "model": learned(running.model),
+            "optimiser": running.optimiser.state_dict(),
+            "schedule": running.schedule.state_dict(),
+            "draws": torch.get_rng_state(),
+            "gpu_draws": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+            "losses": running.losses,
+        }
+        with atomic_path(path) as unfinished:  # the old one is kept until the new one is complete
+            torch.save(state, unfinished)
+
+    return training.run(save)
+
+
+def digest_of(training: Training) -> str:
+    """Return what names a training: design, first weights, recipe, and every batch in its order."""
+    rows = [[(e.document, e.statement, e.supports, e.p) for e in batch] for batch in training.plan]
+    digest = hashlib.sha256(json.dumps([training.model.design, asdict(training.recipe), rows]).encode())
+    for weight in learned(training.model).values():
+        digest.update(weight.float().cpu().numpy().tobytes())
+    return digest.hexdigest()[:12]
 
 
 def taught(

@@ -24,10 +24,9 @@ import numpy as np
 
 from berdslib.data.datasets import dataset
 from berdslib.data.fetch import candidate_paths, first_existing
-from berdslib.data.tables import read_jsonl, read_table, text_field
+from berdslib.data.tables import read_jsonl, read_table
 from berdslib.errors import InputError, known
-from berdslib.judging.detection_set import write_examples
-from berdslib.judging.training.pairs import Example, sample_examples
+from berdslib.judging.examples import Example, sample_examples, write_examples
 from berdslib.statements.negation import negate
 
 # A web snippet of BeRDS has 100 words (BeRDS section 4.2).
@@ -100,9 +99,8 @@ def stances(draw: random.Random) -> Iterator[Example]:
 def key_points(draw: random.Random) -> Iterator[Example]:
     """ArgKP-2021: people's labels of arguments and key points, and the side of each argument in its debate."""
     seen = set()
-    for line, row in read_table(data_file("argkp")):
-        path = data_file("argkp")
-        argument, point, topic = (text_field(row, (f,), path, line) for f in ("argument", "key_point", "topic"))
+    for _, row in read_table(data_file("argkp")):
+        argument, point, topic = (row.text(f) for f in ("argument", "key_point", "topic"))
         yield Example(argument, point, row["label"] == "1", topic, "key point")
         if row["label"] == "1" and draw.random() < 0.5:
             yield Example(argument, negate(point), False, topic, "negated key point")
@@ -116,13 +114,12 @@ def key_points(draw: random.Random) -> Iterator[Example]:
 def claims(draw: random.Random) -> Iterator[Example]:
     """Wikipedia around a labelled claim (IBM claim stance): the window holds the claim, and is cut anywhere."""
     articles = _articles()
-    path = data_file("claim-stance")
-    for line, row in read_table(path):
-        topic = plain_motion(text_field(row, ("topicText",), path, line))
-        claim = " ".join(text_field(row, ("claims.claimOriginalText",), path, line).split())
+    for _, row in read_table(data_file("claim-stance")):
+        topic = plain_motion(row.text("topicText"))
+        claim = " ".join(row.text("claims.claimOriginalText").split())
         article = articles.get(article_id(row["claims.article.rawFile"]), "")
         pro = row["claims.stance"] == "PRO"
-        around = _around(article, claim, draw) or text_field(row, ("claims.claimCorrectedText",), path, line)
+        around = _around(article, claim, draw) or row.text("claims.claimCorrectedText")
         for document, kind in ((around, "claim:window"), (claim, "claim:bare")):
             yield Example(document, topic, pro, topic, kind)
             yield Example(document, negate(topic), not pro, topic, f"{kind}, negated topic")
@@ -132,10 +129,9 @@ def neutral(draw: random.Random) -> Iterator[Example]:
     """Wikipedia on a debate's topic in which nobody found a claim: it supports neither side."""
     articles = _articles()
     motions, found = {}, defaultdict(set)
-    path = data_file("claim-stance")
-    for line, row in read_table(path):
+    for _, row in read_table(data_file("claim-stance")):
         article = article_id(row["claims.article.rawFile"])
-        motions[article.split("/")[0]] = plain_motion(text_field(row, ("topicText",), path, line))
+        motions[article.split("/")[0]] = plain_motion(row.text("topicText"))
         found[article].add(" ".join(row["claims.claimOriginalText"].split()).lower())
     for article, text in articles.items():
         topic = motions.get(article.split("/")[0])
@@ -148,9 +144,8 @@ def neutral(draw: random.Random) -> Iterator[Example]:
 
 def beliefs(draw: random.Random) -> Iterator[Example]:  # noqa: ARG001 - one signature for all sources
     """ExplaGraphs: arguments that support or counter a belief."""
-    path = data_file("explagraphs")
-    for line, row in read_table(path):
-        belief, argument = (text_field(row, (f,), path, line) for f in ("belief", "argument"))
+    for _, row in read_table(data_file("explagraphs")):
+        belief, argument = (row.text(f) for f in ("belief", "argument"))
         pro = row["stance"] == "support"
         yield Example(argument, belief, pro, belief, "belief")
         yield Example(argument, negate(belief), not pro, belief, "belief:negated")

@@ -1,57 +1,15 @@
-"""What the options name: a BEIR folder stands for questions, corpus and gold verdicts; a file of verdicts for gold."""
-
-import json
+"""What the options name: several sets of questions with their corpora, and runs by their names."""
 
 import pytest
-from shell import berds, tried
 
 from berdslib.cli.inputs import named_files, read_collection, read_collections
-from berdslib.data.datasets import load_gold, load_passages, load_questions
-from berdslib.data.formats import write_beir
+from berdslib.data.datasets import load_passages
 from berdslib.errors import InputError
 
 
 @pytest.fixture(autouse=True)
 def _own_cache(user_cache):
     pass
-
-
-@pytest.fixture
-def beir(tmp_path):
-    folder = tmp_path / "beir"
-    write_beir(folder, load_questions("sample", "dev"), load_passages("sample"), load_gold("sample"), "test")
-    return folder
-
-
-def test_a_beir_folder_is_questions_corpus_and_gold(beir, tmp_path):
-    run = tmp_path / "run.trec"
-    done = json.loads(berds("retrieve", "-q", beir, "-k", "5", "-o", run, "--json").stdout)
-    assert (done["questions"], done["corpus_size"]) == (8, len(load_passages("sample")))
-    assert "pairs by gold(" in berds("judge", "-q", beir, "--run", run, "-o", tmp_path / "v.tsv").stderr
-    scored = json.loads(berds("evaluate", "-q", beir, "--run", run, "-m", "Precision@5", "--json").stdout)
-    whole = json.loads(berds("experiment", "-q", beir, "-r", "bm25", "-m", "Precision@5", "--json").stdout)
-    assert scored[0]["mean"] == whole[0]["mean"] > 0
-
-
-QUESTION = '{"_id": "q", "question": "Why?", "perspectives": ["So."]}\n'
-
-
-def test_gold_may_be_a_file_of_verdicts(tmp_path):
-    questions, gold = tmp_path / "q.jsonl", tmp_path / "v.tsv"
-    questions.write_text(QUESTION)
-    gold.write_text("qid\tpid\tdocno\tp_yes\nq\t0\td\t1\n")
-    found = read_collection({"questions": str(questions)}, need_passages=False, gold=str(gold))
-    assert found.gold.loc[0, "docno"] == "d"
-
-
-def test_questions_without_gold_say_so_and_what_to_do(tmp_path):
-    path = tmp_path / "q.jsonl"
-    path.write_text(QUESTION)
-    assert read_collection({"questions": str(path), "corpus": "sample"}).gold is None
-    refused = tried("experiment", "-q", path, "-c", "sample", "-r", "bm25")
-    assert refused.exit_code == 1 and "'q' has no recorded verdicts; name one, such as 'laptop'" in refused.stderr
-    refused = tried("data", "export", tmp_path / "out", "-q", path, "-c", "sample")
-    assert refused.exit_code == 1 and "no gold verdicts; give a file of verdicts with --gold" in refused.stderr
 
 
 def test_several_sets_share_the_corpus_that_is_named_or_have_their_own():
@@ -61,20 +19,6 @@ def test_several_sets_share_the_corpus_that_is_named_or_have_their_own():
     assert (len(first.passages), len(second.passages)) == (len(load_passages("sample")), 40)
     with pytest.raises(InputError, match="--corpus is required, because the questions come from several data sets"):
         read_collection({"questions": "sample,pir-sample:stories"})
-
-
-@pytest.mark.parametrize("names", [",", " , ", ""])
-def test_no_names_are_refused(names):
-    for command in (["data", "stats", "-q", names], ["experiment", "-q", "sample", "-r", names]):
-        refused = tried(*command)
-        assert (refused.exit_code, "names nothing" in refused.stderr) == (1, True)
-
-
-def test_a_file_of_questions_still_has_no_corpus(tmp_path):
-    path = tmp_path / "q.jsonl"
-    path.write_text('{"_id": "1", "text": "Are cats kind?"}\n')
-    result = tried("retrieve", "-q", path, "-o", tmp_path / "r.trec")
-    assert result.exit_code == 1 and "--corpus is required" in result.stderr
 
 
 def test_a_run_is_called_as_it_is_told_or_like_its_file(tmp_path):

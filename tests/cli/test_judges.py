@@ -8,9 +8,7 @@ from shell import berds, tried
 from berdslib.data.datasets import load_gold, load_pairs, load_passages, load_questions
 from berdslib.data.readers import read_labelled_pairs
 from berdslib.errors import InputError
-from berdslib.judging.detection_set import detection_pairs
-from berdslib.judging.registry import JUDGES
-from berdslib.judging.store import VerdictStore
+from berdslib.judging.examples import detection_pairs
 from berdslib.retrieval.retrievers import make_retriever
 
 DEV = ("-q", "sample", "--split", "dev")
@@ -56,25 +54,6 @@ def test_judge_eval_takes_the_name_of_a_data_set(tmp_path, monkeypatch):
     assert refused.exit_code == 1 and "berds data fetch pers-det" in refused.stderr
 
 
-def test_without_a_judge_the_labels_are_left_to_people(tmp_path):
-    out = tmp_path / "pairs.tsv"
-    said = berds("rate", "pairs", *DEV, "--limit", "2", "-r", "bm25", "-o", out).stderr
-    assert "to be labelled with 1 or 0" in said
-    with pytest.raises(InputError, match=r"pairs\.tsv:2 \[label\]: '' is not a label"):
-        read_labelled_pairs(out)
-
-
-def test_a_document_that_two_runs_list_is_there_once(found, tmp_path):
-    questions, _, _ = found
-    run, out = tmp_path / "run.trec", tmp_path / "pairs.tsv"
-    berds("retrieve", *DEV, "-k", "2", "-o", run)
-    done = json.loads(
-        berds("rate", "pairs", *DEV, "--run", f"a={run}", "--run", f"b={run}", "-k", "2", "-o", out, "--json").stdout
-    )
-    assert done["left_out"] >= done["pairs"] > 0
-    assert done["left_out"] + done["pairs"] == sum(2 * 2 * len(q.perspectives) for q in questions)
-
-
 def test_questions_are_drawn_from_each_data_set(tmp_path):
     out = tmp_path / "pairs.tsv"
     asked = ("rate", "pairs", "-q", "sample", "--split", "all", "-r", "bm25", "-k", "1", "-o", out, "--json")
@@ -83,30 +62,7 @@ def test_questions_are_drawn_from_each_data_set(tmp_path):
     assert "cannot be drawn" in tried(*asked, "--draw", "100").stderr
 
 
-def test_runs_and_retrievers_exclude_each_other(tmp_path):
-    result = tried("rate", "pairs", *DEV, "-r", "bm25", "--run", "x.trec", "-o", tmp_path / "p.tsv")
-    assert result.exit_code == 2 and "not both" in result.stderr
-
-
-def test_what_the_systems_ask_a_judge_goes_to_the_store_that_is_named(tmp_path, user_cache, monkeypatch):
-    monkeypatch.setitem(JUDGES._things, "laptop", JUDGES["overlap"])  # the aspect judge by default, and slow to load
-    store = tmp_path / "own.sqlite"
-    berds("rate", "pairs", *DEV, "--limit", "1", "-r", "bm25+coverage:0.5", "--store", store, "-o", tmp_path / "p.tsv")
-    assert len(VerdictStore(store)) > 0 and not (user_cache / "verdicts.sqlite").exists()
-
-
 # ---------------------------------------------------------------- judges, systems
-
-
-def test_judge_eval_shows_auc_calibration_and_the_judge_that_always_says_yes(tmp_path):
-    rows = [
-        f"Q{i % 3}?\tCats are kind, {i}.\t{'Cats are kind.' if i % 2 else 'Trains run.'}\t{i % 2}" for i in range(12)
-    ]
-    (tmp_path / "l.tsv").write_text("\n".join(["question\tdocument\tperspective\tlabel", *rows]) + "\n")
-    found = json.loads(berds("rate", "judge", "--data", tmp_path / "l.tsv", "-j", "overlap", "--json").stdout)
-    by = {(row["judge"], row["measure"]): row["value"] for row in found}
-    assert by["overlap", "auc"] == 1 and by["yes to everything", "auc"] == 0.5
-    assert by["yes to everything", "f1"] == pytest.approx(2 / 3) and by["yes to everything", "calibration_error"] == 0.5
 
 
 SYSTEMS = ("rate", "systems", *DEV, "-r", "bm25,rank-bm25,bm25+expand:rule", "-j", "overlap")
@@ -130,27 +86,3 @@ def test_judge_systems_in_json_and_with_a_finished_run(tmp_path):
     means = {(r["system"], r["measure"]): r["mean"] for r in found["table"] if r["judge"] == "gold"}
     assert means["bm25", "Precision@5"] == means["mine", "Precision@5"]
     assert {row["labelled"] for row in found["labels"]} == {4}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("-r", "bm25"), "an order needs two systems at least"),
-        (("-r", "bm25,mimilm"), "unknown retriever 'mimilm'. Did you mean 'minilm'"),
-        (("-j", ","), "names nothing"),
-        (("-j", "gold"), "name judges to be compared with gold"),
-        (("--labelled", "x"), "[labelled]: 'x': whole numbers were expected"),
-        (("--labelled", "1"), "at least 2 questions"),
-        (("-m", "Recall@5"), "unknown measure 'Recall'"),
-    ],
-)
-def test_what_judge_systems_refuses(options, message):
-    refused = tried(*SYSTEMS, *options)
-    assert refused.exit_code == 1 and message in refused.stderr
-
-
-def test_judge_systems_needs_gold(tmp_path):
-    (tmp_path / "q.jsonl").write_text('{"_id": "q", "question": "Cats?", "perspectives": ["Cats.", "No cats."]}\n')
-    (tmp_path / "c.jsonl").write_text('{"_id": "d", "text": "Cats are kind."}\n')
-    refused = tried("rate", "systems", "-q", tmp_path / "q.jsonl", "-c", tmp_path / "c.jsonl", *SYSTEMS[6:])
-    assert refused.exit_code == 1 and "recorded verdicts" in refused.stderr

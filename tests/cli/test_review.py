@@ -5,8 +5,7 @@ import json
 import pytest
 from shell import berds, tried
 
-from berdslib.construction.review import read_sheet, summary, write_sheet
-from berdslib.construction.reviewers import disagreements, reviewer_agreement
+from berdslib.construction.review import disagreements, read_sheet, reviewer_agreement, summary, write_sheet
 
 FINE = {"belongs": "yes", "question_ok": "yes", "perspectives_ok": "yes", "contradict": "yes", "severity": "none"}
 
@@ -38,27 +37,10 @@ def test_a_sheet_is_drawn_from_each_data_set(drawn, tmp_path):
     assert [row.data_set for row in rows] == [
         f"sample-{n}" for n in ("arguana", "kialo", "opinionqa") for _ in range(4)
     ]
-    again = json.loads(
-        berds(
-            "rate",
-            "questions",
-            "sample",
-            "--split",
-            "all",
-            "-n",
-            "4",
-            "--seed",
-            "2",
-            "-o",
-            tmp_path / "b.csv",
-            "--json",
-        ).stdout
-    )
+    command = ("rate", "questions", "sample", "--split", "all", "-n", "4", "--seed", "2", "--json", "-o")
+    again = json.loads(berds(*command, tmp_path / "b.csv").stdout)
     assert again["items"] == 12 and again["with_sources"] == 0 and read_sheet(tmp_path / "b.csv") == rows
-
-
-def test_a_sheet_that_is_there_is_not_replaced(drawn):
-    before = drawn.read_bytes()
+    before = drawn.read_bytes()  # one that is there is not replaced
     refused = tried("rate", "questions", "sample", "-n", "1", "-o", drawn)
     assert refused.exit_code == 1 and "may hold answers" in refused.stderr and drawn.read_bytes() == before
 
@@ -75,13 +57,6 @@ def test_sources_come_from_the_file_of_questions_or_from_one_of_their_own(tmp_pa
     assert [row.sources for row in read_sheet(tmp_path / "t.csv")] == ["", "Said elsewhere.", ""]
 
 
-def test_fewer_questions_than_are_wanted_are_all_drawn(tmp_path, caplog):
-    path = tmp_path / "built.jsonl"
-    path.write_text('{"qid": "a", "question": "Keep a?", "perspectives": ["Keep it.", "Drop it."]}\n')
-    assert "1 items" in berds("rate", "questions", path, "-o", tmp_path / "u.csv").stderr
-    assert caplog.messages == ["fewer than 20 questions, all of which are drawn: built has 1"]
-
-
 def test_errors_are_summed_up(drawn):
     copy = filled(drawn, "Zoe", item1={"contradict": "no", "severity": "minor"})
     rows = json.loads(berds("rate", "summary", copy, "--json").stdout)
@@ -89,9 +64,8 @@ def test_errors_are_summed_up(drawn):
         "sample-arguana": 1, "sample-kialo": 0, "sample-opinionqa": 0, "all": 1
     }  # fmt: skip
     printed = berds("rate", "summary", copy).stdout
-    assert (
-        printed.split() == summary(read_sheet(copy)).to_string(index=False, float_format=lambda x: f"{x:.4f}").split()
-    )
+    want = summary(read_sheet(copy)).to_string(index=False, float_format=lambda x: f"{x:.4f}")
+    assert printed.split() == want.split()
 
 
 def test_two_reviewers_are_compared(drawn):
@@ -111,12 +85,3 @@ def test_two_reviewers_are_compared(drawn):
     assert "only 'yes' was answered" in printed.stdout
     for question in disagreements(read_sheet(zoe), read_sheet(bo))["question"]:
         assert question in printed.stdout
-
-
-def test_a_wrong_answer_is_named_by_file_line_and_column(drawn):
-    drawn.write_text(
-        drawn.read_text(encoding="utf-8").replace('"","","","","","",""', '"","jein","","","","",""', 1), "utf-8"
-    )
-    refused = tried("rate", "summary", drawn)
-    assert refused.exit_code == 1
-    assert "sheet.csv:2 [question_ok]: 'jein' is no answer; accepted: yes, no, or nothing" in refused.stderr

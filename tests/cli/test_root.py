@@ -61,11 +61,6 @@ def test_an_error_spells_out_what_a_file_holds(tmp_path):
     assert result.exit_code == 1 and STEER not in result.output and f"splits in it: a{SPELT}" in result.stderr
 
 
-def test_an_error_spells_out_the_name_of_a_file(tmp_path):
-    result = tried("rate", "judge", "--data", tmp_path / f"{STEER}.tsv")
-    assert result.exit_code == 1 and STEER not in result.output and SPELT in result.stderr
-
-
 def test_a_table_spells_out_what_a_file_holds(tmp_path):
     questions, run, verdicts = (tmp_path / name for name in ("q.jsonl", "run.trec", "v.tsv"))
     questions.write_text('{"_id": "q", "question": "Why?", "perspectives": ["So."], "source": "set\\u009b2J"}\n')
@@ -73,11 +68,6 @@ def test_a_table_spells_out_what_a_file_holds(tmp_path):
     verdicts.write_text("qid\tpid\tdocno\tp_yes\nq\t0\td\t1\n")
     shown = berds("evaluate", "-q", questions, "--run", run, "--verdicts", verdicts, "-m", "Precision@1").stdout
     assert STEER not in shown and f"set{SPELT}" in shown and "Precision@1" in shown
-
-
-def test_a_sentence_spells_out_the_name_of_a_file(tmp_path):
-    said = berds("retrieve", "-q", "sample", "--limit", "1", "-k", "1", "-o", tmp_path / f"{STEER}.trec").stderr
-    assert STEER not in said and SPELT in said
 
 
 @pytest.mark.slow

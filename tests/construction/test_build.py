@@ -7,15 +7,14 @@ import pytest
 from debater import TOPICS, Debater, asks, labelled, plainly, says, write_arguments
 
 import berdslib as bd
-from berdslib.construction.build import EXCHANGES, FAILED, REJECTED, UNANSWERED, build, rehearse
-from berdslib.construction.builders import reasons
+from berdslib.construction.build import EXCHANGES, FAILED, REJECTED, UNANSWERED, build, reasons, rehearse
 from berdslib.construction.review import read_sources
 from berdslib.data.leaks import across_splits, leaks
 from berdslib.data.own import read_card, validate
 from berdslib.data.tables import read_jsonl
 from berdslib.errors import InputError
 from berdslib.llm.budget import BudgetError
-from berdslib.llm.chat import ChatError, Reply, UnavailableError
+from berdslib.llm.chat import Reply, UnavailableError
 
 
 @pytest.fixture
@@ -35,13 +34,9 @@ def test_a_build_from_arguments(arguments, tmp_path):
     loaded = bd.load(tmp_path / "set", split="all")
     assert loaded.questions == built.collection.questions
     zoos = next(q for q in loaded.questions if q.qid == "zoos-pro01")
-    assert (zoos.text, zoos.perspectives, zoos.stances) == (
-        asks("zoos"),
-        says("zoos"),
-        ("support", "oppose"),
-    )
+    assert (zoos.text, zoos.perspectives, zoos.stances) == (asks("zoos"), says("zoos"), ("support", "oppose"))
     assert Counter(q.split for q in loaded.questions) == {"dev": 2, "test": 6}
-    assert read_sources(tmp_path / "set" / "questions.jsonl")["zoos-pro01"] == ["zoos are good.", "zoos are bad."]
+    assert read_sources(tmp_path / "set" / "questions.jsonl")["zoos-pro01"] == ("zoos are good.", "zoos are bad.")
     card = read_card(tmp_path / "set")
     assert (card.title, card.licence, card.made["items"], card.made["answers"]) == ("Bans", "CC0-1.0", 8, "debater")
     assert [row["reason"] for _, row in read_jsonl(tmp_path / "set" / REJECTED)] == ["no counter-argument"]
@@ -55,14 +50,17 @@ def test_every_fault_is_kept_with_its_reason(arguments, tmp_path):
             ("phones", "statements"): "statement: Keep phones out.\nnegation: Keep phones out.",
             ("uniforms", "question"): "once",
             ("circuses", "labels"): "Neither.",
+            ("lotteries", "question"): asks("airports"),
+            ("lotteries", "statements"): labelled("airports"),
         }
     )
     built = build("arguana", arguments, tmp_path / "set", model)
     found = {r.draft.key: (r.step, r.reason) for r in built.rejected}
+    assert found["lotteries-pro01"] == ("checks", "asked twice") and built.rejected[-1].detail == "as 'airports-pro01'"
     assert found["zoos-pro01"] == ("checks", "leading")
     assert found["trams-pro01"] == ("statements", "unreadable answer")
     assert found["phones-pro01"][0] == "checks"
-    assert set(found) == {"lone-pro01", "zoos-pro01", "trams-pro01", "phones-pro01"}
+    assert set(found) == {f"{topic}-pro01" for topic in ("lone", "zoos", "trams", "phones", "lotteries")}
     assert {reason for _, reason in found.values()} <= set(reasons("arguana"))
     by_qid = {q.qid: q for q in built.collection.questions}
     assert by_qid["uniforms-pro01"].text == asks("uniforms")  # asked again, it was readable
@@ -71,18 +69,9 @@ def test_every_fault_is_kept_with_its_reason(arguments, tmp_path):
     assert rows["zoos-pro01"]["question"] == "Isn't it obvious that zoos must go?"
 
 
-def test_the_same_question_twice_is_kept_once(arguments, tmp_path):
-    model = Debater(faults={("trams", "question"): asks("zoos"), ("trams", "statements"): labelled("zoos")})
-    built = build("arguana", arguments, tmp_path / "set", model)
-    assert [(r.draft.key, r.reason, r.detail) for r in built.rejected if r.step == "checks"] == [
-        ("trams-pro01", "asked twice", "as 'zoos-pro01'")
-    ]
-
-
 def test_a_second_run_asks_only_what_was_not_answered(arguments, tmp_path):
-    gone = Debater(
-        faults={("zoos", "question"): UnavailableError("503"), ("tuitions", "labels"): UnavailableError("503")}
-    )
+    faults = dict.fromkeys([("zoos", "question"), ("tuitions", "labels")], UnavailableError("503"))
+    gone = Debater(faults=faults)
     first = build("arguana", arguments, tmp_path / "set", gone)
     assert sorted(r.draft.key for r in first.unanswered) == ["tuitions-pro01", "zoos-pro01"]
     assert len(list(read_jsonl(tmp_path / "set" / UNANSWERED))) == 2
@@ -95,36 +84,6 @@ def test_a_second_run_asks_only_what_was_not_answered(arguments, tmp_path):
     again = build("arguana", arguments, tmp_path / "set", third)
     assert not third.asked
     assert again.collection.questions == second.collection.questions
-
-
-def test_the_finished_set_does_not_depend_on_how_often_it_broke_off(arguments, tmp_path):
-    whole = build("arguana", arguments, tmp_path / "whole", Debater(), name="set")
-    runs = 0
-    while True:
-        runs += 1
-        model = Debater()
-        model.complete = _failing_after(model.complete, 2)
-        try:
-            parts = build("arguana", arguments, tmp_path / "parts", model, name="set", workers=1)
-            break
-        except ChatError:
-            assert not (tmp_path / "parts" / "dataset.json").exists()
-    assert runs > 10
-    assert parts.collection.questions == whole.collection.questions
-    same = [(tmp_path / name / "questions.jsonl").read_bytes() for name in ("whole", "parts")]
-    assert same[0] == same[1]
-
-
-def _failing_after(complete, n):
-    left = [n]
-
-    def limited(messages):
-        if not left[0]:
-            raise ChatError("status 401")
-        left[0] -= 1
-        return complete(messages)
-
-    return limited
 
 
 def test_a_budget_stops_before_it_is_passed_and_holds_over_runs(arguments, tmp_path):
@@ -140,8 +99,6 @@ def test_a_budget_stops_before_it_is_passed_and_holds_over_runs(arguments, tmp_p
     assert finished.spent == pytest.approx(cost)
     assert finished.collection.questions == whole.collection.questions
     assert _spent(tmp_path / "set", prices) == pytest.approx(cost)
-    with pytest.raises(InputError, match="prices"):
-        build("arguana", arguments, tmp_path / "set", Debater(), budget=1.0)
 
 
 def _spent(folder, prices):
@@ -166,11 +123,6 @@ def test_a_rehearsal_asks_nothing_and_foretells_the_cost(arguments, tmp_path):
         rehearse("arguana", arguments, tmp_path / "set", "rule")
 
 
-def test_published_wordings_have_to_be_imported(arguments, tmp_path):
-    with pytest.raises(bd.MissingDataError, match="table-8"):
-        build("arguana", arguments, tmp_path / "set", Debater(), wording="published")
-
-
 def test_a_list_of_questions_by_rule(tmp_path):
     (tmp_path / "my.txt").write_text("Should zoos close?\nWill trams help?\nWhat is best?\nShould zoos  close?\n")
     built = bd.build("questions", tmp_path / "my.txt", tmp_path / "set")
@@ -178,19 +130,10 @@ def test_a_list_of_questions_by_rule(tmp_path):
         ("my-1", ("Zoos should close.", "Zoos should not close.")),
         ("my-2", ("Trams will help.", "Trams will not help.")),
     ]
-    assert {(r.reason, r.draft.question) for r in built.rejected} == {
-        ("no rule", "What is best?"),
-        ("asked twice", "Should zoos close?"),
-    }
+    left_out = {(r.reason, r.draft.question) for r in built.rejected}
+    assert left_out == {("no rule", "What is best?"), ("asked twice", "Should zoos close?")}
     assert {q.split for q in built.collection.questions} == {""}
     assert read_card(tmp_path / "set").made["answers"] == "rule"
-
-
-def test_nothing_left_is_an_error_that_says_why(tmp_path):
-    (tmp_path / "my.txt").write_text("What is best?\n")
-    with pytest.raises(InputError, match=r"nothing is left of 1 items: 1 were left out"):
-        bd.build("questions", tmp_path / "my.txt", tmp_path / "set")
-    assert next(read_jsonl(tmp_path / "set" / FAILED))[1]["reason"] == "no rule"
 
 
 def test_leaking_questions_share_a_split(tmp_path):
@@ -208,23 +151,6 @@ def test_leaking_questions_share_a_split(tmp_path):
 
 
 # ---------------------------------------------------------------- folders, options, what people gave
-
-
-def test_a_build_writes_over_nothing_that_is_not_its_own(tmp_path):
-    raw = tmp_path / "project" / "questions.jsonl"
-    raw.parent.mkdir()
-    raw.write_text('{"question": "Should zoos close?", "author": "Ada"}\n')
-    before = raw.read_bytes()
-    for folder in (raw.parent, raw, tmp_path):
-        with pytest.raises(InputError, match="a folder of its own"):
-            build("questions", raw, folder)
-    other = tmp_path / "thesis"
-    other.mkdir()
-    (other / "README.md").write_text("My thesis")
-    with pytest.raises(InputError, match=r"holds 'README\.md'"):
-        build("questions", raw, other)
-    assert (other / "README.md").read_text() == "My thesis"
-    assert raw.read_bytes() == before and [p.name for p in raw.parent.iterdir()] == ["questions.jsonl"]
 
 
 def test_another_source_needs_another_folder(arguments, tmp_path):
@@ -279,23 +205,6 @@ def test_a_corpus_of_an_earlier_build_is_no_part_of_a_later_one(tmp_path):
     assert not bd.load(tmp_path / "set").passages
     assert (tmp_path / "set" / "corpus.jsonl").exists()  # but nothing is thrown away
     assert ["corpus.jsonl is there" in one.problem for one in validate(tmp_path / "set")].count(True) == 1
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"dev": 1.0}, {"dev": float("nan")}, {"dev": "half"}, {"sample": 1.5}, {"sample": -1}, {"seed": -1},
-        {"seed": "x"}, {"workers": 0}, {"prices": (1.0,)}, {"prices": (-1.0, 1.0)}, {"budget": 1.0},
-        {"prices": (1.0, 1.0), "budget": float("inf")}, {"language": 3}, {"title": "a\nb"}, {"licence": "\x1b[31m"},
-        {"name": "my.jsonl"}, {"source": "\udcff"},
-    ],
-)  # fmt: skip
-def test_wrong_options_are_refused_before_anything_is_asked(arguments, tmp_path, options):
-    model = Debater()
-    with pytest.raises(InputError):
-        build("arguana", arguments, tmp_path / "set", model, **options)
-    assert not model.asked
-    assert not (tmp_path / "set").exists()
 
 
 def test_what_people_said_of_their_perspectives_stands(tmp_path):

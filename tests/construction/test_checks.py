@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berdslib.construction.checks import MOST_STATEMENTS, REASONS, duplicates, problems_of
+from berdslib.construction.checks import MOST_STATEMENTS, REASONS, problems_of
 from berdslib.data.datasets import load_questions
-from berdslib.data.records import Question
 
 YES, NO = "Night trains should replace short flights.", "Night trains should not replace short flights."
 ASKED = "Should night trains replace short flights?"
@@ -31,11 +30,6 @@ def test_a_sound_item_passes():
 def test_a_blank_question_is_found_and_nothing_else_is_said_of_it(question):
     problems = problems_of(question, ["Tea calms us.", "Tea does not calm us."], sources=["Tea calms."])
     assert [(p.reason, p.detail) for p in problems] == [("blank", "the question")]
-
-
-@pytest.mark.parametrize("statement", ["", " ", "-", "..."])
-def test_a_blank_statement_is_found(statement):
-    assert [(p.reason, p.detail) for p in problems_of(ASKED, [YES, statement])] == [("blank", "statement 2")]
 
 
 def test_what_is_too_long_is_found():
@@ -72,29 +66,6 @@ def test_statements_that_are_the_same_are_found_pair_by_pair():
     assert reasons(perspectives=[YES, YES]) == ["same statement"]
 
 
-def test_two_statements_for_one_side_are_found_but_not_among_three():
-    weak = "Night trains must replace the short flights."
-    assert reasons(perspectives=[YES, weak]) == ["no contradiction"]
-    assert reasons(perspectives=[YES, weak, NO]) == []
-
-
-def test_a_statement_that_begins_in_the_middle_of_a_word_is_found():
-    assert reasons(perspectives=[YES, "ight trains should not replace short flights."]) == ["cut off"]
-    assert reasons(perspectives=[YES, "night trains should not replace short flights."]) == []
-
-
-def test_names_and_numbers_out_of_nowhere_are_found():
-    sources = ["Short flights burn fuel."]
-    malta, far = (
-        "Night trains should not replace flights to Malta.",
-        "Night trains should not replace flights of 300 km.",
-    )
-    assert reasons(perspectives=[YES, malta], sources=sources) == ["something new"]
-    assert reasons(perspectives=[YES, far], sources=sources) == ["something new"]
-    assert reasons(perspectives=[YES, malta], sources=["Short flights to Malta take 300 km."]) == []
-    assert reasons(perspectives=[YES, far], sources=["Short flights to Malta take 300 km."]) == []
-
-
 def test_without_sources_nobody_can_say_what_is_new():
     ages = [
         "The best age to marry is 25.",
@@ -111,27 +82,25 @@ def test_without_sources_nobody_can_say_what_is_new():
 
 def test_a_statement_about_something_else_is_found_and_a_paraphrase_is_not():
     other = "Farmers deserve cheaper diesel and better prices."
-    assert reasons(perspectives=[YES, other]) == ["off topic"]
-    assert reasons(perspectives=[YES, other], sources=["Farmers want cheap diesel, and a better price."]) == [
-        "off topic"
-    ]
-    assert (
-        reasons("What should farmers get?", [YES, other]) == reasons(perspectives=[YES, NO, "No train is cheap."]) == []
-    )
+    for sources in ([], ["Farmers want cheap diesel, and a better price."]):
+        assert reasons(perspectives=[YES, other], sources=sources) == ["off topic"]
+    assert reasons("What should farmers get?", [YES, other]) == []
+    assert reasons(perspectives=[YES, NO, "No train is cheap."]) == []
     assert reasons(perspectives=[YES, "Trains at night are no substitute for short flights."]) == []
     # The two may share the words that the question lacks.
     assert reasons("Should capital punishment hurt?", ["Executions should be painful.", "Executions should not."]) == []
 
 
-def test_two_words_may_say_all_that_is_asked():
-    assert reasons("Do ghosts exist?", ["Ghosts exist.", "Ghosts do not exist."]) == []
-    assert "too short" not in reasons(
-        "都市は車を禁止すべきか？", ["都市は車を禁止すべきだ。", "都市は車を禁止すべきでない。"]
-    )
-    assert "too short" not in reasons("ควรห้ามรถไหม?", ["ควรห้ามรถ", "ไม่ควรห้ามรถ"])
-
-
-_MILLION = 1_000_000
+@pytest.mark.parametrize(
+    ("question", "perspectives"),
+    [
+        ("Do ghosts exist?", ["Ghosts exist.", "Ghosts do not exist."]),
+        ("都市は車を禁止すべきか？", ["都市は車を禁止すべきだ。", "都市は車を禁止すべきでない。"]),
+        ("ควรห้ามรถไหม?", ["ควรห้ามรถ", "ไม่ควรห้ามรถ"]),
+    ],
+)
+def test_two_words_may_say_all_that_is_asked(question, perspectives):
+    assert "too short" not in reasons(question, perspectives)
 
 
 @pytest.mark.slow
@@ -142,7 +111,7 @@ _MILLION = 1_000_000
 )  # fmt: skip
 def test_a_megabyte_takes_seconds(long):
     """What takes time with the square of the length would take hours."""
-    text = (long * _MILLION)[:_MILLION]
+    text = (long * 1_000_000)[:1_000_000]
     began = time.process_time()
     problems_of(f"Is it {text}?", [YES, NO])
     problems_of(ASKED, [text, f"{text} not"])
@@ -150,39 +119,9 @@ def test_a_megabyte_takes_seconds(long):
     assert time.process_time() - began < 30
 
 
-@pytest.mark.slow
-def test_many_statements_take_seconds():
-    began = time.process_time()
-    assert reasons(perspectives=[f"trains number{i}" for i in range(100_000)]) == ["number of statements"]
-    assert reasons(perspectives=["the same train"] * 100_000) == ["number of statements"]
-    assert time.process_time() - began < 30
-
-
-def test_duplicates_are_groups_in_order():
-    texts = ["Ban cars?", "Ban bikes?", "ban cars", "Ban  bikes!", "Ban trams?", "Ban cars ?"]
-    questions = [Question(str(i), text) for i, text in enumerate(texts)]
-    assert duplicates(questions) == [["0", "2", "5"], ["1", "3"]]
-    assert duplicates([]) == [] and duplicates(questions[:2]) == []
-
-
 @given(st.text(max_size=60), st.lists(st.text(max_size=40), max_size=4), st.lists(st.text(max_size=40), max_size=2))
 def test_every_text_is_judged_and_every_reason_is_known(question, perspectives, sources):
     assert {p.reason for p in problems_of(question, perspectives, sources=sources)} <= set(REASONS)
-
-
-@given(st.lists(st.sampled_from([YES, NO, "Trains.", "x"]), min_size=3, max_size=5), st.randoms())
-def test_the_order_of_three_and_more_statements_does_not_matter(perspectives, random):
-    mixed = random.sample(perspectives, len(perspectives))
-    assert sorted(reasons(perspectives=perspectives)) == sorted(reasons(perspectives=mixed))
-
-
-@given(st.lists(st.text("ab c?.", max_size=6), max_size=8))
-def test_duplicates_are_exactly_the_pairs_of_equal_plain_texts(texts):
-    questions = [Question(str(i), text) for i, text in enumerate(texts)]
-    plain = [" ".join(text.replace("?", " ").replace(".", " ").split()) for text in texts]
-    brute = {(str(i), str(j)) for i in range(len(texts)) for j in range(i) if plain[i] == plain[j]}
-    grouped = {(i, j) for group in duplicates(questions) for i in group for j in group if int(i) > int(j)}
-    assert grouped == brute
 
 
 @pytest.mark.real_data
@@ -197,10 +136,5 @@ def test_what_the_checks_say_of_the_published_development_questions(real_data):
     never |= {"refusal", "too short", "off topic"}
     assert not never & {reason for reasons in found.values() for reason in reasons}
     assert set(found["opinionqa"]) == {"something new"}
-
-
-@pytest.mark.real_data
-def test_published_questions_that_kialo_put_without_a_question_mark_are_found(real_data):
-    questions = load_questions("kialo", "dev")
-    found = {q.qid for q in questions for p in problems_of(q.text, q.perspectives) if p.reason == "not a question"}
-    assert found == {q.qid for q in questions if not q.text.rstrip(' "').endswith("?")} and len(found) == 52
+    without = [q for q in load_questions("kialo", "dev") if not q.text.rstrip(' "').endswith("?")]
+    assert found["kialo"].count("not a question") == len(without) == 52

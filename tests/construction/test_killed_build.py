@@ -15,23 +15,8 @@ from berdslib.construction.build import EXCHANGES, SPENDING, build
 from berdslib.data.tables import read_jsonl
 
 PRICES = (30.0, 60.0)  # per million
-SCHEDULE = [
-    "ok",
-    "slow",
-    429,
-    "ok",
-    "html",
-    "ok",
-    500,
-    "truncated",
-    "ok",
-    "length",
-    "ok",
-    "empty",
-    "cut",
-    "ok",
-    "untold",
-]
+SCHEDULE = ["ok", "slow", 429, "ok", "html", "ok", 500, "truncated"]
+SCHEDULE += ["ok", "length", "ok", "empty", "cut", "ok", "untold"]
 WORKERS, BUDGET = 3, 5.0
 COMMAND = "from berdslib.llm import chat; chat._FIRST_WAIT = 0.01; from berdslib.cli import main; main()"
 
@@ -72,13 +57,8 @@ def test_a_build_that_is_killed_five_times(tmp_path):
         command = ["-c", COMMAND, "build", "arguana", raw, folder, "--model", "some-model", *options]
         start = len(till.asked)
         variables = {**os.environ, "OPENAI_API_KEY": SECRET, "BERDS_CHAT_URL": url}
-        process = subprocess.Popen(
-            [sys.executable, *map(str, command)],
-            env=variables,
-            stderr=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen([sys.executable, *map(str, command)], env=variables, **pipes)
         if moment:
             setattr(till, moment, lambda number: process.kill() if number >= start + at else None)
         said = process.communicate(timeout=180)[1]

@@ -35,15 +35,6 @@ def test_answers_in_many_forms():
             fields(answer, YES_NO)
 
 
-def test_a_colon_within_a_sentence_is_no_label():
-    assert one_line("In short: should zoos close?", ["question"]) == "In short: should zoos close?"
-
-
-def test_quotation_marks_within_stay():
-    assert one_line('"Zoo" and "park" mean the same') == '"Zoo" and "park" mean the same'
-    assert one_line('The word "zoo" is old.') == 'The word "zoo" is old.'
-
-
 def test_lines_lose_their_marks_only():
     assert lines("1. Tea is best.\n2) Milk.\n(3) Water.\n- Beer.\n\n* Wine: the red one.") == [
         "Tea is best.", "Milk.", "Water.", "Beer.", "Wine: the red one.",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import berdslib as bd
-from berdslib.construction.builders import BUILDERS, reasons
+from berdslib.construction.build import BUILDERS, reasons
 from berdslib.construction.pipeline import NO_RULE, REFUSED
 from berdslib.data.datasets import statistics
 from berdslib.data.leaks import across_splits, leaks

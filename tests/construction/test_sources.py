@@ -5,14 +5,11 @@ import json
 
 import pytest
 
-from berdslib.construction.arguana import LONE, read_arguments
-from berdslib.construction.builders import read_items
-from berdslib.construction.kialo import NO_ANSWERS, read_discussions
+from berdslib.construction.build import read_items
+from berdslib.construction.debates import LONE, NO_ANSWERS, read_arguments, read_discussions
 from berdslib.construction.opinionqa import FEW_OPTIONS, FILTER, SIDES, read_survey, shown
 from berdslib.construction.pipeline import ByRule, take
 from berdslib.construction.questions import TWICE, read_list
-from berdslib.construction.statements import asks_yes_or_no
-from berdslib.errors import InputError
 
 
 def wrote(path, *rows):
@@ -48,21 +45,6 @@ def test_points_meet_their_counters_wherever_they_stand(tmp_path, endings):
     assert [(r.draft.key, r.reason) for r in lone] == [("tea-pro01", LONE)]
 
 
-@pytest.mark.parametrize(
-    ("rows", "problem"),
-    [
-        ([argument("zoo-pro01c")], r"corpus\.jsonl:1 \[_id\].*does not end in"),
-        ([argument("zoo")], r":1 \[_id\]"),
-        ([argument("zoo-pro01a"), argument("zoo-pro01a-point")], r":2 \[_id\]: the same side .* line 1"),
-        ([argument("zoo-pro01a", " ")], r":1 \[text\]"),
-        ([], "holds no arguments"),
-    ],
-)
-def test_arguments_that_are_refused(tmp_path, rows, problem):
-    with pytest.raises(InputError, match=problem):
-        read_arguments(wrote(tmp_path / "corpus.jsonl", *rows))
-
-
 def test_a_sample_is_drawn_once_and_for_all(tmp_path):
     rows = [argument(f"q{n:02}-pro01{side}", f"Text {n}{side}.") for n in range(30) for side in "ab"]
     path = wrote(tmp_path / "corpus.jsonl", *rows)
@@ -71,8 +53,6 @@ def test_a_sample_is_drawn_once_and_for_all(tmp_path):
     assert keys == [d.key for d in again.drafts] == sorted(set(keys))
     assert keys != [d.key for d in other.drafts]
     assert (len(keys), first.usable, first.unusable) == (8, 30, [])
-    with pytest.raises(InputError, match="a sample of 1 to 30"):
-        read_items("arguana", path, sample=31)
 
 
 # ---------------------------------------------------------------- discussions
@@ -133,23 +113,6 @@ def test_exports(tmp_path):
     assert read_discussions(folder / "close.txt")[0] == found[:1]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "problem"),
-    [
-        ("a.txt", "Should it?\n1. It should.\n", r"a\.txt:1: an export begins with"),
-        ("a.txt", "\n\n", "is empty"),
-        ("a.jsonl", "", "holds no discussions"),
-        ("a.jsonl", '{"question": "A?", "statement": "B.", "answers": ["C", "D"]}', r":1 \[answers\]: a statement and"),
-        ("a.jsonl", '{"statement": "B."}', r":1 \[question\]"),
-        ("a.jsonl", '{"id": 1, "question": "A?", "statement": "B."}\n' * 2, "'1' occurs twice"),
-    ],
-)
-def test_discussions_that_are_refused(tmp_path, name, text, problem):
-    (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=problem):
-        read_discussions(tmp_path / name)
-
-
 # ---------------------------------------------------------------- surveys
 
 SURVEY = """key,question,references
@@ -172,24 +135,6 @@ def test_b16_survey_questions_without_ways_of_not_answering(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("row", "problem"),
-    [
-        ({"key": "a", "question": "Q?"}, r"info\.jsonl:1: the options are missing"),
-        ({"key": "a", "question": "Q?", "options": "yes or no"}, r":1 \[options\]: a list of texts"),
-        ({"key": "a", "question": "Q?", "options": "__import__('os').system('true')"}, r"\[options\]: a list of texts"),
-        ({"key": "a", "question": "Q?", "options": [1, 2]}, r"\[options\]: a list of texts"),
-        ({"key": "a", "options": ["Yes", "No"]}, r":1 \[question\]"),
-    ],
-)
-def test_survey_rows_that_are_refused(tmp_path, row, problem):
-    with pytest.raises(InputError, match=problem):
-        read_survey(wrote(tmp_path / "info.jsonl", row))
-    twice = {"key": "a", "question": "Q?", "options": ["Yes", "No"]}
-    with pytest.raises(InputError, match=r":2 \[key\]: 'a' is on line 1"):
-        read_survey(wrote(tmp_path / "twice.jsonl", twice, twice))
-
-
-@pytest.mark.parametrize(
     ("question", "out"),
     [
         ("Have you ever been robbed?", "personal experience"),
@@ -208,10 +153,8 @@ def test_the_filter_by_rule(tmp_path, question, out):
 def test_yes_and_no_need_no_conversion(tmp_path):
     path = wrote(tmp_path / "s.jsonl", {"key": "a", "question": "Should zoos close?", "options": ["Yes", "No"]})
     made = take(SIDES, read_survey(path)[0], ByRule()).drafts[0]
-    assert (made.question, made.perspectives) == (
-        "Should zoos close?",
-        ("Zoos should close.", "Zoos should not close."),
-    )
+    assert made.question == "Should zoos close?"
+    assert made.perspectives == ("Zoos should close.", "Zoos should not close.")
 
 
 # ---------------------------------------------------------------- lists of questions
@@ -229,32 +172,16 @@ def test_a_list_of_questions(tmp_path):
 
 
 def test_questions_with_perspectives_keep_them(tmp_path):
-    row = {"qid": "z", "question": "Zoos?", "perspectives": ["Open.", "Closed."], "stances": ["support", "oppose"]}
-    found, _ = read_list(wrote(tmp_path / "my.jsonl", row))
-    assert (found[0].perspectives, found[0].stances) == (("Open.", "Closed."), ("support", "oppose"))
-    assert take(SIDES, [], ByRule()).drafts == []
-
-
-@pytest.mark.parametrize(
-    ("question", "yes_or_no"),
-    [
-        ("Should cars be banned?", True),
-        ("Isn't it time to ban cars?", True),
-        ("In the centre, should cars be banned?", True),
-        ("Cars: should they be banned?", True),
-        ("Are cars good or not?", True),
-        ("What should be done?", False),
-        ("How is it that cars are banned?", False),
-        ("Cars?", False),
-    ],
-)
-def test_what_asks_for_yes_or_no(question, yes_or_no):
-    assert asks_yes_or_no(question) is yes_or_no
+    rows = [
+        {"qid": "z", "question": "Zoos?", "perspectives": ["Open.", "Closed."], "stances": ["support", "oppose"]},
+        {"qid": "a", "question": "Tea?", "perspectives": ["A.", "B."], "split": "test"},
+    ]
+    first, second = read_list(wrote(tmp_path / "my.jsonl", *rows))[0]
+    assert (first.perspectives, first.stances, first.split) == (("Open.", "Closed."), ("support", "oppose"), "")
+    assert (second.stances, second.split) == ((), "test")
 
 
 def test_a_list_may_be_packed_and_of_any_case(tmp_path):
     with gzip.open(tmp_path / "My.TXT.gz", "wt") as file:
         file.write("Should zoos close?\r\n")
     assert [(d.key, d.question) for d in read_list(tmp_path / "My.TXT.gz")[0]] == [("My-1", "Should zoos close?")]
-    rows = [{"qid": "a", "question": "Zoos?", "perspectives": ["A.", "B."], "split": "test"}]
-    assert [(d.split, d.stances) for d in read_list(wrote(tmp_path / "t.jsonl", *rows))[0]] == [("test", ())]

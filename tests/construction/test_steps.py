@@ -2,14 +2,13 @@
 
 import pytest
 
-from berdslib.construction.arguana import QUESTION
-from berdslib.construction.kialo import ONE_EACH, OPPOSITE
+from berdslib.construction.debates import ONE_EACH, OPPOSITE, QUESTION
 from berdslib.construction.pipeline import NO_RULE, UNANSWERED, UNREADABLE, ByChat, ByRule, Draft, take
-from berdslib.construction.questions import STEPS
-from berdslib.construction.statements import LABEL, POSITIONS, STATEMENTS
-from berdslib.llm.chat import RefusedError, Reply, UnavailableError
+from berdslib.construction.questions import LABEL, LIST_STEPS, POSITIONS, STATEMENTS
+from berdslib.llm.chat import Reply, UnavailableError
+from berdslib.llm.prompting import SHORT, load_prompt
 
-YES_OR_NO = STEPS[0]
+YES_OR_NO = LIST_STEPS[0]
 ZOOS = Draft("zoos", question="Should zoos close?")
 TEA = Draft("tea", question="Does tea help?")
 PAIR = "statement: {}\nnegation: {}"
@@ -40,7 +39,7 @@ def test_an_answer_becomes_perspectives():
     passed, chat = taken(STATEMENTS, [ZOOS], PAIR.format("Zoos should close.", "Zoos should not close."))
     assert passed.drafts[0].perspectives == ("Zoos should close.", "Zoos should not close.")
     assert passed.drafts[0].stances == ("support", "oppose")
-    assert passed.asked == 1
+    assert passed.counts == [("statements", 1, 1, 0, 0)]
     assert "Should zoos close?" in chat.seen[0][-1]["content"]
 
 
@@ -57,11 +56,20 @@ def test_an_unreadable_answer_is_sent_back_once_with_what_is_wrong():
     assert "Well." in passed.rejected[0].detail
 
 
-def test_a_cut_off_answer_is_not_read():
-    whole = PAIR.format("Zoos should close.", "Zoos should not close.")
-    passed, chat = taken(STATEMENTS, [ZOOS], Reply(whole, finish="length"), whole)
-    assert len(passed.drafts) == 1
-    assert "cut off" in chat.seen[1][-1]["content"]
+def test_a_model_for_short_prompts_is_asked_in_them_and_again_for_the_same_form():
+    """Its id says so."""
+    seen, prompt = [], load_prompt("statement_and_negation", "short")
+
+    class Small(Script):
+        id = f"small({SHORT})"
+
+        def complete(self, messages):
+            seen.append(messages)
+            return super().complete(messages)
+
+    good = PAIR.format("Zoos should close.", "Zoos should not close.")
+    assert take(STATEMENTS, [ZOOS], ByChat(Small("Hm.", good), workers=1)).drafts
+    assert seen[0] == prompt.about(question=ZOOS.question) and [one.form for one in seen] == [prompt.form] * 2
 
 
 def test_what_the_endpoint_cannot_answer_is_not_left_out_but_asked_again_later():
@@ -70,15 +78,6 @@ def test_what_the_endpoint_cannot_answer_is_not_left_out_but_asked_again_later()
     assert [d.key for d in passed.drafts] == ["tea"]
     assert [(r.draft.key, r.reason) for r in passed.unanswered] == [("zoos", UNANSWERED)]
     assert not passed.rejected
-
-
-def test_what_the_endpoint_refuses_to_answer_is_left_out():
-    good = PAIR.format("Tea helps.", "Tea does not help.")
-    passed, _ = taken(STATEMENTS, [ZOOS, TEA], RefusedError("status 400: content filter"), good)
-    assert [d.key for d in passed.drafts] == ["tea"]
-    assert [(r.draft.key, r.reason, r.detail) for r in passed.rejected] == [
-        ("zoos", "refused", "status 400: content filter")
-    ]
 
 
 def test_a_text_cannot_close_its_tag_or_give_orders_from_outside():
@@ -117,13 +116,6 @@ def test_a_statement_of_the_source_that_says_no(first, stances):
     draft = Draft("chess", question="Is chess a sport?", perspectives=(first,))
     made = take(OPPOSITE, [draft], ByRule()).drafts
     assert take(LABEL, made, ByRule()).drafts[0].stances == stances
-
-
-@pytest.mark.parametrize(("said", "stances"), [("1", ("support", "oppose")), ("Perspective 2", ("oppose", "support"))])
-def test_who_supports(said, stances):
-    draft = ZOOS._replace(perspectives=("Zoos should close.", "Zoos should stay."), stances=("support", "oppose"))
-    passed, _ = taken(LABEL, [draft], said)
-    assert passed.drafts[0].stances == stances
 
 
 def test_another_number_of_statements_than_answers():

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from berdslib.data.collection import Collection, are_full_queries, perspective_queries
 from berdslib.data.records import Passage, Question, make_verdicts, perspective_qid
-from berdslib.errors import InputError
 
 ZOO = Question("zoos", "Should zoos close?", ("They should.", "They should not."), ("support", "oppose"), "pets", "dev")
 TEA = Question("tea", "Is tea good?", ("It is.",), labels=("yes",))
@@ -85,37 +84,6 @@ def test_some_of_its_questions():
     assert some.questions == (TEA,) and some.name == "pets" and some.passages is pets.passages
     assert some.expansions is pets.expansions and len(some.gold) == 2
     assert pets.questions == (ZOO, TEA)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"questions": []}, "there are no questions"),
-        ({"questions": [ZOO, ZOO]}, "question id 'zoos' occurs twice"),
-        ({"questions": [Question("q", None)]}, r"\[question\]: the text of question 'q' is NoneType"),
-        ({"questions": [Question(5, "Is it?")]}, r"\[qid\]: 5 is no id; text is needed"),
-        ({"questions": [Question("q", "Is it?", "yes")]}, r"\[perspectives\]: question 'q' needs a list of texts"),
-        ({"questions": [TEA._replace(labels=("a", "b"))]}, r"\[labels\]: .* has 1 perspectives and 2 labels"),
-        ({"questions": "zoos"}, r"\[questions\]: a list of questions is needed, not str"),
-        ({"questions": ZOO}, r"\[questions\]: a list of questions is needed, not Question"),
-        ({"questions": ["Is it?"]}, r"\[questions\]: a list of questions is needed, and 'Is it\?' is none"),
-        ({"questions": None}, r"\[questions\]: a list of questions is needed, not NoneType"),
-        ({"passages": "corpus.jsonl"}, r"\[passages\]: a list of passages is needed, not str; berdslib.load reads"),
-        ({"passages": None}, r"\[passages\]: a list of passages is needed, not NoneType"),
-        ({"passages": {"a": "text"}}, r"\[passages\]: a list of passages is needed, not dict"),
-        ({"passages": ["a text"]}, r"\[passages\]: a list of passages is needed, and 'a text' is none"),
-        ({"gold": "verdicts.tsv"}, "verdicts are a data frame with columns qid, pid, docno.*, not str"),
-        ({"gold": pd.DataFrame({"qid": ["zoos"]})}, "verdicts need columns qid, pid, docno and p_yes; missing"),
-        ({"gold": GOLD.assign(p_yes=2.0)}, "is not a number from 0 to 1"),
-        ({"gold": GOLD.assign(qid="cows")}, r"\[gold\]: the verdicts and the questions do not belong together: 'cows'"),
-        ({"expansions": None}, r"\[expansions\]: qid → \[\(name, text\), …\] is needed, not NoneType"),
-        ({"expansions": {"zoos": ["yes", "no"]}}, r"\[expansions\]: those of 'zoos' must be \(name, text\) pairs"),
-    ],
-)  # fmt: skip
-def test_what_is_no_collection_is_refused(options, said):
-    given = {"questions": [ZOO, TEA], "passages": PASSAGES, "gold": GOLD, "expansions": {}} | options
-    with pytest.raises(InputError, match=said):
-        Collection("pets", **given)
 
 
 def test_verdicts_may_be_none_at_all():

@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 from layouts import write_questions
 
-from berdslib import paths
 from berdslib.cli import main
 from berdslib.data import fetch as fetching
 from berdslib.data import readers
@@ -31,9 +30,8 @@ from berdslib.data.datasets import (
 )
 from berdslib.data.formats import write_passages
 from berdslib.data.readers import READERS
-from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question
 from berdslib.data.tables import write_jsonl
-from berdslib.data.trec import write_verdicts
 from berdslib.errors import InputError, MissingDataError
 
 
@@ -58,31 +56,6 @@ def data(monkeypatch, tmp_path):
     folder = tmp_path / "data"
     folder.mkdir()
     monkeypatch.setenv("BERDS_DATA", str(folder))
-    return folder
-
-
-@pytest.fixture
-def sample(monkeypatch, tmp_path):
-    """A small folder laid out like data/sample."""
-    folder = tmp_path / "sample"
-    stances = (SUPPORT, OPPOSE)
-    questions = [
-        Question(
-            "a1", "Should zoos close?", ("Zoos should close.", "Zoos should stay."), stances, "sample-arguana", "dev"
-        ),
-        Question("k1", "Is tea better?", ("Tea is better.", "Coffee is."), stances, "sample-kialo", "test"),
-        Question("o1", "Is rain good?", ("Rain is good.", "Rain is bad."), stances, "sample-opinionqa", "test"),
-    ]
-    write_questions(folder / "questions.jsonl", questions)
-    write_jsonl(
-        folder / "passages.jsonl",
-        [{"_id": f"s{i}", "title": "T", "text": f"text {i}", "genre": "news", "kind": "gold"} for i in range(5)],
-    )
-    verdicts = make_verdicts([("a1", 0, "s0", 1.0, True), ("k1", 1, "s1", 0.0, False)], "gold")
-    write_verdicts(folder / "verdicts.tsv", verdicts)
-    rows = [("a1", "Animals first", "They suffer."), ("a1", "Breeding", "They are saved."), ("k1", "Taste", "Tea.")]
-    write_jsonl(folder / "expansions.jsonl", [dict(zip(("qid", "name", "text"), row, strict=True)) for row in rows])
-    monkeypatch.setattr(paths, "shipped", lambda name: folder)
     return folder
 
 
@@ -129,21 +102,6 @@ def test_the_card_as_json_names_its_loaders():
     assert "FOR MEASURING ONLY" in card("pers-det")
 
 
-def test_names_of_a_kind():
-    assert {"kialo", "sample", "theperspective"} <= set(names("questions"))
-    assert "sphere" not in names("questions")
-    assert {"sphere", "sample"} <= set(names("passages"))
-    assert "argkp" in names("pairs")
-    with pytest.raises(InputError, match=r"unknown kind of data set 'question'. Did you mean 'questions'"):
-        names("question")
-
-
-def test_an_unknown_name_suggests_the_closest():
-    for load in (dataset, load_questions, load_passages, load_gold, load_expansions, fetch, card):
-        with pytest.raises(InputError, match=r"unknown data set 'kiallo'. Did you mean 'kialo'"):
-            load("kiallo")
-
-
 def test_a_card_says_what_is_there(data, monkeypatch):
     path = data / "berds" / "kialo.dev.jsonl"
     assert f"{path}: not there" in card("kialo")
@@ -154,26 +112,15 @@ def test_a_card_says_what_is_there(data, monkeypatch):
     assert "berds/kialo.dev.jsonl: BERDS_DATA is not set" in card("kialo")
 
 
-# ---------------------------------------------------------------- the sample
-
-
-def test_sample(sample):
-    assert [q.qid for q in load_questions("sample")] == ["a1"]
-    assert [q.qid for q in load_questions("sample", "test")] == ["k1", "o1"]
-    assert [q.qid for q in load_questions("sample", "all", limit=2)] == ["a1", "k1"]
-    assert load_questions("sample")[0].stances == (SUPPORT, OPPOSE)
-    assert [p.docno for p in load_passages("sample")] == ["s0", "s1", "s2", "s3", "s4"]
-    assert load_passages("sample", limit=1) == [Passage("s0", "text 0", "T")]
-    assert passage_file("sample") == sample / "passages.jsonl"
-    assert load_gold("sample")["supports"].tolist() == [True, False]
-    assert load_expansions("sample") == {"a1": [("Animals first", "They suffer."), ("Breeding", "They are saved.")]}
-    assert load_expansions("sample", "all").keys() == {"a1", "k1"}
-    assert [p.name for p in fetch("sample")] == [
-        "expansions.jsonl",
-        "passages.jsonl",
-        "questions.jsonl",
-        "verdicts.tsv",
-    ]
+def test_the_sample():
+    questions = load_questions("sample", "all")
+    assert (len(questions), len(load_passages("sample")), len(load_gold("sample"))) == (24, 373, 907)
+    assert load_questions("sample") == [q for q in questions if q.split == "dev"]
+    assert load_questions("sample", "test", limit=2) == [q for q in questions if q.split == "test"][:2]
+    assert load_expansions("sample").keys() == {q.qid for q in load_questions("sample")}
+    assert load_expansions("sample", "all").keys() == {q.qid for q in questions}
+    assert load_passages("sample", limit=1) == list(load_passages("sample"))[:1]
+    assert passage_file("sample") in fetch("sample")
 
 
 # ---------------------------------------------------------------- paths
@@ -215,15 +162,6 @@ def expansions_file(data, n):
             for i, t in texts
         ],
     )
-
-
-def test_the_official_file_goes_before_the_recorded_expansions(data):
-    expansions_file(data, 2)
-    assert [q.qid for q in load_questions("kialo")] == ["kialo-774", "kialo-775"]
-    write_jsonl(data / "berds" / "kialo.dev.jsonl", rows(3))
-    questions = load_questions("kialo", "dev")
-    assert [q.qid for q in questions] == ["kialo-774", "kialo-775", "kialo-776"]
-    assert questions[0] == Question("kialo-774", "Question 0?", ("Yes, 0.", "No, 0."), (None, None), "kialo", "dev")
 
 
 def test_numbering_runs_through_both_splits(data):
@@ -303,12 +241,6 @@ def test_dev_never_stands_in_for_test(data, split):
     ) as e:
         load_questions("kialo", split)
     assert "kialo_query_exp.dev.jsonl" in str(e.value)
-
-
-@pytest.mark.parametrize("load", [load_questions, load_passages, load_gold, load_expansions])
-def test_entries_without_a_loader_say_so(load):
-    with pytest.raises(InputError, match=r"does not work with 'pir-demo' \(see its card\), only with: sample, "):
-        load("pir-demo")
 
 
 @pytest.mark.parametrize(
@@ -553,35 +485,12 @@ def test_what_the_cards_say_about_files_without_a_loader(real_data):
     }
 
 
-def test_documents_are_cut_on_request(tmp_path, user_cache):
-    path = tmp_path / "pages.jsonl"
-    path.write_text(json.dumps({"_id": "d", "title": "T", "text": " ".join(f"w{i}" for i in range(250))}) + "\n")
-    cut = load_passages(f"{path}:words")
-    assert [(p.docno, len(p.text.split()), p.title) for p in cut] == [
-        ("d-0", 100, "T"),
-        ("d-1", 100, "T"),
-        ("d-2", 50, "T"),
-    ]
-    assert list(load_passages(f"{path}:words", 2)) == list(cut)[:2]
-    assert len(load_passages(path)) == 1
-
-
 def test_a_corpus_on_disk_is_cut_on_request(tmp_path, user_cache):
     folder = tmp_path / "corpus"
     write_corpus([Passage("d", " ".join(f"w{i}" for i in range(250)), "T")], folder)
     cut = load_passages(f"{folder}:words")
     assert [(p.docno, len(p.text.split())) for p in cut] == [("d-0", 100), ("d-1", 100), ("d-2", 50)]
     assert load_passages(f"{folder}:words", 1) == [cut[0]]
-
-
-@pytest.mark.parametrize("limit", [0, 3])
-def test_a_docno_twice_is_named_with_its_lines(tmp_path, limit):
-    rows = [{"_id": i, "text": "t"} for i in ("a", "b", "a", "b")]
-    write_jsonl(tmp_path / "corpus.jsonl", rows)
-    for place in (tmp_path, tmp_path / "corpus.jsonl"):
-        with pytest.raises(InputError, match=r"corpus\.jsonl:3 \[docno\]: docno 'a' occurs twice, first in line 1"):
-            load_passages(place, limit)
-    assert len(load_passages(tmp_path, 2)) == 2
 
 
 @pytest.mark.real_data
@@ -616,19 +525,9 @@ def test_a_beir_folder_is_a_data_set(beir):
         ["q2", 0, "d1", False],
         ["q2", 0, "d2", True],
     ]
-    with pytest.raises(InputError, match=r"qrels/train\.tsv"):
+    with pytest.raises(InputError, match=r"unknown split .train.\. Known: all, dev, test"):
         load_questions(beir, "train")
     (beir / "qrels" / "test.tsv").unlink()
     assert [q.qid for q in load_questions(beir)] == ["q2"]  # its only split
     (beir / "qrels" / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq3\td1\t1\n")
-    with pytest.raises(InputError, match=r"\[split\]: .*dev, train"):
-        load_questions(beir)
-
-
-def test_gold_of_a_file(tmp_path):
-    verdicts = make_verdicts([("q", 0, "d", 1.0, True)], "gold")
-    write_verdicts(tmp_path / "v.tsv", verdicts)
-    pd.testing.assert_frame_equal(load_gold(tmp_path / "v.tsv"), verdicts)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="BEIR folder needs"):
-        load_gold(tmp_path / "empty")
+    assert [q.qid for q in load_questions(beir)] == ["q2"]  # the first, as with every data set

@@ -16,7 +16,7 @@ CATS = Question("c1", "Do cats love us?", ("They do.", "They do not.", "Some do.
 
 
 def read_beir(folder, split):
-    return beir_questions(folder, split), read_passages(folder), beir_gold(folder)
+    return beir_questions(folder, [split]), read_passages(folder), beir_gold(folder)
 
 
 def test_a_collection_is_exported_as_a_beir_folder(tmp_path):
@@ -27,6 +27,8 @@ def test_a_collection_is_exported_as_a_beir_folder(tmp_path):
     questions, again, verdicts = read_beir(tmp_path / "set", "dev")
     assert again == passages
     assert [q.qid for q in questions] == ["t1", "c1"]
+    rows = (tmp_path / "set" / "qrels" / "dev.tsv").read_text().splitlines()
+    assert rows == ["query-id\tcorpus-id\tscore", "c1\td2\t0", "t1\td1\t2"]  # d1 supports two perspectives
     found = verdicts[["qid", "docno", "supports"]].values.tolist()
     assert found == [["c1", "d2", False], ["t1", "d1", True]]  # what was judged not to support is kept
     (tmp_path / "set" / "thesis.tex").write_text("years of work")

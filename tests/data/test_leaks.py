@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berdslib.data import leaks as module
+from berdslib.data.datasets import load
 from berdslib.data.leaks import LEAK_COLUMNS, across_splits, groups, leaks
-from berdslib.data.load import load
 from berdslib.data.records import Passage, Question, make_verdicts
 from berdslib.errors import InputError
 
@@ -105,28 +105,6 @@ def test_all_pairs_are_those_of_brute_force(drawn, threshold):
     assert result["overlap"].round(9).is_monotonic_decreasing  # what differs in the last digit only is a tie
 
 
-@pytest.mark.slow
-@settings(deadline=None)
-@given(asked)
-def test_groups_hold_every_question_once_and_overlap_with_no_other_group(drawn):
-    questions = [
-        question(f"q{i}", " ".join(text), [" ".join(p) for p in perspectives])
-        for i, (text, perspectives, *_) in enumerate(drawn)
-    ]
-    parts = groups(questions)
-    assert sorted(qid for part in parts for qid in part) == [q.qid for q in questions]
-    home = {qid: i for i, part in enumerate(parts) for qid in part}
-    pairs = brute_force(questions, supported(), 0.8)
-    assert all(home[a] == home[b] for a, b, _ in pairs)
-    for part in parts:  # no smaller: whatever two halves a group is cut into, some pair holds them together
-        rest = set(part[1:])
-        reached = {part[0]}
-        while touched := {x for a, b, _ in pairs for x, y in ((a, b), (b, a)) if y in reached and x in rest}:
-            reached |= touched
-            rest -= touched
-        assert not rest
-
-
 def test_more_questions_than_are_compared_at_a_time(monkeypatch):
     questions = [question(f"q{i}", f"word{i % 50} and other{i}") for i in range(200)]
     whole = leaks(questions, threshold=0.25)
@@ -182,12 +160,11 @@ def test_a_content_word_and_the_little_words_of_each_statement_are_others():
     ]
 
 
-THINGS = """
-    cars, bikes, plastic bags, fireworks, leaf blowers, billboards, scooters, pigeons, street music, cruise ships,
-    short flights, wood stoves, gas heating, smoking outdoors, drones, holiday lets, chewing gum, glass bottles,
-    circus animals, fur coats, paper cups, neon signs, diesel buses, horse carriages, night clubs, food trucks,
-    advertising, air conditioning, lawns, balloons, sirens, parking, gambling, alcohol, barbecues, swimming, cats,
-    loud pubs, skateboards, shop windows"""
+THINGS = (
+    "cars, bikes, plastic bags, fireworks, leaf blowers, billboards, scooters, pigeons, street music, cruise ships, "
+    "short flights, wood stoves, gas heating, drones, holiday lets, chewing gum, glass bottles, fur coats, paper cups, "
+    "neon signs, diesel buses, night clubs, food trucks, lawns, balloons, sirens, parking, gambling, alcohol, cats"
+)
 
 
 @pytest.mark.parametrize(
@@ -195,12 +172,6 @@ THINGS = """
     [
         ("Should cities ban {}?", "Cities should ban {}.", "Cities should not ban {}.", 5),
         ("Do you have a favorable opinion of {}?", "I have a favorable opinion of {}.", "I have none of {}.", 5),
-        (
-            "Should large cities in Europe ban {}?",
-            "Large cities in Europe should ban {}.",
-            "Large cities in Europe should not ban {}.",
-            5,
-        ),
         (
             "Is it a good idea for the government to spend more public money on {}?",
             "It is a good idea for the government to spend more public money on {}.",
@@ -211,15 +182,13 @@ THINGS = """
 )
 def test_questions_of_one_shape_are_about_different_things(text, yes, no, least):
     asked = [
-        question(f"q{i}", text.format(it.strip()), [yes.format(it), no.format(it)])
-        for i, it in enumerate(THINGS.split(","))
+        question(f"q{i}", text.format(it), [yes.format(it), no.format(it)]) for i, it in enumerate(THINGS.split(", "))
     ]
     for n in range(least, len(asked) + 1, 5):
         assert leaks(asked[:n]).empty
     # One of them once more, in other words, is found among them all.
-    again = asked[3]._replace(
-        qid="again", text=f"So: {asked[3].text}", perspectives=(no.format("firework"), yes.format("the firework"))
-    )
+    other = (no.format("firework"), yes.format("the firework"))
+    again = asked[3]._replace(qid="again", text=f"So: {asked[3].text}", perspectives=other)
     assert [row[:3] for row in found(*asked, again)] == [("q3", "again", "text"), ("q3", "again", "perspectives")]
 
 
@@ -282,13 +251,6 @@ def test_the_table_and_its_splits():
     assert nothing.empty and nothing.dtypes.equals(table.dtypes) and across_splits(nothing).empty
 
 
-def test_only_some_kinds():
-    pair = question("a", "Is it so?", ["left", "right"]), question("b", "Is it so?", ["left", "right"])
-    assert [row[2] for row in found(*pair)] == ["text", "perspectives"]
-    assert [row[2] for row in found(*pair, kinds=["text", "passages"])] == ["text"]
-    assert groups([pair[0], pair[1]._replace(text="What?")], kinds=["text"]) == [["a"], ["b"]]
-
-
 def test_a_chain_of_overlaps_is_one_group():
     asked = [question(q, q, [PRO, CON]) for q in "ac"] + [question("b", "B?"), question("d", "D?")]
     assert groups(asked, supported(c="x", d="x")) == [["a", "c", "d"], ["b"]]
@@ -305,24 +267,21 @@ def test_labels_that_come_back_with_every_question_are_refused(monkeypatch):
     assert found(*asked, kinds=["text"]) == []
 
 
-@pytest.mark.parametrize("threshold", [0, -1, 1.01, float("nan"), "high", True])
-def test_a_threshold_out_of_range(threshold):
-    with pytest.raises(InputError, match=r"threshold.*above 0 and up to 1"):
-        leaks([question("a", "A?")], threshold=threshold)
+TWO = [question("a", "A?"), question("b", "B?")]
+REFUSED = [
+    *((TWO, {"threshold": t}, r"threshold.*above 0 and up to 1") for t in (0, 1.01, float("nan"), "high", True)),
+    *((TWO, {"kinds": k}, r"kinds.*some of text, perspectives, passages was expected") for k in ((), "text", None)),
+    (TWO, {"kinds": ["texts"]}, r"unknown kind of overlap 'texts'. Did you mean 'text'"),
+    ([], {}, "no questions"),
+    ([TWO[0], TWO[0]], {}, "occurs twice"),
+]
 
 
-def test_what_is_refused():
-    with pytest.raises(InputError, match=r"unknown kind of overlap 'texts'. Did you mean 'text'"):
-        leaks([question("a", "A?")], kinds=["texts"])
-    for none in ((), [], "text", "", None):
-        with pytest.raises(InputError, match=r"kinds.*a list of some of text, perspectives, passages was expected"):
-            leaks([question("a", "A?")], kinds=none)
-        with pytest.raises(InputError, match="kinds"):
-            groups([question("a", "A?")], kinds=none)
-    with pytest.raises(InputError, match="no questions"):
-        leaks([])
-    with pytest.raises(InputError, match="occurs twice"):
-        leaks([question("a", "A?"), question("a", "B?")])
+@pytest.mark.parametrize(("questions", "options", "words"), REFUSED)
+def test_what_is_refused(questions, options, words):
+    for call in (leaks, groups):
+        with pytest.raises(InputError, match=words):
+            call(questions, **options)
 
 
 # ---------------------------------------------------------------- data sets

@@ -10,9 +10,8 @@ from layouts import write_pir, write_questions
 
 from berdslib.data.catalogue import DATASETS
 from berdslib.data.collection import Collection
-from berdslib.data.datasets import load_expansions, load_gold, load_passages, load_questions
+from berdslib.data.datasets import load, load_expansions, load_gold, load_passages, load_questions
 from berdslib.data.formats import write_passages
-from berdslib.data.load import load
 from berdslib.data.records import Passage, Question, make_verdicts
 from berdslib.data.tables import write_jsonl
 from berdslib.data.trec import write_verdicts
@@ -65,7 +64,7 @@ def test_the_sample(split):
 
 
 def test_another_corpus_and_other_verdicts_take_the_place_of_its_own(mine, monkeypatch):
-    monkeypatch.setattr("berdslib.data.load.load_passages", lambda _: pytest.fail("its own corpus was read"))
+    monkeypatch.setattr("berdslib.data.datasets.load_passages", lambda _: pytest.fail("its own corpus was read"))
     first = load_questions("sample")[0]
     gold = make_verdicts([(first.qid, 0, "a", 1.0, True)], "hand")
     found = load("sample", passages=CORPUS, gold=gold)
@@ -82,16 +81,6 @@ def test_a_data_set_without_a_corpus_or_recordings(tmp_path):
     assert found.expansions == {}  # none were published for the test split
     searched = load("kialo", split="test", passages="sample")
     assert len(searched.passages) == len(load_passages("sample"))
-
-
-def test_a_data_set_with_people_s_verdicts(tmp_path):
-    folder = tmp_path / "data" / "theperspective"
-    row = {"id": "1", "title": "Cats?", "t1": "Cats.", "t2": "No cats.", "favor_ids": [1], "against_ids": [0]}
-    write_jsonl(folder / "queries.jsonl", [row])
-    write_jsonl(folder / "corpus.jsonl", [{"id": i, "content": f"text {i}"} for i in range(2)])
-    found = load("theperspective")
-    assert repr(found) == "Collection 'theperspective': 1 question, 2 passages, 2 gold verdicts"
-    assert found.gold[["pid", "docno"]].values.tolist() == [[0, "1"], [1, "0"]]
 
 
 # ---------------------------------------------------------------- files
@@ -114,18 +103,6 @@ def test_a_file_of_questions_with_corpus_and_verdicts(mine, corpus):
     pd.testing.assert_frame_equal(load(mine, gold=GOLD).gold, GOLD)
 
 
-def test_a_beir_folder(tmp_path):
-    folder = tmp_path / "nfcorpus"
-    write_jsonl(folder / "queries.jsonl", [{"_id": i, "text": f"{i}?"} for i in ("q1", "q2")])
-    write_passages(folder / "corpus.jsonl", CORPUS)
-    (folder / "qrels").mkdir()
-    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\n", encoding="utf-8")
-    found = load(folder)
-    assert found.name == "nfcorpus" and [q.qid for q in found.questions] == ["q1"]
-    assert list(found.passages) == CORPUS and found.gold["docno"].tolist() == ["a"]
-    assert list(load("nfcorpus/", passages=CORPUS[:1]).passages) == CORPUS[:1]
-
-
 def test_several_are_searched_together_in_one_corpus(mine, tmp_path):
     write_questions(tmp_path / "other.jsonl", [Question("o", "Other?", ("Yes.",), (None,), "other", "dev")])
     found = load(["mine.jsonl", tmp_path / "other.jsonl"], passages="corpus.jsonl", limit=1)
@@ -144,11 +121,6 @@ def same(found, task):
     assert found.questions == task.questions and [p.text for p in found.passages] == [p.text for p in task.passages]
     assert found.expansions == task.expansions and found.name == task.name
     assert found.gold["p_yes"].eq(1).all() and len(found.gold) == len(task.gold)
-
-
-def test_the_tasks_of_the_sample():
-    assert repr(load("pir-sample:location")).startswith("Collection 'location': 20 questions, 400 passages, 100 gold")
-    assert len(load("pir-sample:stories", limit=3).questions) == 3
 
 
 def test_a_json_file_of_one_task_or_several(tmp_path):
@@ -230,43 +202,3 @@ def test_what_makes_no_collection_is_named(other):
     register("dataset", "other", other)
     with pytest.raises(InputError, match=r"the data set 'other' must make a Collection, not (NoneType|list)"):
         load("other")
-
-
-# ---------------------------------------------------------------- refusals
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "said"),
-    [
-        ("smaple", {}, "unknown data set 'smaple'. Did you mean 'sample'"),
-        ("smaple.jsonl", {}, "smaple.jsonl: no such file"),
-        ("nowhere/at-all", {}, "nowhere/at-all: unknown kind of file; accepted: .jsonl, .csv, .tsv"),
-        ("pir-sample", {}, "holds several tasks; name one of: location, stories"),
-        ("pir-sample:locations", {}, "unknown PIR task 'locations'. Did you mean 'location'"),
-        ("pir-none:x", {}, "unknown data set 'pir-none:x'"),
-        ("sample", {"split": "train"}, "unknown split 'train'. Known: all, dev, test"),
-        ("sample", {"split": 5}, "unknown split 5. Known: all, dev, test"),
-        ("sample", {"limit": -1}, r"\[limit\]: -1 is not a number of rows; 0 = all"),
-        ("sample", {"limit": 2.5}, r"\[limit\]: 2.5 is not a number of rows"),
-        ("sample", {"limit": "2"}, r"\[limit\]: '2' is not a number of rows"),
-        ("sample", {"passages": "nowhere.jsonl"}, "nowhere.jsonl: no such file"),
-        ("sample", {"passages": 5}, r"\[passages\]: a list of passages is needed, not int"),
-        ("sample", {"gold": "nowhere.tsv"}, "nowhere.tsv: no such file"),
-        ("sample", {"gold": 5}, "verdicts are a data frame with columns .*, not int"),
-        ("sample", {"gold": GOLD}, r"\[gold\]: the verdicts and the questions do not belong together: 'tea' against"),
-        ([], {}, r"\[name\]: no data set is named"),
-        (["sample", "mine.jsonl"], {}, r"\[passages\]: several data sets are searched together only in a corpus"),
-        (None, {}, r"\[name\]: a data set or a file is named by text, such as 'sample', not by NoneType"),
-        (["sample", 5], {"passages": CORPUS}, "is named by text, such as 'sample', not by int"),
-        (CORPUS, {}, "is named by text, such as 'sample', not by Passage"),
-        ("argkp", {}, "load_questions does not work with 'argkp'"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_loaded_is_said(name, options, said):
-    with pytest.raises(InputError, match=said):
-        load(name, **options)
-
-
-def test_what_is_not_here_says_where_it_was_looked_for():
-    with pytest.raises(MissingDataError, match=r"'pir-demo'.*not on this machine"):
-        load("pir-demo:allsides")

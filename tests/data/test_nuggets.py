@@ -9,9 +9,7 @@ from math import log2
 
 import pytest
 
-from berdslib.data.datasets import card, fetch, load_gold, load_passages, load_questions
-from berdslib.data.leaks import leaks
-from berdslib.data.load import load
+from berdslib.data.datasets import card, fetch, load, load_gold, load_passages, load_questions
 from berdslib.data.readers import nuggets_at, read_nuggets
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.data.tables import write_jsonl
@@ -60,11 +58,6 @@ def written(folder, *rows):
 
 def edited(**fields):
     return {name: value for name, value in (QUERY | fields).items() if value is not None}
-
-
-def edited_nugget(**fields):
-    first = {name: value for name, value in (QUERY["nuggets"][0] | fields).items() if value is not None}
-    return edited(nuggets=[first, *QUERY["nuggets"][1:]])
 
 
 # ---------------------------------------------------------------- FreshStack
@@ -211,32 +204,6 @@ def test_what_is_taken_for_nuggets(tmp_path):
         load(tmp_path / "broken.jsonl")
 
 
-# ---------------------------------------------------------------- what is refused
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (edited(query_id=None), r"\[query_id\]: missing; looked for query_id, qid"),
-        (edited(query_text=None), r"\[query_text\]: missing; looked for query_text, query"),
-        (edited(nuggets=None), r"\[nuggets\]: missing; looked for nuggets, aspects"),
-        (edited(nuggets=[]), r"\[nuggets\]: a list of at least one object was expected"),
-        (edited(nuggets="7_0"), r"\[nuggets\]: a list of at least one object was expected"),
-        (edited(nuggets=["So."]), r"\[nuggets\[0\]\]: an object with a text .* not str"),
-        (edited_nugget(text=" "), r"\[nuggets\[0\]\.text\]: is blank"),
-        (edited_nugget(text=None), r"\[nuggets\[0\]\.text\]: missing; looked for text, nugget"),
-        (edited_nugget(relevant_corpus_ids=None), r"\[nuggets\[0\]\.relevant_corpus_ids\]: missing"),
-        (edited_nugget(relevant_corpus_ids="a"), r"\[nuggets\[0\]\.relevant_corpus_ids\]: a list of passage ids"),
-        (edited_nugget(non_relevant_corpus_ids=[None]), r"\[nuggets\[0\]\.non_relevant_corpus_ids\]: a list of pass"),
-        (edited(query_id=1), r"\[query_id\]: question id '1' occurs twice, first in line 1"),
-    ],
-)
-def test_what_cannot_be_read_is_named(tmp_path, row, message):
-    folder = written(tmp_path / "mine", edited(query_id=1), row)
-    with pytest.raises(InputError, match=rf"mine/queries.jsonl:2 {message}"):
-        load(folder)
-
-
 # ---------------------------------------------------------------- measures, by hand
 
 
@@ -259,14 +226,3 @@ def test_measures_of_nuggets(tmp_path):
     # save was judged not to support nugget 0, and other not nugget 2.
     late = 0 / log2(2) + 1 / log2(3) + 1 / log2(4)
     assert scores(found, other, save, chain) == pytest.approx([1 / 3, 2 / 3, 0, 0, 2 / 3, late / best])
-
-
-def test_questions_with_the_same_gold_passages_leak(tmp_path):
-    again = edited(query_id=9, query_title=None, query_text="Where does talk go?")
-    for part, pid in zip(again["nuggets"], range(3), strict=True):
-        assert part == QUERY["nuggets"][pid]
-    renamed = [{**part, "text": f"Number {i}"} for i, part in enumerate(again["nuggets"])]
-    found = load(written(tmp_path / "mine", QUERY, again | {"nuggets": renamed}))
-    assert [tuple(row)[:4] for row in leaks(found.questions, found.gold).itertuples(index=False)] == [
-        ("7", "9", "passages", 1.0)
-    ]

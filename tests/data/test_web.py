@@ -8,15 +8,12 @@ import json
 import logging
 import os
 import shutil
-import signal
 import socket
 import ssl
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -51,7 +48,6 @@ from berdslib.data.webpage import (
     is_public,
     page_text,
     page_url,
-    retry_after,
     robots_rules,
 )
 from berdslib.errors import InputError, MissingDataError
@@ -132,7 +128,8 @@ def test_each_nasty_page_has_its_outcome_in_time(outcomes):
 def test_no_request_reaches_a_private_address(outcomes):
     assert outcomes[1] == 0
     with running(PrivateService()) as private, running(NastyServer(private.port)) as server:
-        assert nasty.naive_requests(private, server) == 2  # the same without the checks: the count can fail
+        httpx.get(server.url("redirect-private"), follow_redirects=True)
+        assert private.reached == 1  # the same without the checks: the count can fail
 
 
 # ---------------------------------------------------------------- addresses
@@ -157,42 +154,16 @@ SPECIAL = [
 ]  # fmt: skip
 
 
-CLOSED = st.sampled_from([
-    "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
-    "192.168.0.0/16", "fc00::/7", "fe80::/10",
-]).flatmap(lambda network: st.ip_addresses(network=network))  # fmt: skip
-
-
-@given(CLOSED | ADDRESSES)
+@given(ADDRESSES)
 @example(ipaddress.IPv4Address("100.64.0.1"))
 def test_what_is_not_global_is_never_accepted(ip):
     assert ip.is_global or not is_public(str(ip))
-
-
-@given(ADDRESSES)
-def test_what_holds_another_address_is_as_private_as_that(ip):
-    if isinstance(ip, ipaddress.IPv6Address) and is_public(str(ip)):
-        assert ip.ipv4_mapped is None
-        assert ip.sixtofour is None
-        if str(ip).startswith("64:ff9b::"):
-            assert ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF).is_global
 
 
 def test_special_addresses_are_not_public_and_public_ones_are():
     assert [one for one in SPECIAL if is_public(one)] == []
     public = ["93.184.216.34", "8.8.8.8", "2606:2800:220:1::1", "64:ff9b::808:808", "192.0.1.1", "168.63.129.15"]
     assert [one for one in public if not is_public(one)] == []
-
-
-def test_a_name_beyond_ascii_is_what_browsers_open():
-    """As https://www.unicode.org/reports/tr46/ has it; IDNA 2003 made fass.de of the first."""
-    names = {
-        "faß.de": "xn--fa-hia.de",
-        "bücher。example": "xn--bcher-kva.example",
-        "A_b.example": "a_b.example",
-        "r3---sn.example": "r3---sn.example",
-    }
-    assert {name: page_url(f"http://{name}/").raw_host.decode() for name in names} == names
 
 
 class Recorder(httpx.AsyncBaseTransport):
@@ -218,16 +189,6 @@ def test_a_request_goes_only_to_an_address_that_was_checked(addresses, port):
         assert recorder.asked == []
 
 
-@pytest.mark.parametrize(
-    "host", ["127.1", "2130706433", "0x7f000001", "0177.0.0.1", "localhost", "127。0。0。1", "①②⑦.⓪.⓪.①"]
-)
-def test_other_spellings_of_this_machine_are_refused(host):
-    recorder = Recorder()
-    page = Fetcher(SMALL, transport=recorder).fetch(f"http://{host}/")
-    assert page.outcome in ("refused", "network"), page  # "network" where the system does not know the spelling
-    assert recorder.asked == []
-
-
 def cases(kind):
     """Return the rows of one kind in web.jsonl."""
     rows = map(json.loads, (Path(__file__).parent / "web.jsonl").read_text(encoding="utf-8").splitlines())
@@ -241,18 +202,6 @@ def test_an_address_that_is_none_for_us():
         assert caught.value.outcome == "refused"
 
 
-@given(st.text(max_size=60))
-def test_any_text_as_an_address_is_taken_or_refused(text):
-    for url in (text, f"http://{text}", f"http://example.org/{text}"):
-        try:
-            found = page_url(url)
-        except PageError as error:
-            assert error.outcome == "refused"
-        else:
-            assert str(found).isascii()
-            assert page_url(str(found)) == found
-
-
 def test_only_the_port_that_is_allowed(server):
     with running(PrivateService()) as private:
         page = Fetcher(limits(server)).fetch(f"http://127.0.0.1:{private.port}/")
@@ -260,34 +209,7 @@ def test_only_the_port_that_is_allowed(server):
     fetcher = Fetcher(SMALL, resolve=lambda *_: [PUBLIC], transport=World(server, server))
     for port in (0, 22, 8080, 99999):
         page = fetcher.fetch(f"http://web.example:{port}/good")
-        assert (page.outcome, page.reason) == ("refused", f"port {port}; only 80 and 443 are reached")
-
-
-def test_host_header_and_tls_name_stay_those_of_the_address(server):
-    Fetcher(SMALL, resolve=lambda *_: [PUBLIC], transport=World(server, server)).fetch("http://web.example/good")
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        hello = []
-
-        def greet():
-            peer, _ = listener.accept()
-            with peer:
-                hello.append(peer.recv(4096))
-
-        thread = threading.Thread(target=greet, daemon=True)
-        thread.start()
-        world = World(server, server)
-        world.server = _At(listener.getsockname()[1])
-        fetcher = Fetcher(SMALL._replace(retries=0), resolve=lambda *_: [PUBLIC], transport=world)
-        page = fetcher.fetch("https://secure.example/")  # no certificate: not even robots.txt
-        assert (page.outcome, page.reason[:12]) == ("network", "robots.txt: ")
-        thread.join(5)
-    assert world.asked == [PUBLIC]
-    assert b"secure.example" in hello[0]
-
-
-class _At:
-    def __init__(self, port):
-        self.port = port
+        assert (page.outcome, page.reason) == ("refused", f"robots.txt: port {port}; only 80 and 443 are reached")
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
@@ -312,21 +234,11 @@ def secure(server):
     return Fetcher(SMALL, resolve=lambda *_: [PUBLIC], transport=World(server, server))
 
 
-def test_a_proxy_of_the_environment_is_not_used_for_pages(server, monkeypatch):
-    with running(PrivateService()) as proxy:
-        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
-        monkeypatch.delenv("no_proxy")
-        monkeypatch.delenv("NO_PROXY")
-        assert Fetcher(limits(server)).fetch(server.url("good")).outcome == "ok"
-        assert proxy.reached == 0
-
-
 def test_a_name_server_that_hangs_does_not_outlast_the_time(server):
-    fetcher = Fetcher(SMALL._replace(connect=0.3), resolve=lambda *_: time.sleep(20))
+    fetcher = Fetcher(SMALL._replace(total=0.3, retries=0), resolve=lambda *_: time.sleep(3))
     began = time.monotonic()
     assert fetcher.fetch("http://slow.example/").outcome == "timeout"
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 2
 
 
 def test_the_next_address_is_tried(server):
@@ -351,17 +263,6 @@ def test_the_rules_of_robots_txt():
     for robots, path, allowed in cases("robots"):
         rules = robots_rules(robots.encode().decode("utf-8-sig"))
         assert rules.can_fetch(str(page_url(f"http://x.example{path}")), AGENT) is allowed, (robots, path)
-
-
-BITS = st.sampled_from(["user-agent", ":", "*", " ", "\n", "disallow", "crawl-delay", "/", "$", "%", "²", "9"])
-
-
-@settings(deadline=None)
-@given(st.text() | st.lists(BITS).map("".join))
-def test_any_robots_txt_is_read(text):
-    rules = robots_rules(text)
-    assert rules.can_fetch("http://x.example/a%20b?c", AGENT) in (True, False)
-    assert (rules.crawl_delay(AGENT) or 0) >= 0
 
 
 def test_robots_is_read_once_for_a_site_and_up_to_its_limit(server):
@@ -394,46 +295,6 @@ def test_only_rules_forbid(server):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("robots", "apart"), [("User-agent: *\nCrawl-delay: 0.5\n", 0.5), (404, 0.2)])
-def test_no_request_comes_before_what_was_asked_for_last(server, robots, apart):
-    """Neither a retry nor the first page after robots.txt is sooner than pause, Crawl-delay and Retry-After."""
-    server.robots = robots
-    waits = iter(["", "1", "0.1"])
-    server.pages["busy"] = lambda: ({"status": 503, "Retry_After": next(waits)}, "busy")
-    fetcher = Fetcher(limits(server, total=9, pause=0.2, back_off=0.01, retries=2))
-    assert fetcher.fetch(server.url("busy")).outcome == "status"
-    gaps = [b - a for (_, a), (_, b) in itertools.pairwise(server.seen)]
-    for gap, least in zip(gaps, [apart, apart, 1], strict=True):
-        assert least <= gap < least + 0.4
-
-
-@pytest.mark.slow
-def test_one_limit_for_a_page_its_redirects_and_each_robots_txt():
-    with ExitStack() as stack:
-        servers = [stack.enter_context(running(NastyServer())) for _ in range(4)]
-        for one, following in itertools.pairwise(servers):
-            one.pause = 0.3
-            one.pages["good"] = ({"status": 302, "Location": following.url("good")}, "")
-        fetcher = Fetcher(SMALL._replace(total=1.2, allow={one.address for one in servers}))
-        began = time.monotonic()
-        page = fetcher.fetch(servers[0].url("good"))
-        assert (page.outcome, page.reason) == ("timeout", "not complete after 1.2 s")
-        assert time.monotonic() - began < 1.5
-
-
-@pytest.mark.slow
-def test_a_site_that_was_reached_too_late_is_not_given_up(server):
-    """Slow redirects use up a page's time; the site they lead to is not blamed for it."""
-    server.pause = 0.3
-    with running(NastyServer()) as slow:
-        slow.pause = 0.45
-        slow.pages["hop"] = ({"status": 302, "Location": server.url("good")}, "")
-        fetcher = Fetcher(SMALL._replace(total=1, allow={server.address, slow.address}))
-        assert fetcher.fetch(slow.url("hop")).outcome == "timeout"
-        assert fetcher.fetch(server.url("good")).outcome == "ok"
-
-
-@pytest.mark.slow
 def test_one_request_at_a_time_with_a_pause(server):
     server.pause = 0.05
     fetcher = Fetcher(limits(server, pause=0.3))
@@ -441,18 +302,20 @@ def test_one_request_at_a_time_with_a_pause(server):
         pages = list(pool.map(fetcher.fetch, [server.url("good")] * 4))
     assert [page.outcome for page in pages] == ["ok"] * 4
     assert server.most_active == 1
-    starts = [when for _, when in server.seen]
-    assert min(b - a for a, b in itertools.pairwise(starts)) >= 0.3
+    assert min(gaps(server)) >= 0.3
     assert max(page.seconds for page in pages) < 0.8  # waiting for one's turn does not count
 
 
 def test_a_crawl_delay_is_kept(server):
     server.robots = "User-agent: *\nCrawl-delay: 30\n"
     fetcher = Fetcher(limits(server, longest_wait=0.3))
-    fetcher.fetch(server.url("good"))
-    fetcher.fetch(server.url("good"))
-    starts = [when for _, when in server.seen]
-    assert 0.29 <= starts[2] - starts[1] < 15  # within the bound
+    for _ in range(2):
+        fetcher.fetch(server.url("good"))
+    assert 0.29 <= gaps(server)[-1] < 15  # within the bound
+
+
+def gaps(server):
+    return [later - when for (_, when), (_, later) in itertools.pairwise(server.seen)]
 
 
 @pytest.mark.parametrize(
@@ -461,11 +324,6 @@ def test_a_crawl_delay_is_kept(server):
 def test_only_what_may_pass_is_tried_again(server, path, requests):
     Fetcher(limits(server, retries=2, back_off=0.01)).fetch(server.url(path))
     assert server.count(path) == requests
-
-
-def test_what_a_server_asks_to_wait():
-    assert [retry_after(value) for value in ("120", "inf", "nan", "-3", "soon", "")] == [120, 0, 0, 0, 0, 0]
-    assert 50 < retry_after(time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(time.time() + 60))) <= 60
 
 
 # ---------------------------------------------------------------- search
@@ -502,24 +360,12 @@ def test_the_key_is_nowhere(server, serper, user_cache, tmp_path, monkeypatch, c
 
 
 @pytest.mark.parametrize(
-    ("key", "problem"), [("", "is not set"), ("bad\nkey", "characters"), ("schlüssel", "characters")]
-)
-def test_a_key_that_is_none(serper, monkeypatch, key, problem):
-    monkeypatch.setenv("SERPER_API_KEY", key)
-    with pytest.raises(SearchError, match=f"the variable SERPER_API_KEY .*{problem}") as caught:
-        Serper(serper.url).ask("x", 1)
-    assert not key or key not in str(caught.value)
-    assert serper.seen == []
-
-
-@pytest.mark.parametrize(
     ("status", "headers", "message", "requests"),
     [
-        (401, {}, "401; the key in the variable SERPER_API_KEY is refused", 1),
         (403, {}, "403; the key in the variable SERPER_API_KEY is refused", 1),
         (400, {}, r"status 400: .*Not enough credits", 1),
         (429, {"Retry-After": "0.01"}, "status 429", 3),
-        (429, {"Retry-After": "3600"}, "it asks to wait 3600 s", 1),
+        (429, {"Retry-After": "3600"}, "asks to wait 3600 s", 1),
         (302, {"Location": "http://10.0.0.7/"}, "status 302", 1),
     ],
 )
@@ -533,7 +379,7 @@ def test_a_search_engine_that_refuses(serper, status, headers, message, requests
 @pytest.mark.parametrize(
     "answer",
     [b"<html>", b"[]", b"{}", b'{"organic": 3}', b'{"organic": [{"title": "no link"}]}', b"\xff\xfe", b"[" * 99999,
-     b'{"organic": [{"link": 3}]}', b'{"organic": [{"link": "http://x/", "position": "first"}]}'],
+     b'{"organic": [{"link": 3}]}'],
 )  # fmt: skip
 def test_an_answer_in_another_form_is_an_error_and_not_kept(server, serper, answer):
     web = web_of(server, serper)
@@ -542,13 +388,6 @@ def test_an_answer_in_another_form_is_an_error_and_not_kept(server, serper, answ
         search("x", web)
     assert search("x", web) == []
     assert len(serper.seen) == 2
-
-
-def test_half_a_surrogate_pair_in_an_answer_can_be_written(server, serper, tmp_path):
-    link = server.url("good?").encode()
-    serper.failures = [(200, {}, rb'{"organic": [{"link": "%s\ud800", "title": "\udfff"}]}' % link)]
-    report = web_corpora([Question("q", "x")], tmp_path / "out", web_of(server, serper))
-    assert report[["url", "outcome"]].values.tolist() == [[server.url("good??"), "ok"]]
 
 
 # ---------------------------------------------------------------- corpora
@@ -583,18 +422,6 @@ def test_corpora_and_report(server, serper, tmp_path):
     written = pd.read_csv(tmp_path / "out" / "pages.csv", keep_default_na=False)
     pd.testing.assert_frame_equal(written, report, check_dtype=False)
     assert server.count("good") == 1  # the second question found the same pages
-
-
-def test_file_names_are_safe_and_distinct():
-    ids = ["a", "A", "a/b", "a_b", "../x", ".hidden", "", "ä", "x" * 300, "a b", "-", "con\n"]
-    ids += [corpus_name(qid).removesuffix(".jsonl") for qid in ids]  # ids that look like the names of others
-    found = [corpus_name(qid) for qid in set(ids)]
-    assert len({name.lower() for name in found}) == len(found)  # some file systems do not tell A from a
-    for name in found:
-        assert name.isascii()
-        assert name[0].isalnum() or name[0] in "_-"
-        assert not set(name) & set("/\\ \n")
-        assert len(name) < 110
 
 
 def test_a_folder_of_other_files_is_left_alone(server, serper, tmp_path):
@@ -750,33 +577,6 @@ def test_what_cannot_be_had(corpus, server, serper, tmp_path, monkeypatch):
             call()
 
 
-@pytest.mark.slow
-def test_a_failure_is_tried_again_only_on_request(server, serper, corpus):
-    serper.links = [server.url("late"), server.url("good")]
-    server.pages["late"] = ({"status": 404}, "no")
-    web = web_of(server, serper)
-    before = corpus(web)
-    server.pages["late"] = ({}, html(SENTENCE))
-    assert corpus(web) == before
-    assert server.count("late") == 1
-    after = corpus(web_of(server, serper, retry_failed=True))
-    assert len(after) == len(before) + 1
-    assert (server.count("late"), server.count("good")) == (2, 1)
-    assert corpus(web) == after
-
-
-@pytest.mark.slow
-def test_hosts_side_by_side(server, serper, corpus):
-    # three names for the server's address: different hosts, so they do not wait for each other
-    with running(NastyServer()) as other:
-        serper.links = [f"http://{host}:{other.port}/good" for host in ("127.0.0.1", "127.1", "2130706433")]
-        other.pause = 0.3
-        web = Web(provider=Serper(serper.url), limits=limits(other))
-        found = corpus(web)
-    assert other.most_active >= 2
-    assert len(found) == 3
-
-
 # ---------------------------------------------------------------- cache
 
 
@@ -795,60 +595,6 @@ def test_a_damaged_file_counts_as_not_there(server, serper, corpus, caplog):
     assert server.count("good") == 7
 
 
-def test_a_note_of_another_version_is_read(server, serper, corpus):
-    serper.links = [server.url("good")]
-    web = web_of(server, serper)
-    before = corpus(web)
-    path = cache_path("page", server.url("good"))
-    note, _, body = gzip.decompress(path.read_bytes()).partition(b"\n")
-    path.write_bytes(gzip.compress(json.dumps({**json.loads(note), "added_later": 1}).encode() + b"\n" + body))
-    assert corpus(web) == before
-    assert server.count("good") == 1
-
-
-CORPORA = """
-import sys
-from berdslib.data.records import Question
-from berdslib.data.web import Serper, Web, web_corpora
-from berdslib.data.webpage import Limits
-serper, allow, folder = sys.argv[1:]
-limits = Limits(pause=0, allow={allow})
-web_corpora([Question("q", "x")], folder, Web(provider=Serper(serper), limits=limits))
-"""
-
-
-def start(server, serper, folder):
-    return subprocess.Popen([sys.executable, "-c", CORPORA, serper.url, server.address, str(folder)])
-
-
-def test_a_cache_that_cannot_be_written(server, serper, corpus, tmp_path):
-    (tmp_path / "cache").write_text("a file")
-    with pytest.raises(InputError, match="cannot be written"):
-        corpus(web_of(server, serper))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_a_killed_run_goes_on_where_it_was(server, serper, tmp_path):
-    server.pause = 0.05
-    serper.links = [server.url(f"good?{i}") for i in range(40)]
-    process = start(server, serper, tmp_path / "out")
-    deadline = time.monotonic() + 60
-    while len(server.seen) < 20:
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
-    asked = len(server.seen)
-    assert asked < 41
-    assert not (tmp_path / "out").exists()
-    report = web_corpora([Question("q", "x")], tmp_path / "out", web_of(server, serper))
-    assert report["outcome"].tolist() == ["ok"] * 40
-    assert len(server.seen) <= asked + 40 - (asked - 1) + 3  # robots.txt, and what was under way when it was killed
-    assert len(serper.seen) == 1
-
-
 # ---------------------------------------------------------------- text
 
 
@@ -864,30 +610,6 @@ def test_charsets_by_header_by_meta_and_by_detection(charset, text):
     by_meta = html(text * 8, f'<meta http-equiv="Content-Type" content="text/html; charset={charset}">')
     assert decode(by_meta.encode(charset), "text/html") == by_meta
     assert decode(page.encode(charset)) == page
-
-
-@pytest.mark.parametrize(
-    ("label", "charset", "text"),
-    [
-        ("gb2312", "gbk", "国务院总理朱镕基出席了会议，并讲话。"),
-        ("GBK", "gb18030", "㐂是一个字，〾也是。"),
-        ("shift_jis", "cp932", "①髙橋さんは東京で働いています。"),
-        ("euc-kr", "cp949", "똠방각하 펲시콜라"),
-        ("big5", "big5hkscs", "佢哋喺香港嘅大學讀書"),
-        ("iso-8859-9", "cp1254", "“Türkiye’de”"),
-        ("tis-620", "cp874", "“สวัสดี”"),
-        ("windows-874", "cp874", "“สวัสดี”"),
-        ("us-ascii", "cp1252", "“C’est déjà”"),
-        ("utf-16", "utf-16-le", "日本語のページ"),
-    ],
-)
-def test_a_charset_is_what_browsers_take_it_for(label, charset, text):
-    assert decode(text.encode(charset), f"text/html; charset={label}") == text
-
-
-def test_one_bad_byte_does_not_overrule_the_header():
-    good = "Die Universität kostet Geld für alle, über Jahre. " * 5
-    assert decode(good.encode() + b"\xe4", "text/html; charset=utf-8") == good + "\ufffd"
 
 
 def test_a_codec_that_is_no_charset_is_not_used():
@@ -909,51 +631,43 @@ def test_any_bytes_are_read(body, content_type):
 
 
 def test_nothing_is_run_from_the_current_folder(tmp_path, monkeypatch):
-    """Somebody else's folder may hold a file with the name of a library, and the keys are not for parsers."""
-    for name in ("trafilatura", "json", "lxml", "w3lib"):
+    """Somebody else's folder may hold a file with the name of a library."""
+    for name in ("trafilatura", "json", "runpy", "pickle", "w3lib"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", ".")
-    for path in ("", str(tmp_path)):
-        monkeypatch.syspath_prepend(path)
-    with TextReader(seconds=5) as reader:
+    with TextReader() as reader:
         assert reader.read(html(SENTENCE).encode(), "text/html").text == SENTENCE.strip()
-        if sys.platform == "linux":
-            with open(f"/proc/{reader._process.pid}/environ") as file:
-                assert "SERPER_API_KEY" in os.environ and "SERPER_API_KEY" not in file.read()
     assert not (tmp_path / "mark").exists()
+    assert not os.environ.get("PYTHONSAFEPATH")
 
 
 @pytest.mark.slow
 def test_a_page_that_breaks_the_reader_costs_only_itself():
-    attributes = b"<p " + b" ".join(b"a%d=1" % i for i in range(80_000)) + b">text</p>"
-    with TextReader(seconds=1.0) as reader:
+    with TextReader(seconds=3) as reader:
         before = reader.read(html(SENTENCE).encode(), "text/html")
         process = reader._process
-        began = time.monotonic()
-        assert reader.read(attributes, "text/html").outcome == "parser"
-        assert time.monotonic() - began < 8
-        assert process.poll() is not None
+        assert reader.read(nasty.ATTRIBUTES.encode(), "text/html").outcome == "parser"
+        assert not process.is_alive()
         assert reader.read(html(SENTENCE).encode(), "text/html") == before
         assert before.text == SENTENCE.strip()
         last = reader._process
-    assert last.poll() is not None
+    assert last.exitcode is not None
 
 
-# The first bytes of small real files, followed by data without any control characters, so that only these can tell.
-HEADERS = {
-    "gif": bytes.fromhex("474946383961 0a00 0a00 91 00 00"),  # 10 x 10 pixels, a palette of 4 colours
-    "ogg": bytes.fromhex("4f676753 00 02 0000000000000000 d2045c11 00000000 4ba3f3e7 01 1e 01766f72626973"),
-    "mp3": bytes.fromhex("494433 03 00 00 00001f76 54495432 00000005 0000 00 54657374"),
-    "wav": bytes.fromhex("52494646 24e80300 57415645 666d7420 10000000 0100 0100 401f0000 401f0000 0100 0800 64617461"),
-}
-
-
-def test_a_file_of_another_kind_is_binary_and_text_that_begins_like_one_is_text():
-    for kind, content_type in itertools.product(HEADERS, ("text/html", "text/plain", "")):
-        assert page_text(HEADERS[kind] + b"words of a comment " * 300, content_type).outcome == "binary", kind
-    for text in ("ID3 is an algorithm.", "RIFF is a container.", "GIF89a is a format of pictures that move."):
-        assert page_text(text.encode(), "text/plain") == ("ok", "", text)
+def test_the_process_that_reads_pages_knows_no_secrets(tmp_path, monkeypatch):
+    """Its environment is seen from within: a library that it loads writes down what is there."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import atexit, os, sys\n"
+        "def seen(event, arguments):\n"
+        "    if event == 'import' and arguments[0] == 'trafilatura':\n"
+        f"        open({str(tmp_path / 'seen')!r}, 'w').write(' '.join(os.environ))\n"
+        "sys.addaudithook(seen)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    with TextReader() as reader:
+        assert reader.read(html(SENTENCE).encode(), "text/html").text == SENTENCE.strip()
+    names = (tmp_path / "seen").read_text().split()
+    assert "PATH" in names and "SERPER_API_KEY" not in names
 
 
 def test_nothing_of_a_page_is_loaded_or_run(server, tmp_path):

@@ -14,7 +14,6 @@ from synthetic_release import make_release
 
 import berdslib as bd
 from berdslib.data.arguments import ISSUES, PROPERTIES
-from berdslib.data.records import make_verdicts
 from berdslib.data.scenario import SCENARIOS, open_scenario
 from berdslib.errors import InputError
 from berdslib.evaluation.argument_differences import differences
@@ -226,24 +225,6 @@ def test_whose_group_is_not_known_gains_nothing_or_is_of_a_group_of_its_own():
     assert got == pytest.approx([dcg(0, 0, 1, 0.5) / dcg(1, 0.5), dcg(1, 0.5, 1, 0.5) / dcg(1, 1, 0.5, 0.5)])
 
 
-def test_an_empty_list_officially():
-    scenario = small_scenario("AAB", range(3))
-    none = pd.DataFrame({"qid": [], "docno": [], "score": []})
-    scores = evaluate_arguments(none, scenario, OFFICIAL_MEASURES).to_numpy().tolist()
-    assert scores == [pytest.approx([0.0] * 12 + [1 / 3] * 4)]  # nobody of a third of the corpus
-
-
-def test_answers_that_are_kept_back_are_needed_but_by_rkl():
-    scenario = small_scenario("AAB", None)
-    run = listing(scenario, [0, 1])
-    for measure in (nDCG @ 4, official_P @ 4, official_alpha_nDCG @ 4, alpha_nDCG @ 4):
-        with pytest.raises(InputError, match=r"needs the answers.*are kept back; rKL alone"):
-            evaluate_arguments(run, scenario, [rKL @ 4, measure])
-    known = small_scenario("AAB", [0])
-    both_rkl = [rKL @ 4, official_rKL @ 4]
-    pd.testing.assert_frame_equal(evaluate_arguments(run, scenario, both_rkl), evaluate_arguments(run, known, both_rkl))
-
-
 def test_the_differences_are_computed_from_either_definition():
     table = differences().set_index("row")
     assert table.index.tolist() == ["A1", "A2", "A3", "A6", "A7", "A8", "A9"]
@@ -256,10 +237,3 @@ def test_the_differences_are_computed_from_either_definition():
     by_attitude = dcg(1, 0.5) / dcg(1, 1)
     assert pairs.loc["A8"].tolist() == [round(by_attitude, 4), round((by_attitude + 6) / 7, 4)]
     assert pairs.loc["A9"].tolist() == [0.25, 1.0]
-
-
-def test_answers_of_another_corpus_are_refused():
-    scenario = small_scenario("AAB", [0])
-    object.__setattr__(scenario, "gold", make_verdicts([("q", 0, "elsewhere", 1.0, True)], "gold"))
-    with pytest.raises(InputError, match="'elsewhere', an answer, is not a docno"):
-        evaluate_arguments(listing(scenario, [0]), scenario)

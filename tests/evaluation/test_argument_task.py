@@ -1,7 +1,6 @@
 """Scores of scenarios against the ordinary measures, property by property, by hand, and what must hold for any."""
 
 import math
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -32,7 +31,6 @@ from berdslib.evaluation.measures import (
     alpha_nDCG,
     evaluate,
     nDCG,
-    pRecall,
     rKL,
 )
 
@@ -197,27 +195,6 @@ def test_a_thousand_queries_whatever_they_are():
     assert n >= 1000
 
 
-@pytest.mark.slow
-def test_what_groups_are_called_changes_nothing():
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        release = random_release(rng)
-        values = sorted({v for one in release.arguments for vs in one.profile.values() for v in vs})
-        other = dict(zip(values, rng.permutation(values).tolist(), strict=True))
-
-        def renamed(profile, other=other):
-            return {name: tuple(other[v] for v in several) for name, several in profile.items()}
-
-        arguments = tuple(one._replace(profile=renamed(one.profile)) for one in release.arguments)
-        queries = tuple(q._replace(asked=renamed(q.asked)) for q in release.perspective)
-        scenario = open_scenario(release, "explicit")
-        again = open_scenario(Release("renamed", arguments, release.baseline, queries), "explicit")
-        run = random_run(rng, scenario)
-        measures = [m for m in EVERYTHING if "0.3" not in str(m)]
-        a, b = (evaluate_arguments(run, s, measures) for s in (scenario, again))
-        pd.testing.assert_frame_equal(a, b, rtol=0, atol=1e-12)
-
-
 def test_the_blocks_in_which_it_is_computed_change_nothing(monkeypatch):
     scenario, run = random_case(5)
     want = evaluate_arguments(run, scenario, EVERYTHING)
@@ -226,59 +203,7 @@ def test_the_blocks_in_which_it_is_computed_change_nothing(monkeypatch):
     pd.testing.assert_frame_equal(evaluate_arguments(run, scenario, EVERYTHING), want, rtol=0, atol=1e-12)
 
 
-def test_a_part_of_the_queries_scores_as_the_whole():
-    scenario, run = random_case(6)
-    part = scenario.only(scenario.questions[3:9])
-    got = evaluate_arguments(run, part, EVERYTHING)
-    pd.testing.assert_frame_equal(got, evaluate_arguments(run, scenario, EVERYTHING)[3:9], rtol=0, atol=1e-12)
-
-
-def test_measures_may_be_names():
-    scenario, run = random_case(8, n=20)
-    got = evaluate_arguments(run, scenario, "nDCG@4, rKL(step=4)@8, official_alpha_nDCG(alpha=0.3)@8")
-    assert got.columns.tolist() == ["nDCG@4", "rKL(step=4)@8", "official_alpha_nDCG(alpha=0.3)@8"]
-
-
 # ---------------------------------------------------------------- what is refused
-
-
-def test_docnos_that_the_scenario_does_not_have():
-    scenario = small_scenario("AB", [0], asked={"age": ("18-34",)}, rule="implicit")
-    with pytest.raises(InputError, match=r"'elsewhere' is not a docno of 'small:implicit'$"):
-        evaluate_arguments(ranked_run({"q": ["elsewhere"]}), scenario)
-    with pytest.raises(InputError, match="'d1' is not a docno of 'small:implicit'; it is an id of the release"):
-        evaluate_arguments(ranked_run({"q": ["d1"]}), scenario)
-    # A run may also list what was not asked.
-    run = ranked_run({"q": [scenario.docnos["d0"]], "unasked": ["elsewhere"]})
-    assert evaluate_arguments(run, scenario, nDCG @ 4).iloc[0, 0] == 1.0
-
-
-def test_runs_of_other_questions_and_what_is_no_run():
-    scenario = small_scenario("AB", [0])
-    ways = (
-        evaluate_arguments,
-        lambda run, of: group_shares(run, of, 5),
-        lambda run, of: by_property(run, of, rKL @ 4),
-    )
-    for score in ways:
-        with pytest.raises(InputError, match="the run and the questions do not belong together: 'other' against 'q'"):
-            score(ranked_run({"other": ["d0"]}), scenario)
-        with pytest.raises(InputError, match="a run is a data frame"):
-            score({"q": ["d0"]}, scenario)
-
-
-@pytest.mark.parametrize("measure", [pRecall @ 5, "AP@5", "rKL", 5])
-def test_measures_that_are_not_computed_over_a_scenario(measure):
-    scenario = small_scenario("AB", [0])
-    with pytest.raises(InputError):
-        evaluate_arguments(listing(scenario, [0]), scenario, measure)
-
-
-@pytest.mark.parametrize("measure", [nDCG @ 4, "P@4", "official_P@4", "rKL@4,rKL@8"])
-def test_by_property_is_of_one_measure_that_looks_at_groups(measure):
-    scenario = small_scenario("AB", [0])
-    with pytest.raises(InputError, match="one measure that looks at groups is needed"):
-        by_property(listing(scenario, [0]), scenario, measure)
 
 
 # ---------------------------------------------------------------- who is shown
@@ -306,17 +231,6 @@ def test_small_groups_are_put_together_and_whoever_is_in_two_of_them_counts_once
     assert table["corpus_share"].tolist() == pytest.approx([11 / 14, 3 / 14])
     assert table["shown_share"].tolist() == pytest.approx([2 / 3, 2 / 3])
     assert shares(listing(scenario, [11, 0]), scenario, 5, smallest=1).index.tolist() == ["law", "green", "open"]
-
-
-def test_no_row_of_shares_is_of_fewer_arguments_than_the_smallest_group_may_have():
-    # One D alone would be shown by itself, or could be told by what is missing from the sum.
-    scenario = small_scenario("A" * 40 + "B" * 35 + "C" * 33 + "D", [0])
-    table = shares(listing(scenario, [0]), scenario, 5)
-    assert table["corpus_share"].tolist() == pytest.approx([40 / 109, 35 / 109, 34 / 109])
-    assert table.index.tolist() == ["A", "B", "(smaller groups)"]
-    few = small_scenario("A" * 20 + "B" * 8 + "-" * 30, [0])
-    assert shares(listing(few, [0]), few, 5).empty  # all together are too few
-    assert shares(listing(few, [0]), few, 5, smallest=20).index.tolist() == ["(smaller groups)"]
 
 
 def test_shares_of_random_releases_hold_no_row_below_the_smallest():
@@ -354,20 +268,6 @@ def test_shares_of_nothing():
     assert len(group_shares(listing(named, [0]), named, 5)) == 0
 
 
-@pytest.mark.parametrize("options", [{"k": 0}, {"k": 2.5}, {"k": 5, "smallest": 0}])
-def test_k_and_the_smallest_group_are_whole_numbers_from_1(options):
-    scenario = small_scenario("AB", [0])
-    with pytest.raises(InputError, match="must be"):
-        group_shares(listing(scenario, [0]), scenario, **options)
-
-
-@pytest.mark.parametrize("options", [{"level": 1.5}, {"resamples": 0}])
-def test_an_interval_of_shares_needs_a_level_and_samples(options):
-    scenario = small_scenario("AB", [0])
-    with pytest.raises(InputError, match="must be"):
-        group_shares(listing(scenario, [0]), scenario, 5, smallest=1, **options)
-
-
 @pytest.mark.parametrize("synthetic", [True, False])
 def test_tables_of_groups_say_whether_the_data_are_synthetic(synthetic):
     release = replace(random_release(np.random.default_rng(0)), synthetic=synthetic)
@@ -375,19 +275,6 @@ def test_tables_of_groups_say_whether_the_data_are_synthetic(synthetic):
     run = random_run(np.random.default_rng(1), scenario)
     assert set(group_shares(run, scenario, 5, smallest=5)["synthetic"]) == {synthetic}
     assert by_property(run, scenario, rKL @ 4).attrs == {"release": "random", "synthetic": synthetic}
-
-
-@pytest.mark.parametrize("measure", ["official_nDCG", "official_alpha_nDCG", "official_rKL", "official_P"])
-def test_a_large_cutoff_costs_no_more_than_the_corpus_is_large(measure):
-    scenario, run = random_case(4)
-    total = len(scenario.passages)
-    whole = evaluate_arguments(run, scenario, f"{measure}@{total}")
-    tracemalloc.start()
-    deep = evaluate_arguments(run, scenario, f"{measure}@{10**5}")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 10e6
-    np.testing.assert_array_equal(deep, whole)
 
 
 def test_no_message_quotes_a_profile():

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berdslib.data.records import Question
-from berdslib.errors import InputError
 from berdslib.evaluation.compare import all_pairs, letter_display, letters, questions_for
 from berdslib.stats import (
     difference_interval,
@@ -77,14 +76,6 @@ def test_several_baselines(scores):
     assert all_pairs(scores, QUESTIONS, "M", baselines=["low", "low"]).equals(alone)
 
 
-def test_two_systems_that_are_the_same_have_no_effect_size():
-    found = all_pairs(frames(x=np.ones(N), y=np.ones(N)), QUESTIONS, "M").iloc[0]
-    assert found.p_value == 1 and found.low < 0 == found.difference < found.high
-    assert found[["effect", "effect_low", "effect_high", "detectable"]].isna().all()
-    needed = questions_for(frames(x=np.ones(N), y=np.ones(N)), QUESTIONS, "M", [0.1])
-    assert needed[0.1].isna().all()
-
-
 def test_questions_made_of_one_are_drawn_together():
     rng = np.random.default_rng(3)
     a, b = rng.random((2, 8))
@@ -94,23 +85,6 @@ def test_questions_made_of_one_are_drawn_together():
     many = all_pairs(frames(thrice, a=np.repeat(a, 3), b=np.repeat(b, 3)), thrice, "M")
     same = ["difference", "low", "high", "p_value", "won_more"]
     pd.testing.assert_frame_equal(one[same], many[same])
-
-
-@pytest.mark.parametrize("function", [all_pairs, letters])
-def test_what_cannot_be_compared(scores, function):
-    with pytest.raises(InputError, match="two systems"):
-        function({"low": scores["low"]}, QUESTIONS, "M")
-    with pytest.raises(InputError, match="measure 'N'"):
-        function(scores, QUESTIONS, "N")
-    with pytest.raises(InputError, match="other questions"):
-        function(scores, QUESTIONS[::-1], "M")
-
-
-def test_a_baseline_is_one_of_the_systems(scores):
-    with pytest.raises(InputError, match="baseline 'lwo'"):
-        all_pairs(scores, QUESTIONS, "M", baselines="lwo")
-    with pytest.raises(InputError, match="must be a baseline"):
-        all_pairs(scores, QUESTIONS, "M", baselines=[])
 
 
 # ---------------------------------------------------------------- letters

@@ -3,11 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berdslib.data.records import Question, make_verdicts, ranked_run
-from berdslib.errors import InputError
 from berdslib.evaluation.coverage import documents_needed, size_table, union_table
 from berdslib.evaluation.measures import MRecall, evaluate
 
@@ -46,13 +45,6 @@ def test_the_table_has_the_mean_size_of_covered_questions_and_the_share_of_all()
     assert table.loc["macro", ["set_size", "within"]].tolist() == [2.5, 0.75]
 
 
-@pytest.mark.parametrize("table", [size_table, union_table])
-def test_a_data_set_called_macro_is_refused(table):
-    questions = [q._replace(source="macro") for q in QUESTIONS]
-    with pytest.raises(InputError, match="a data set is called 'macro'"):
-        table({"run": RUN}, VERDICTS, questions)
-
-
 def test_a_run_that_covers_nothing_has_no_size_and_a_share_of_zero():
     table = size_table({"other": OTHER}, VERDICTS, QUESTIONS)
     assert table["set_size"].isna().all() and (table["within"] == 0).all()
@@ -75,18 +67,8 @@ def test_passages_without_a_verdict_are_counted():
     assert union["one"] == 3 / 7
 
 
-@pytest.mark.parametrize("call", [size_table, union_table])
-def test_no_runs_is_an_error(call):
-    with pytest.raises(InputError, match="no runs"):
-        call({}, VERDICTS, QUESTIONS)
-
-
-def test_k_below_one_is_an_error():
-    with pytest.raises(InputError, match="at least 1"):
-        documents_needed(RUN, VERDICTS, QUESTIONS, k=0)
-
-
 @pytest.mark.slow
+@settings(deadline=None)
 @given(
     lists=st.lists(st.permutations(range(6)), min_size=1, max_size=4),
     yes=st.sets(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 5))),
@@ -112,37 +94,4 @@ def test_within_k_agrees_with_mrecall_and_the_sizes_with_a_plain_loop(lists, yes
     assert isinstance(sizes, pd.Series)
 
 
-@pytest.mark.parametrize(
-    "verdicts",
-    [VERDICTS.drop(columns="supports"), VERDICTS.assign(supports=VERDICTS["supports"].astype(int))],
-    ids=["p_yes only", "supports as 0 and 1"],
-)
-def test_tables_take_verdicts_in_every_accepted_form(verdicts):
-    runs = {"one": RUN.assign(rank=RUN["rank"] - 1), "two": OTHER}
-    for table in (size_table, union_table):
-        want = table({"one": RUN, "two": OTHER}, VERDICTS, QUESTIONS, k=3)
-        pd.testing.assert_frame_equal(table(runs, verdicts, QUESTIONS, k=3), want)
-
-
-def test_k_is_a_whole_number():
-    with pytest.raises(InputError, match=r"\[k\]: k must be a whole number"):
-        documents_needed(RUN, VERDICTS, QUESTIONS, 2.5)
-
-
 ELSEWHERE = ranked_run({"other": ["a"]})
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        documents_needed,
-        lambda run, *rest: size_table({"s": RUN, "t": run}, *rest),
-        lambda run, *rest: union_table({"s": RUN, "t": run}, *rest),
-    ],
-    ids=["needed", "size", "union"],
-)
-def test_a_run_or_verdicts_of_other_questions_are_refused(call):
-    with pytest.raises(InputError, match="run and the questions do not belong together"):
-        call(ELSEWHERE, VERDICTS, QUESTIONS)
-    with pytest.raises(InputError, match="verdicts and the questions do not belong together"):
-        call(RUN, VERDICTS.assign(qid="other", docno=list("abcdefg")), QUESTIONS)

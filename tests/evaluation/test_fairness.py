@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 from small_scenarios import listing, random_release, random_run, small_scenario
 
-from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.data.scenario import open_scenario
-from berdslib.errors import InputError
 from berdslib.evaluation.arguments import by_property, cut_points, evaluate_arguments, rkl
-from berdslib.evaluation.measures import evaluate, parse_measure, rKL
+from berdslib.evaluation.measures import rKL
 
 
 def divergence(p, q):
@@ -143,41 +141,3 @@ def test_all_groups_but_the_largest_are_protected():
         each = [score([int(groups[i] == g) for i in (0, 2)], groups.count(g), len(groups), 2) for g in minorities]
         got = evaluate_arguments(listing(scenario, [0, 2]), scenario, rKL @ 2).iloc[0, 0]
         assert got == pytest.approx(sum(each) / len(each))
-
-
-def test_whoever_has_no_group_is_not_of_any():
-    known, unknown = small_scenario("AAAB", [0]), small_scenario("AA-B", [0])
-    for numbers in ([0, 3], [2, 3], [0, 2]):
-        a, b = (evaluate_arguments(listing(s, numbers), s, rKL @ 2).iloc[0, 0] for s in (known, unknown))
-        assert a == b
-
-
-@pytest.mark.parametrize("name", ["rKL", "rKL@1", "rKL(step=1)@20", "rKL(step=0)@20", "rKL(rel=2)@20", "official_rKL@1",
-                                  "official_P", "rKL(step=2.5)@20"])  # fmt: skip
-def test_what_is_refused(name):
-    with pytest.raises(InputError):
-        parse_measure(name)
-
-
-def test_the_refusal_of_the_first_place_says_why():
-    with pytest.raises(InputError, match=r"k must be at least 2, as in rKL @ 20; the discount of the first place"):
-        parse_measure("rKL@1")
-
-
-@pytest.mark.parametrize("name", ["P", "rKL", "official_P"])
-def test_the_refusal_of_a_measure_without_cutoff_says_what_to_write(name):
-    with pytest.raises(InputError, match=rf"^{name} needs a cut-off, as in {name} @ 20$"):
-        parse_measure(name)
-
-
-@pytest.mark.parametrize("name", ["rKL@20", "rKL(step=5)@20", "official_alpha_nDCG(alpha=0.3)@8", "official_nDCG@4"])
-def test_measures_are_values_with_a_name(name):
-    assert str(parse_measure(name)) == name and parse_measure(name) == parse_measure(name)
-    assert str(rKL(step=2) @ 20) == "rKL@20" and rKL(step=2) @ 20 == rKL @ 20
-
-
-@pytest.mark.parametrize("name", ["rKL@20", "official_P@4"])
-def test_ordinary_collections_have_no_groups(name):
-    gold = make_verdicts([("q", 0, "a", 1.0, True)], "gold")
-    with pytest.raises(InputError, match=r"needs the groups of all passages.*perspectivearg-sample:explicit"):
-        evaluate(ranked_run({"q": ["a"]}), gold, [Question("q", "?", ("yes",))], ["nDCG@5", name])

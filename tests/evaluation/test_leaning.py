@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,11 +69,6 @@ def test_by_order_fills_in_what_is_not_recorded_only():
     assert [q.stances for q in leaning.sides_by_order(given_)] == [SIDED, SIDED, ("oppose", "support"), ()]
 
 
-def test_a_run_of_other_questions_is_an_error():
-    with pytest.raises(InputError, match="do not belong together"):
-        listed({"other": ["x"]}, [("q", 0, "x")], [question("q")])
-
-
 # ---------------------------------------------------------------- Figure 2
 
 # What the lists of seven questions show: (supporting, opposing) passages.
@@ -108,12 +102,6 @@ def test_asymmetry_is_the_exact_sign_test():
     outcomes = [sum(tosses) for tosses in itertools.product((0, 1), repeat=5)]
     by_enumeration = np.mean([abs(heads - 2.5) >= 1.5 for heads in outcomes])
     assert row["p_value"] == pytest.approx(by_enumeration) == pytest.approx(0.375)
-
-
-def test_no_one_sided_list_is_no_evidence():
-    questions = [question("q")]
-    row = leaning.asymmetry(listed(*lists_of({"q": (1, 1)}), questions), questions).iloc[0]
-    assert np.isnan(row["share"]) and row["p_value"] == 1
 
 
 def test_holm_is_over_systems_and_data_sets_are_also_taken_together():
@@ -159,19 +147,6 @@ def test_the_interval_draws_issues_within_their_data_set():
     assert found.loc["all", ["leaning", "low", "high"]].tolist() == [0, 0, 0]
 
 
-def test_the_interval_is_that_of_scipy():
-    rng = np.random.default_rng(0)
-    counts = {f"q{i}": tuple(rng.integers(0, 4, 2)) for i in range(30)}
-    questions = [question(qid) for qid in counts]
-    row = leaning.leaning(listed(*lists_of(counts), questions, 10)).iloc[0]
-    p, n = np.array(list(counts.values())).T
-    theirs = stats.bootstrap(
-        (p, n), lambda p, n, axis: (p - n).sum(axis) / (p + n).sum(axis), paired=True, vectorized=True,
-        method="percentile", n_resamples=10_000, rng=np.random.default_rng(1),
-    ).confidence_interval  # fmt: skip
-    assert [row["low"], row["high"]] == pytest.approx([theirs.low, theirs.high], abs=0.01)
-
-
 def three_ways(question_, supporting, opposing):
     """Return counts of the lists of one question, by what was searched with."""
     return lambda qid: {qid: question_, perspective_qid(qid, 0): supporting, perspective_qid(qid, 1): opposing}
@@ -209,30 +184,6 @@ def test_the_test_of_sycophancy_is_that_of_all_exchanges():
     assert found["follows"] == pytest.approx(seen) and found["p_value"] == pytest.approx(exact, abs=0.02)
 
 
-def test_questions_about_one_issue_are_drawn_together():
-    """Ten copies of a question say no more than one."""
-    alone = {"q": three_ways((1, 1), (2, 0), (0, 2)), "r": three_ways((1, 1), (1, 2), (2, 1))}
-    copied = {f"{qid}{i}": way for qid, way in alone.items() for i in range(10)}
-    few = leaning.sycophancy(listed(*lists_of(all_lists(alone)), [question(q, text=f"{q}?") for q in alone])).iloc[0]
-    many = leaning.sycophancy(
-        listed(*lists_of(all_lists(copied)), [question(q, text=f"{q[0]}?") for q in copied])
-    ).iloc[0]
-    names = ["issues", "follows", "follows_low", "follows_high", "p_value"]
-    assert few[names].tolist() == pytest.approx(many[names].tolist())
-
-
-def test_sycophancy_needs_the_lists_of_both_perspectives():
-    with pytest.raises(InputError, match="'s' was not searched with the opposing"):
-        leaning.sycophancy(listed({"q": ["x"], "q#0": ["x"]}, [("q", 0, "x")], [question("q")]))
-    with pytest.raises(InputError, match="'s' was not searched with the opposing"):
-        leaning.flips(listed({"q": ["x"], "q#0": ["x"]}, [("q", 0, "x")], [question("q")]), [question("q")])
-    # Nor does a system that was stand in for one that was not.
-    runs = {"s": ranked_run({"q": ["x"]}), "t": ranked_run({"q": ["x"], "q#0": ["x"], "q#1": ["x"]})}
-    table = leaning.listed_sides(runs, verdicts(("q", 0, "x")), [question("q")])
-    with pytest.raises(InputError, match="'s' was not searched with the opposing"):
-        leaning.flips(table, [question("q")])
-
-
 def test_one_issue_does_not_say_how_others_turn_out():
     ways = {f"q{i}": three_ways((1, 1), (2, 0), (0, 2)) for i in range(3)}
     table = listed(*lists_of(all_lists(ways)), [question(qid, text="the same?") for qid in ways])
@@ -241,12 +192,6 @@ def test_one_issue_does_not_say_how_others_turn_out():
     )
     followed = leaning.sycophancy(table).iloc[0]
     assert followed["follows"] == 2 and np.isnan(followed[["follows_low", "away_high"]].astype(float)).all()
-
-
-def test_a_data_set_called_all_is_refused():
-    table = listed({"q": ["x"], "r": ["x"]}, [("q", 0, "x")], [question("q", source="all"), question("r")])
-    with pytest.raises(InputError, match="a data set is called 'all'"):
-        leaning.leaning(table)
 
 
 def test_flips_by_hand():
@@ -259,24 +204,3 @@ def test_flips_by_hand():
     questions = [question(qid) for qid in ways]
     row = leaning.flips(listed(*lists_of(all_lists(ways)), questions), questions).iloc[0]
     assert row[["n", "follow", "turn", "stay", "oppose"]].tolist() == [4, 0.5, 0.25, 0.25, 0.25]
-
-
-@pytest.mark.slow
-def test_lists_that_know_nothing_of_the_query_follow_it_in_5_of_100_cases():
-    """False positives of the test, where both lists are drawn from the same passages."""
-    hits = 0
-    for seed in range(100):
-        rng = np.random.default_rng(seed)
-        ways = {f"q{i}": three_ways((1, 1), *map(tuple, rng.binomial(3, 0.5, (2, 2)))) for i in range(15)}
-        table = listed(*lists_of(all_lists(ways)), [question(qid) for qid in ways], 10)
-        hits += bool(leaning.sycophancy(table, resamples=200).iloc[0]["p_value"] <= 0.05)
-    assert hits <= 12  # of 100 at 5 %: more happens in fewer than 1 of 300 runs of this test
-
-
-def test_a_frame_of_another_system_is_kept_apart():
-    questions = [question("q")]
-    lists, gold = lists_of({"q": (2, 0)})
-    other, more = lists_of({"q": (0, 2)})
-    table = leaning.listed_sides({"s": ranked_run(lists), "t": ranked_run(other)}, verdicts(*gold, *more), questions)
-    assert leaning.leaning(table).set_index("system")["leaning"].to_dict() == {"s": 1, "t": -1}
-    assert isinstance(table, pd.DataFrame) and list(table) == list(leaning.COLUMNS)

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from berdslib.data.records import Question, check_run, make_verdicts, ranked_run
-from berdslib.errors import InputError
 from berdslib.evaluation.measures import MRecall, Precision, evaluate
 from berdslib.evaluation.oracle import EXACT_UP_TO, best_rows, oracle
 
@@ -102,25 +101,3 @@ def test_a_list_by_hand():
     assert best(5) == best(9) == ["none", "a1", "a2", "b", "ab"]
     assert best(2, depth=3) == ["a1", "a2"] and best(3, depth=3) == ["none", "a1", "a2"]
     assert oracle(ranked_run({}), verdicts, asked, 2).empty
-
-
-def test_what_cannot_be_answered_is_an_error():
-    run, verdicts, asked = some_case(np.random.default_rng(9), 2)
-    for options in ({"k": 0}, {"k": 1, "depth": 0}):
-        with pytest.raises(InputError, match="at least 1"):
-            oracle(run, verdicts, asked, **options)
-    with pytest.raises(InputError, match="no perspectives"):
-        oracle(run, verdicts, [Question("q0", "?")], 2)
-    with pytest.raises(InputError, match=r"'q0' has . perspectives, but a verdict has pid 9"):
-        oracle(run, make_verdicts([("q0", 9, "d1", 1.0, True)], "x"), asked, 2)
-    with pytest.raises(InputError, match="run and the questions do not belong together"):
-        oracle(ranked_run({"elsewhere": ["a"]}), verdicts, asked, 2)
-    with pytest.raises(InputError, match="verdicts and the questions do not belong together"):
-        oracle(run, make_verdicts([("elsewhere", 0, "d1", 1.0, True)], "x"), asked, 2)
-
-
-@pytest.mark.parametrize("depth", [1.5, "5", True])
-def test_depth_is_a_whole_number(depth):
-    run, verdicts, asked = some_case(np.random.default_rng(9), 2)
-    with pytest.raises(InputError, match=r"\[depth\]: depth must be a whole number"):
-        oracle(run, verdicts, asked, 2, depth=depth)

@@ -10,7 +10,6 @@ from scipy.stats import kendalltau
 from sklearn.metrics import cohen_kappa_score
 
 from berdslib.errors import InputError
-from berdslib.evaluation.judge_error import corrected_mean
 from berdslib.evaluation.system_order import (
     CORRECTED,
     JUDGE_ALONE,
@@ -100,12 +99,6 @@ def test_questions_that_all_overlap_say_nothing_of_others():
         labelling_trials(gold, judged, together, 2)
 
 
-def test_a_judge_that_has_all_systems_tied_has_no_tau():
-    gold = frame([[1, 0], [1, 1]])
-    found = system_tau(gold, frame(np.ones((2, 2))), own(gold))
-    assert np.isnan(found).all()
-
-
 def test_pairs_that_differ_by_gold_and_how_a_judge_orders_them():
     rng = np.random.default_rng(1)
     good, bad = rng.random(60) < 0.9, rng.random(60) < 0.3
@@ -122,12 +115,6 @@ def test_pairs_that_differ_by_gold_and_how_a_judge_orders_them():
     assert none["pairs"] == 0 and np.isnan(none["alike"])
 
 
-def test_pairs_are_tested_by_whole_clusters():
-    gold = frame([[1, 0]] * 5)  # five coins, all of which fall alike in 2 of 32 cases
-    assert system_pairs(gold, own(gold))["p_value"].tolist() == [2 / 32]
-    assert system_pairs(doubled(gold), pairwise(gold))["p_value"].tolist() == [2 / 32]
-
-
 @settings(deadline=None)
 @given(arrays(np.int8, (2, 7, 3), elements=st.integers(0, 2)))
 def test_kappa_of_single_questions_is_that_of_sklearn(values):
@@ -139,17 +126,6 @@ def test_kappa_of_single_questions_is_that_of_sklearn(values):
         assert found["kappa"].value == pytest.approx(cohen_kappa_score(one, other))
     else:
         assert np.isnan(found["kappa"].value)
-
-
-def test_the_interval_of_single_questions_draws_questions():
-    # Of one question all is wrong, of the others nothing: the share of a sample is that of the questions in it.
-    gold = frame(np.tile([[1, 0, 1, 0]], (5, 1)))
-    judged = gold.copy()
-    judged.iloc[0] = 1 - judged.iloc[0]
-    found = question_agreement(gold, judged, own(gold), resamples=500)["same"]
-    assert found == pytest.approx((0.8, 0.4, 1.0))
-    twice = question_agreement(doubled(gold), doubled(judged), pairwise(gold), resamples=500)["same"]
-    assert twice == pytest.approx(found)
 
 
 # ---------------------------------------------------------------- labels
@@ -175,15 +151,6 @@ def test_labels_take_a_constant_bias_away_and_keep_the_judges_precision():
     assert (labels["weight"], alone["weight"]) == (0, 1) and both["weight"] > 0.9
 
 
-def test_a_judge_that_knows_nothing_costs_little():
-    rng = np.random.default_rng(1)
-    gold, _ = world(rng, 0)
-    table = labelling_trials(gold, frame(rng.random(gold.shape)), own(gold), 40, draws=150)
-    labels, both = of_all(table, LABELS_ALONE), of_all(table, CORRECTED)
-    assert both["width"] == pytest.approx(labels["width"], rel=0.1) and both["coverage"] > 0.9
-    assert both["weight"] < 0.4
-
-
 def test_rows_by_hand_where_every_question_is_alike():
     gold, judged = frame(np.tile([[1.0, 0.5]], (6, 1))), frame(np.tile([[0.5, 0.25]], (6, 1)))
     table = labelling_trials(gold, judged, own(gold), 3, draws=5).set_index(["estimate", "system"])
@@ -191,64 +158,3 @@ def test_rows_by_hand_where_every_question_is_alike():
     assert table.loc[(JUDGE_ALONE, "all"), ["bias", "tau"]].tolist() == [0.375, 1]
     assert table.loc[(CORRECTED, "s1"), ["bias", "error", "width", "coverage"]].tolist() == [0, 0, 0, 1]
     assert set(table["labelled"]) == {3} and len(table) == 9
-
-
-@pytest.mark.parametrize("labelled", [2, 3, 7, 30])
-def test_as_many_questions_are_labelled_as_were_asked_for(labelled, monkeypatch):
-    gold, judged = world(np.random.default_rng(3), 0.1, n=30, systems=2)
-    seen = []
-
-    def spy(judge, human, *, clusters, level):
-        seen.append((clusters, ~np.isnan(human), judge, human))
-        return corrected_mean(judge, human, clusters=clusters, level=level)
-
-    monkeypatch.setattr("berdslib.evaluation.system_order.corrected_mean", spy)
-    labelling_trials(gold, judged, own(gold), labelled, draws=3)
-    assert len(seen) == 3 * 2 * 2 and all(has.sum() == labelled for _, has, _, _ in seen)
-    # Where questions stand in pairs, pairs are labelled as wholes, until there are so many questions.
-    seen.clear()
-    labelling_trials(doubled(gold), doubled(judged), pairwise(gold), labelled, draws=3)
-    for clusters, has, _, _ in seen:
-        assert has.sum() == max(4, labelled + labelled % 2)
-        assert len(set(clusters)) == 30 and not set(clusters[has]) & set(clusters[~has])
-
-
-def test_doubled_questions_that_are_drawn_together_add_nothing():
-    gold, judged = world(np.random.default_rng(4), 0.1, n=25, systems=3)
-    single = labelling_trials(gold, judged, own(gold), 8, draws=10)
-    twice = labelling_trials(doubled(gold), doubled(judged), pairwise(gold), 16, draws=10)
-    assert (single["width"] > 0).all() and set(twice.pop("labelled")) == {16} and set(single.pop("labelled")) == {8}
-    pd.testing.assert_frame_equal(twice, single)
-
-
-def test_trials_are_those_of_their_seed():
-    gold, judged = world(np.random.default_rng(2), 0.1, n=30)
-    one, again, other = (labelling_trials(gold, judged, own(gold), 10, draws=5, seed=s) for s in (0, 0, 1))
-    pd.testing.assert_frame_equal(one, again)
-    assert not one.equals(other)
-
-
-GOOD = frame([[1, 0], [0, 1], [1, 1]])
-
-
-@pytest.mark.parametrize(
-    ("gold", "judged", "clusters", "message"),
-    [
-        (GOOD, GOOD[::-1], ["a", "b", "c"], "same questions and systems"),
-        (GOOD, GOOD.rename(columns={"s0": "x"}), ["a", "b", "c"], "same questions and systems"),
-        (GOOD[["s0"]], GOOD[["s0"]], ["a", "b", "c"], "two systems at least, not 1"),
-        (GOOD, GOOD, ["a"], "3 questions, but 1 clusters"),
-        (GOOD, GOOD * np.nan, ["a", "b", "c"], "finite"),
-        (GOOD[:0], GOOD[:0], [], "there must be some"),
-    ],
-)
-def test_what_cannot_be_compared_is_an_error(gold, judged, clusters, message):
-    for compare in (system_tau, question_agreement, lambda *given: labelling_trials(*given, 2)):
-        with pytest.raises(InputError, match=message):
-            compare(gold, judged, clusters)
-
-
-@pytest.mark.parametrize(("labelled", "draws"), [(1, 5), (4, 5), (2, 0)])
-def test_numbers_of_labels_that_make_no_sense(labelled, draws):
-    with pytest.raises(InputError, match="from 2 to 3 questions"):
-        labelling_trials(GOOD, GOOD, own(GOOD), labelled, draws=draws)

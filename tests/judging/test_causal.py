@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 from tiny import mistral_tokenizer, sample_pairs
 from tokenizers import Tokenizer, models
 from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
@@ -13,9 +12,8 @@ from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Pair
 from berdslib.judging.causal import Causal, load_causal
-from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.judging.yesno import answer_tokens
-from berdslib.llm.prompting import import_prompt, load_prompt
+from berdslib.llm.prompting import load_prompt
 
 MISTRAL_TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('no system role') }}"
@@ -67,15 +65,15 @@ def test_probabilities_equal_one_plain_forward_per_pair(model, tokenizer, pairs,
     np.testing.assert_allclose(judge.p_yes(pairs), want, atol=1e-4)
 
 
-def test_shots_and_chat_template_too(model, tokenizer, pairs):
+def test_an_example_of_the_wording_and_a_chat_template_too(model, tokenizer, pairs):
     tokenizer.chat_template = MISTRAL_TEMPLATE
     try:
-        for shots in (0, 1):
-            judge = Causal(model, tokenizer, "tiny", shots=shots)
+        for example in ((), ("Ferries sink? ", "No")):
+            prompt = load_prompt("perspective_detection")._replace(example=example)
+            judge = Causal(model, tokenizer, "tiny", prompt=prompt)
             assert judge.chat
             np.testing.assert_allclose(judge.p_yes(pairs[:9]), [plain(judge, p) for p in pairs[:9]], atol=1e-4)
-            text = tokenizer.decode(judge.token_ids(pairs[0]))
-            assert text.count("[INST]") == 1 + shots and ("Ferry" in text) == bool(shots)
+            assert tokenizer.decode(judge.token_ids(pairs[0])).count("[INST]") == (2 if example else 1)
     finally:
         tokenizer.chat_template = None
 
@@ -120,7 +118,7 @@ def test_a_group_is_about_one_document_and_fits_into_a_batch(model, tokenizer):
     short = [Pair("q", i, Passage(f"d{d}", f"Text {d}."), f"Claim {i}.") for d in range(20) for i in range(3)]
     judge = Causal(model, tokenizer, "tiny", batch_tokens=1500)
     prompts = [judge.token_ids(p) for p in short]
-    batches = list(judge._batches(prompts, [(p.passage.title, p.passage.text) for p in short]))
+    batches = list(judge._batches(prompts, short))
     for batch in batches:
         assert all(len({short[i].passage.docno for i in group}) == 1 for group in batch)
         rows = [i for group in batch for i in group]
@@ -128,13 +126,6 @@ def test_a_group_is_about_one_document_and_fits_into_a_batch(model, tokenizer):
     assert sorted(i for batch in batches for group in batch for i in group) == list(range(60))
     many = [Pair("q", i, Passage("d", "Text."), f"Claim {i}.") for i in range(40)]
     np.testing.assert_allclose(judge.p_yes(many), [plain(judge, p) for p in many], atol=1e-4)
-
-
-@pytest.mark.slow
-def test_order_of_the_pairs_changes_nothing(model, tokenizer, pairs):
-    judge = Causal(model, tokenizer, "tiny")
-    np.testing.assert_allclose(judge.p_yes(pairs[::-1])[::-1], judge.p_yes(pairs), atol=1e-5)
-    assert judge.p_yes([]).shape == (0,)
 
 
 def test_long_documents_are_cut_statement_and_instruction_never(model, tokenizer):
@@ -168,33 +159,16 @@ def test_a_document_cannot_leave_its_place(model, tokenizer, attack):
     assert "[INST]" not in text and "<|im_" not in text
 
 
-def test_a_placeholder_in_a_document_is_only_text(model, tokenizer):
-    text = tokenizer.decode(
-        Causal(model, tokenizer, "tiny").token_ids(Pair("q", 0, Passage("d", "I saw {statement} here"), "Cats."))
-    )
-    assert "I saw {statement} here" in text
-
-
 def test_the_id_names_all_that_matters(model, tokenizer):
     base = Causal(model, tokenizer, "tiny")
     other = load_prompt("perspective_detection")._replace(user="{document} {statement}?")
     variants = [
-        Causal(model, tokenizer, "tiny2"), Causal(model, tokenizer, "tiny", shots=1),
+        Causal(model, tokenizer, "tiny2"),
         Causal(model, tokenizer, "tiny", title_position="none"), Causal(model, tokenizer, "tiny", prompt=other),
         Causal(model, tokenizer, "tiny", max_length=512),
     ]  # fmt: skip
-    assert len({j.id for j in [base, *variants]}) == 6
+    assert len({j.id for j in [base, *variants]}) == 5
     assert Causal(model, tokenizer, "tiny", reuse_prefix=False, batch_tokens=99).id == base.id
-
-
-def test_loading_by_name_from_a_folder_and_behind_the_store(model, tokenizer, pairs, tmp_path):
-    model.save_pretrained(tmp_path / "tiny")
-    tokenizer.save_pretrained(tmp_path / "tiny")
-    judge = load_causal(str(tmp_path / "tiny"))
-    store = VerdictStore(tmp_path / "v.sqlite")
-    first, new = judge_pairs(judge, pairs, store)
-    again, none = judge_pairs(load_causal(str(tmp_path / "tiny")), pairs, store)
-    assert new > 0 and none == 0 and first.tolist() == again.tolist()
 
 
 def test_lora_adapter_is_merged(model, tokenizer, pairs, tmp_path):
@@ -213,12 +187,6 @@ def test_lora_adapter_is_merged(model, tokenizer, pairs, tmp_path):
     assert with_adapter.id != load_causal(str(tmp_path / "tiny")).id
 
 
-def test_a_model_that_is_not_here(monkeypatch):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(MissingDataError, match="hf download nobody/nothing"):
-        load_causal("nobody/nothing")
-
-
 def test_a_vocabulary_without_answers_is_refused():
     words = Tokenizer(models.WordLevel({"<unk>": 0, "cat": 1}, unk_token="<unk>"))
     with pytest.raises(InputError, match="no single token for 'Yes'"):
@@ -226,30 +194,6 @@ def test_a_vocabulary_without_answers_is_refused():
 
 
 # ---------------------------------------------------------------- prompts
-
-
-def test_published_wording_is_imported_by_the_user(user_cache, tmp_path):
-    with pytest.raises(MissingDataError, match="berds prompts fetch perspective_detection"):
-        load_prompt("perspective_detection", "published")
-    (tmp_path / "mine.txt").write_text("Doc: [Document] Claim: [Statement] Right?")
-    import_prompt("perspective_detection", tmp_path / "mine.txt", ("document", "statement"))
-    prompt = load_prompt("perspective_detection", "published", ("document", "statement"))
-    assert prompt.fill(document="D", statement="S") == "Doc: D Claim: S Right?"
-    assert prompt.hash != load_prompt("perspective_detection").hash
-
-
-def test_prompts_that_cannot_be_used(user_cache, tmp_path):
-    (tmp_path / "bad.txt").write_text("Doc: [Document]")
-    with pytest.raises(InputError, match=r"bad.txt: .*\{statement\}"):
-        import_prompt("perspective_detection", tmp_path / "bad.txt", ("document", "statement"))
-    with pytest.raises(InputError, match="cannot be read"):
-        import_prompt("perspective_detection", tmp_path / "none.txt", ())
-    with pytest.raises(InputError, match="unknown task 'nonsense'"):
-        load_prompt("nonsense")
-    with pytest.raises(InputError, match="unknown wording"):
-        load_prompt("perspective_detection", "theirs")
-    with pytest.raises(InputError, match=r"\{statement\}"):
-        load_prompt("perspective_detection").fill(document="x")
 
 
 def test_judges_by_name(model, tokenizer, user_cache, tmp_path):
@@ -261,20 +205,3 @@ def test_judges_by_name(model, tokenizer, user_cache, tmp_path):
     # The fine-tuned evaluator was trained on the published wording, and says so before anything is loaded.
     with pytest.raises(MissingDataError, match="berds prompts fetch"):
         make_judge("mistral-berds")
-
-
-def test_a_checkpoint_without_its_output_is_refused(model, tokenizer, tmp_path):
-    tokenizer.save_pretrained(tmp_path)
-    model.save_pretrained(tmp_path, state_dict={k: v for k, v in model.state_dict().items() if "lm_head" not in k})
-    with pytest.raises(InputError, match=r"lacks weights .*lm_head"):
-        load_causal(str(tmp_path))
-
-
-def test_an_output_that_is_tied_to_the_word_embeddings_is_there(model, tokenizer, pairs, tmp_path):
-    tied = MistralForCausalLM(MistralConfig(**{**model.config.to_dict(), "tie_word_embeddings": True})).eval()
-    tied.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    assert "lm_head.weight" not in load_file(tmp_path / "model.safetensors")
-    np.testing.assert_allclose(
-        load_causal(str(tmp_path)).p_yes(pairs[:3]), Causal(tied, tokenizer, "x").p_yes(pairs[:3]), atol=1e-4
-    )

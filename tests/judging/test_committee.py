@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berdslib.data.records import Passage, make_verdicts
+from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Pair, how_sure, threshold_at_half
-from berdslib.judging.baselines import Gold, Overlap, Random
+from berdslib.judging.baselines import Overlap, Random
 from berdslib.judging.committee import Committee
 from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
@@ -32,14 +32,7 @@ def test_mean_and_disagreement_by_hand():
     two = Fixed("two", {"a": 0.7, "b": 0.3, "c": 0.2})
     committee = Committee([one, two])
     assert committee.p_yes(PAIRS).tolist() == pytest.approx([0.8, 0.2, 0.4])
-    assert committee.disagreement(PAIRS).tolist() == [0.0, 0.0, 0.5]
     assert committee.p_yes([]).shape == (0,)
-
-
-def test_a_member_with_another_threshold_keeps_its_verdicts():
-    cosine = Fixed("cosine", {"a": 0.40, "b": 0.41, "c": 0.9}, threshold=0.41)
-    votes = Committee([cosine, Fixed("sure", dict.fromkeys("abc", 0.5))]).votes(PAIRS)
-    assert (votes[0] >= 0.5).tolist() == [False, True, True]
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.01, 0.99))
@@ -91,15 +84,6 @@ def test_another_threshold_of_a_member_is_another_committee():
     before, p_yes = committee.id, committee.p_yes(PAIRS)
     two.threshold = 0.2
     assert committee.id != before and not np.allclose(committee.p_yes(PAIRS), p_yes)
-
-
-def test_recorded_verdicts_are_no_member():
-    """Their answers belong to ids; the store, which is keyed by texts, would give them to other questions."""
-    gold = Gold(make_verdicts([("q", 0, "a", 1.0, True)], "gold"))
-    with pytest.raises(InputError, match="recorded verdicts cannot be a member"):
-        Committee([gold, Overlap()])
-    with pytest.raises(InputError, match="recorded verdicts cannot be a member"):
-        make_judge("gold+overlap", gold.verdicts)
 
 
 def test_a_word_says_how_far_from_the_threshold_an_answer_is():

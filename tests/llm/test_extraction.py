@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berdslib.data.load import load
+from berdslib.data.datasets import load
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.asking import UnreadableAnswerError
 from berdslib.llm.chat import Reply, UnavailableError

@@ -61,6 +61,26 @@ def test_an_example_is_a_turn_of_its_own(user_cache, tmp_path):
     assert published_path("perspective_detection", "published-one-shot").name == "perspective_detection-one-shot.txt"
 
 
+def test_the_judges_show_a_wordings_own_example(user_cache, tmp_path):
+    from tiny import mistral_tokenizer
+
+    from berdslib.data.records import Passage
+    from berdslib.judging.base import Pair
+    from berdslib.judging.chat import Chat
+    from berdslib.judging.yesno import YesNoJudge
+
+    prompt = imported(tmp_path, ONE_SHOT, wording="published-one-shot")
+    pair = Pair("q", 0, Passage("d", "Cats."), "Dogs.")
+    assert [t["role"] for t in Chat(Silent(), prompt=prompt).messages(pair)] == ["system", "user", "assistant", "user"]
+    tokenizer = mistral_tokenizer(["Yes No " * 50], words=["Yes", "No"])
+    text = tokenizer.decode(YesNoJudge(tokenizer, prompt=prompt).token_ids(pair))
+    assert text.count("They fly.") == 1 and text.index("They fly.") < text.index("No") < text.index("Cats.")
+
+
+class Silent:
+    id = "silent"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

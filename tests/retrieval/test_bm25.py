@@ -13,7 +13,6 @@ import Stemmer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berdslib.data.corpus import write_corpus
 from berdslib.data.datasets import load_passages
 from berdslib.data.records import Passage, Question
 from berdslib.retrieval import bm25
@@ -45,20 +44,8 @@ def mixed_passages(n=150, seed=4):
     """Words of several scripts, many of them often; stop words, single letters, no text, one word again and again."""
     rng = np.random.default_rng(seed)
     words = ["the", "Of", "cats", "cat", "running", "x", "7", "42", "a_b", "_", "don't", "naïve", "ΣΟΦΟΣ", "İstanbul"]
-    words += [
-        "straße",
-        "日本語",
-        "देवनागरी",
-        "e\u0301t\u00e9",
-        "x²",
-        "Ⅻ",
-        "\ud83d",
-        "🙂",
-        "و\u200dب",
-        "",
-        "tab\tbed",
-        "a,b",
-    ]
+    words += ["straße", "日本語", "देवनागरी", "e\u0301t\u00e9", "x²", "Ⅻ", "\ud83d", "🙂"]
+    words += ["و\u200dب", "", "tab\tbed", "a,b"]
     shares = 1 / np.arange(1, len(words) + 1)
     shares /= shares.sum()
     drawn = [rng.permutation(rng.choice(words, rng.integers(0, 25), p=shares)) for _ in range(n)]
@@ -75,7 +62,6 @@ def passages(request):
 def small_parts(monkeypatch):
     """Let every seam be crossed: between batches of texts, short or long, and between parts that are weighed."""
     monkeypatch.setattr(bm25, "_BATCH", 7)
-    monkeypatch.setattr(bm25, "_CHARACTERS", 300)
     monkeypatch.setattr(bm25, "_WEIGHED", 100)
     monkeypatch.setitem(ANALYSERS, "commas", lambda: PLAIN["commas"])
 
@@ -110,14 +96,6 @@ def test_an_analyser_does_what_is_written_out_here(name):
     cut = analyser(name)
     for passage in mixed_passages():
         assert cut(passage.full_text) == PLAIN[name](passage.full_text)
-
-
-def test_a_corpus_on_disk_gives_the_same_index_as_a_list(tmp_path):
-    passages = load_passages("sample")
-    listed, on_disk = BM25(passages)._index, BM25(write_corpus(passages, tmp_path / "corpus"))._index
-    assert listed.vocab_dict == on_disk.vocab_dict
-    for part in ("data", "indices", "indptr"):
-        np.testing.assert_array_equal(listed.scores[part], on_disk.scores[part])
 
 
 def assert_same_words(texts):

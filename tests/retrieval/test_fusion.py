@@ -35,22 +35,9 @@ def test_the_constant_weighs_one_first_place_against_two_middle_ones():
     assert lists_of(reciprocal_rank_fusion(runs, constant=0))["q"] == ["m", "o", "top", "n", "p"]  # 1, 1, 1, 1/3, 1/3
     runs = [ranked_run({"q": ["top", "n", "m"]}), ranked_run({"q": ["o", "p", "m"]})]
     assert lists_of(reciprocal_rank_fusion(runs, constant=0))["q"] == ["o", "top", "m", "n", "p"]  # 1, 1, 2/3, 1/2, 1/2
-    with pytest.raises(InputError, match="at least 0"):
-        reciprocal_rank_fusion(runs, constant=-1)
-    with pytest.raises(InputError, match="at least 0, not inf"):
-        reciprocal_rank_fusion(runs, constant=float("inf"))
-
-
-def test_sums_that_differ_by_their_order_only_are_ties():
-    ranks = {"z": (1, 2, 7), "a": (7, 1, 2)}  # added from left to right, z's is larger in the last digit
-    assert sum(1 / (60 + r) for r in ranks["z"]) > sum(1 / (60 + r) for r in ranks["a"])
-    runs = []
-    for i in range(3):
-        order = [f"filler {i} {r}" for r in range(12)]
-        for docno, of_runs in ranks.items():
-            order[of_runs[i] - 1] = docno
-        runs.append(ranked_run({"q": order}))
-    assert lists_of(reciprocal_rank_fusion(runs))["q"][:2] == ["a", "z"]
+    for constant in (-1, float("inf")):
+        with pytest.raises(InputError, match="must be a number of at least 0"):
+            reciprocal_rank_fusion(runs, constant=constant)
 
 
 def test_b13_round_robin_by_hand():
@@ -67,13 +54,13 @@ def test_b13_a_passage_that_is_listed_already_costs_its_turn():
 
 
 @pytest.mark.parametrize(
-    ("constant", "one", "two"), [(7, (3, 8), (5, 5)), (60, (24, 30), (3, 80)), (60, (18, 30), (5, 57))]
+    ("constant", "one", "two"), [(7, (3, 8), (5, 5)), (60, (24, 30), (3, 80)), (60, (1, 2, 7), (7, 1, 2))]
 )
 def test_exact_ties_go_by_docno(constant, one, two):
     assert sum(Fraction(1, constant + r) for r in one) == sum(Fraction(1, constant + r) for r in two)
     for first, second in (("a", "z"), ("z", "a")):
         runs = []
-        for i in range(2):
+        for i in range(len(one)):
             order = [f"filler {i} {r}" for r in range(90)]
             order[one[i] - 1], order[two[i] - 1] = first, second
             runs.append(ranked_run({"q": order}))
@@ -127,21 +114,3 @@ def test_any_runs_against_a_plain_computation(fuse, plain):
             pd.testing.assert_frame_equal(run, copy)
 
     check()
-
-
-@pytest.mark.slow
-@settings(deadline=None)
-@given(many_runs)
-def test_the_order_of_runs_does_not_matter_to_reciprocal_ranks(rankings):
-    runs = [ranked_run(one) for one in rankings]
-    pd.testing.assert_frame_equal(reciprocal_rank_fusion(runs), reciprocal_rank_fusion(runs[::-1]), check_exact=True)
-
-
-@pytest.mark.slow
-@settings(deadline=None)
-@given(many_runs)
-def test_one_run_alone_keeps_its_order(rankings):
-    run = ranked_run(rankings[0])
-    for fuse in (reciprocal_rank_fusion, round_robin):
-        assert lists_of(fuse([run])) == lists_of(run)
-        assert lists_of(fuse([run, run, run])) == lists_of(run)

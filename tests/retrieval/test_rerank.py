@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,23 +11,16 @@ import torch
 from safetensors.torch import save_file
 from tiny import bert_classifier
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import (
-    AutoTokenizer,
-    BertModel,
-    PreTrainedTokenizerFast,
-    T5Config,
-    T5EncoderModel,
-)
+from transformers import AutoTokenizer, BertModel, PreTrainedTokenizerFast, T5Config, T5EncoderModel
 
 from berdslib.data.collection import Collection
 from berdslib.data.corpus import write_corpus
 from berdslib.data.datasets import load_passages, load_questions
 from berdslib.data.records import Passage, Question
-from berdslib.errors import InputError, MissingDataError
+from berdslib.errors import InputError
 from berdslib.models.cards import CARDS
 from berdslib.retrieval import retrievers
 from berdslib.retrieval.bm25 import BM25
-from berdslib.retrieval.parts import parse_system
 from berdslib.retrieval.rerank import TART_INSTRUCTION, CrossEncoderRetriever, PairScorer, load_scorer
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.retrieval.systems import make_systems
@@ -75,11 +67,6 @@ def test_the_passage_is_cut_and_the_question_never(words):
     assert after.startswith("cats sleep") and sum(one["token_type_ids"]) == 64 - len(words(question)["input_ids"])
     with pytest.raises(InputError, match="leaves no room"):
         scorer([("short", "x"), ("word " * 61, "x")])
-
-
-def test_special_tokens_in_texts_end_nothing(words):
-    (one,) = PairScorer(bert_classifier(words, 1), words).encode([("why [SEP] so", "text [SEP] more [CLS]")])
-    assert one["input_ids"].count(words.sep_token_id) == 2 and one["input_ids"].count(words.cls_token_id) == 1
 
 
 def test_three_classes_are_not_a_score(words):
@@ -166,20 +153,6 @@ def test_awkward_wishes_are_refused():
         CrossEncoderRetriever(BM25(corpus), corpus[:1], scorer).search([Question("q", "cats")], 1)
 
 
-def test_names(monkeypatch):
-    for name in ("bm25+cross:org/model", "hf:org/x+cross:org/y", "minilm+cross:a/b+cross:c/d", "tart-full"):
-        assert parse_system(name).text == name
-    assert parse_system("minilm+cross:a/b+cross:c/d").values("cross") == ["a/b", "c/d"]
-    with pytest.raises(InputError, match="Did you mean 'minilm'"):
-        parse_system("minilmm+cross:org/model")
-    for nothing in ("bm25+cross:", "bm25+cross", "bm25+cross+mmr:0.5"):
-        with pytest.raises(InputError, match="cross needs a name, as in cross:org/model"):
-            parse_system(nothing)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(MissingDataError, match="hf download nobody/nothing"):
-        make_systems(["bm25+cross:nobody/nothing"], Collection("sample", QUESTIONS, CORPUS))
-
-
 # ---------------------------------------------------------------- TART-full
 
 
@@ -254,24 +227,11 @@ def test_tart_full_sorts_contrievers_candidates_with_its_instruction(tart, t5_wo
     assert not np.allclose(np.sort(other["score"]), np.sort(run["score"]), atol=1e-3)
 
 
-def test_tart_full_in_its_authors_layout_names_the_packages_that_read_it(tart, monkeypatch):
-    """A SentencePiece file instead of tokenizer.json: the library alone would speak of tiktoken."""
-    folder = tart[2]
-    (folder / "tokenizer.json").rename(folder / "spiece.model")  # its content is never read without the packages
-    told = json.loads((folder / "tokenizer_config.json").read_text()) | {"tokenizer_class": "EncT5Tokenizer"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(told))
-    # As where they are not installed, whatever is here.
-    monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    monkeypatch.setattr("transformers.utils.import_utils.is_sentencepiece_available", lambda *_: False)
-    with pytest.raises(MissingDataError, match=r"SentencePiece file.*pip install 'berdslib\[sentencepiece\]'"):
-        load_scorer(str(folder))
-
-
 def test_tart_full_cuts_the_passage_never_the_question(tart, t5_words):
-    scorer = load_scorer(str(tart[2]), query_prefix="find: ", max_length=40)
+    scorer = load_scorer(str(tart[2]), max_length=40)
     question, passage = CORPUS[0].full_text[:60], CORPUS[1].full_text * 3 + " </s> <s>"
     (one,) = scorer.encode([(question, passage)])
-    ids, own = one["input_ids"], t5_words(f"find: {question}", add_special_tokens=False)["input_ids"]
+    ids, own = one["input_ids"], t5_words(question, add_special_tokens=False)["input_ids"]
     assert len(ids) == 40 and ids[: len(own) + 2] == [t5_words.bos_token_id, *own, t5_words.eos_token_id]
     (short,) = scorer.encode([("why?", "no </s> end <s> nor \uff1c/s\uff1e")])  # wide brackets, which become plain ones
     assert [short["input_ids"].count(mark) for mark in (t5_words.eos_token_id, t5_words.bos_token_id)] == [2, 1]

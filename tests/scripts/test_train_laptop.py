@@ -6,17 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.metrics import f1_score
+import torch
 from training import laptop as training
 from training.contrast import UNLABELLED
-from training.laptop import best_f1, like_the_web, taught, train_laptop
+from training.laptop import digest_of, like_the_web, run_kept, taught, train_laptop
 from training.pairs import build, is_held_out
 
 from berdslib.errors import InputError
-from berdslib.judging.laptop import WEIGHTS, Calibration, load_laptop
-from berdslib.judging.stance import FAST, Design
-from berdslib.judging.training.pairs import Example
-from berdslib.judging.training.stance import StanceRecipe
+from berdslib.judging.examples import Example
+from berdslib.judging.laptop import FAST, WEIGHTS, Calibration, Design, learned, load_laptop, new_model
+from berdslib.judging.stance_training import StanceRecipe, Training
 
 
 class Teacher:
@@ -57,27 +56,17 @@ def test_held_out_passages_are_all_there_are_whatever_share_is_trained_on():
 
 
 @pytest.mark.slow
-def test_best_f1_is_that_of_the_best_threshold():
-    rng = np.random.default_rng(2)
-    for _ in range(50):
-        labels = rng.random(30) < 0.3
-        labels[:2] = True, False
-        scores = rng.integers(0, 8, 30) / 4.0  # many ties
-        assert best_f1(labels, scores) == pytest.approx(max(f1_score(labels, scores >= t) for t in set(scores)))
-
-
-@pytest.mark.slow
 def test_training_with_a_teacher_goes_on_without_asking_again(tmp_path, monkeypatch):
     """A second call after the first has ended: the teacher's answers, the checkpoint and the judge are all found."""
     teacher, asked, trained = load_laptop(), [], []
-    inner, plain = teacher.p_yes, training.train
+    inner, plain = teacher.p_yes, training.Training
     monkeypatch.setattr(teacher, "p_yes", lambda pairs: asked.extend(pairs) or inner(pairs))
 
-    def spy(model, examples, *arguments, **options):
+    def spy(model, examples, recipe):
         trained.append(examples(0))
-        return plain(model, examples, *arguments, **options)
+        return plain(model, examples, recipe)
 
-    monkeypatch.setattr(training, "train", spy)
+    monkeypatch.setattr(training, "Training", spy)
     recipe = StanceRecipe(passes=1, documents=16)
 
     def run():
@@ -100,3 +89,47 @@ def test_going_on_from_a_judge_of_another_design_is_refused_before_training(tmp_
     ):
         train_laptop(tmp_path, {"sample": 1.0}, design=Design("minilm", "together", 2), start=WEIGHTS)
     assert not list(tmp_path.iterdir())
+
+
+def toy(number=0):
+    """Documents that praise or damn a thing, and a statement on each."""
+    return [
+        Example(f"plan {i} {'helps' if i % 2 else 'harms'} everyone.", f"plan {i} is good.", i % 2 == 1, str(i), "toy")
+        for i in range(96)
+    ]
+
+
+@pytest.mark.slow
+def test_a_training_that_broke_off_goes_on_and_ends_like_an_unbroken_one(tmp_path, monkeypatch):
+    recipe, steps, left = StanceRecipe(passes=2, documents=24), Training._step, [3]
+
+    def step(self, batch):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return steps(self, batch)
+
+    def run(folder):
+        one = Training(new_model(), toy, recipe)
+        return one.model, run_kept(one, folder, save_every=2)
+
+    whole, losses = run(tmp_path / "whole")
+    monkeypatch.setattr(Training, "_step", step)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "broken")
+    left[0] = taken = 99
+    torch.manual_seed(999)
+    again, resumed = run(tmp_path / "broken")
+    assert taken - left[0] == len(losses) - 2 and np.allclose(resumed, losses, atol=2e-3)
+    assert all(torch.allclose(w, learned(whole)[name], atol=2e-3) for name, w in learned(again).items())
+
+
+def test_each_training_has_a_checkpoint_of_its_own():
+    def digest(examples=None, scale=5.0, **recipe):
+        model = new_model()
+        model.scale.data.fill_(scale)
+        return digest_of(Training(model, lambda _: toy() if examples is None else examples, StanceRecipe(**recipe)))
+
+    soft = [e._replace(p=0.5) for e in toy()]
+    others = [digest(toy()[2:]), digest(soft), digest(weight_decay=0.5), digest(scale=6.0)]
+    assert digest() == digest() and len({digest(), *others}) == 5

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import pytest
 from shell import tried
 
 from berdslib.errors import BerdsError, InputError
-from berdslib.paths import PACKAGE
+from berdslib.study import notebooks
 from berdslib.study.grid import best_run, grid_table, read_grid, run_grid, status
 
 PARAMETERS = """\
@@ -85,109 +84,59 @@ def test_every_combination_once_and_typed(project):
     assert got == [*want, {"x": 0.0001, "i": 9}]  # 1e-4 is text to YAML, and a number to the notebook
     assert all(type(p["x"]) is float and type(p["i"]) is int for p in got)
     assert len({run.folder for run in grid.runs}) == 5
+    write_notebook(project, LOG + SCORES + "\n# changed")
+    other = grid_of(project, "runs:\n- {i: 1, ks: [5], x: 1}\n- {x: 1, ks: [5], i: 1}\n- {}\n").runs
+    assert len(other) == 2 and other[0].folder not in {run.folder for run in grid.runs}
     assert {run.folder.parent for run in grid.runs} == {project / "papermill_runs"}
 
 
-def test_only_runs_and_the_order_of_names_do_not_matter(project):
-    grid = grid_of(project, "runs:\n- {i: 1, x: 2}\n- {x: 2, i: 1}\n- {}\n")
-    assert [run.parameters for run in grid.runs] == [{"x": 2.0, "i": 1}, {}]
-
-
-def test_another_notebook_is_another_folder(project):
-    text = "runs: [{i: 1}]\n"
-    before = grid_of(project, text).runs[0].folder
-    assert grid_of(project, text).runs[0].folder == before
-    write_notebook(project, LOG + SCORES + "\n# changed")
-    assert grid_of(project, text).runs[0].folder != before
-
-
-@pytest.mark.slow
-def test_other_code_or_another_prompt_is_another_folder(project):
-    package = project / "copy" / "berdslib"
-    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", "*.safetensors"))
-    path = write_grid(project, "notebook: 99_tiny\nruns: [{i: 1}]\n")
-    asking = "import sys; from pathlib import Path; from berdslib.study.grid import read_grid; "
-    asking += "print(read_grid(Path(sys.argv[1])).runs[0].folder)"
-
-    def folder():
-        command = [sys.executable, "-c", asking, str(path)]
-        environment = os.environ | {"PYTHONPATH": str(package.parent)}
-        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
-
-    def add_line(name):
-        with (package / name).open("a") as file:
-            file.write("\n# added\n")
-
-    folders = [folder()]
-    add_line("judging/weights/laptop/README.md")  # computes nothing
-    assert folder() == folders[0]
-    for name in ("evaluation/measures.py", "llm/prompts/question_answering.txt"):
-        add_line(name)
-        folders.append(folder())
-    assert len(set(folders)) == 3
+def test_other_code_or_another_prompt_is_another_version(tmp_path, monkeypatch):
+    monkeypatch.setattr(notebooks, "PACKAGE", tmp_path)
+    versions = []
+    for name in ("measures.py", "README.md", "prompts/a.txt", "measures.py"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(path.read_text() + "# more\n" if path.exists() else "# new\n")
+        versions.append(notebooks.code_version.__wrapped__())
+    assert versions[0] == versions[1] and len(set(versions)) == 3  # what is told of it computes nothing
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("notebook: 99_tiny\ngrid: {ii: [1]}", r"small.yaml \[grid\]: unknown parameter.*Did you mean 'i'"),
-        ("notebook: 99_tiny\ngrid: {i: [1, x]}", r"small.yaml \[grid.i\]: must be int \(default 0\), not 'x'"),
-        ("notebook: 99_tiny\ngrid: {ks: [5, 10]}", r"\[grid.ks\]: must be list"),
-        ("notebook: 99_tiny\ngrid: {name: [no]}", r"\[grid.name\]: must be str .* not False"),
-        ("notebook: 99_tiny\ngrid: {i: 1}", r"\[grid.i\]: a list such as \[1, 2\] was expected, not 1"),
-        ("notebook: 99_tiny\ngrid: {i: []}", r"\[grid.i\]: a list such as"),
-        ("notebook: 99_tiny\ngrid: [1]", r"\[grid\]: a mapping of names to values"),
-        ("notebook: 99_tiny\ngrid: {i: [1]}\nfixed: {j: 1}", r"\[fixed\]: unknown parameter"),
-        ("notebook: 99_tiny\ngrid: {i: [1]}\nfixed: {i: 1}", r"\[grid.i\]: is also in `fixed`"),
-        ("notebook: 99_tiny\nruns: [{i: 1}, {i: two}]", r"\[runs, entry 2.i\]: must be int"),
-        ("notebook: 99_tiny\nruns: [3]", r"\[runs, entry 1\]: a mapping"),
-        ("notebook: 99_tiny\nruns: {i: 3}", r"\[runs\]: a list such as"),
-        ("notebook: 99_tiny\ngrid: {output_dir: [a]}", r"\[grid.output_dir\]: every run has its own folder"),
-        ("notebook: 99_tiny\ngrid: {x: [.nan]}", r"\[grid.x\]: must be a finite number"),
-        ("notebook: 99_tiny\ngrid: {ks: [[2020-01-01]]}", r"\[grid.ks\]: must be list of int .*date"),
-        ("notebook: 99_tiny\ngrid: {free: [[2020-01-01]]}", r"\[grid.free\]: only text.*date"),
-        ("notebook: 99_tiny\nfixed: {i: 1}", "`grid` .* or `runs` .* is needed"),
-        ("notebook: 99_tiny\ngird: {i: [1]}", "unknown field 'gird'. Did you mean 'grid'"),
-        ("notebook: 99_tiny\ngrid: {i: [1]}\nbest: {colum: f1}", r"\[best\]: unknown field 'colum'"),
-        ("notebook: 99_tiny\ngrid: {i: [1]}\nbest: {where: {a: 1}}", r"\[best.column\]: the name of a column"),
-        ("notebook: 99_tiny\ngrid: {i: [1]}\nbest: {column: f, largest: 3}", r"\[best.largest\]: true or false"),
-        ("notebook: 99_tinny\ngrid: {i: [1]}", r"\[notebook\]: unknown notebook .*Did you mean '99_tiny'"),
-        ("notebook: 03\ngrid: {i: [1]}", r"\[notebook\]: a notebook's name such as"),
-        ("notebook: 99_tiny\ngrid: {i: [1]}\ngrid: {i: [2]}", r"small.yaml:3: .*'grid' occurs twice here"),
-        ("notebook: 99_tiny\ngrid:\n  i: [1]\n  i: [2]", r"small.yaml:4: .*'i' occurs twice here"),
-        ("notebook: 99_tiny\ngrid: {i: [1}", "small.yaml:2: not usable YAML"),
-        ("notebook: 99_tiny\ngrid: !!python/name:os.system", "not usable YAML: could not determine a constructor"),
-        ("notebook: 99_tiny\ngrid: {i: [!!int '']}", "not usable YAML"),
-        ("notebook: 99_tiny\ngrid: {i: [!!bool x]}", "not usable YAML"),
-        ("notebook: 99_tiny\ngrid: {i: [!!timestamp x]}", "not usable YAML"),
-        (f"notebook: 99_tiny\ngrid: {{i: {list(range(60))}, x: {list(range(60))}}}", r"\[grid\]: 3600 .* at most 1000"),
-        (f"notebook: 99_tiny\nruns: [{', '.join(['{i: 1}'] * 1001)}]", r"\[runs\]: 1001 .* at most 1000"),
-        ("notebook: 99_tiny\n? [grid]\n: 1", "small.yaml:2: not usable YAML: found unhashable key"),
-        ("- 1", "a mapping with the fields notebook, fixed, grid, runs, best was expected"),
-        ("", "a mapping with the fields"),
+        ("\n- 1", "a mapping with the fields notebook, fixed, grid, runs, best was expected"),
+        ("\nnotebook: 03\ngrid: {i: [1]}", r"\[notebook\]: a notebook's name such as"),
+        ("\nnotebook: 99_tinny\ngrid: {i: [1]}", r"\[notebook\]: unknown notebook .*Did you mean '99_tiny'"),
+        ("grid: {ii: [1]}", r"small.yaml \[grid\]: unknown parameter.*Did you mean 'i'"),
+        ("grid: {i: [1, x]}", r"small.yaml \[grid.i\]: must be int \(default 0\), not 'x'"),
+        ("grid: {name: [no]}", r"\[grid.name\]: must be str .* not False"),
+        ("grid: {i: 1}", r"\[grid.i\]: a list such as \[1, 2\] was expected, not 1"),
+        ("grid: [1]", r"\[grid\]: a mapping of names to values"),
+        ("grid: {i: [1]}\nfixed: {i: 1}", r"\[grid.i\]: is also in `fixed`"),
+        ("runs: [{i: 1}, {i: two}]", r"\[runs, entry 2.i\]: must be int"),
+        ("runs: {i: 3}", r"\[runs\]: a list such as"),
+        ("grid: {output_dir: [a]}", r"\[grid.output_dir\]: every run has its own folder"),
+        ("grid: {x: [.nan]}", r"\[grid.x\]: must be float \(default 0.5\), not nan"),
+        ("grid: {ks: [[2020-01-01]]}", r"\[grid.ks\]: must be list of int .*date"),
+        ("grid: {free: [[2020-01-01]]}", r"\[grid.free\]: only text.*date"),
+        ("fixed: {i: 1}", "`grid` .* or `runs` .* is needed"),
+        ("gird: {i: [1]}", "unknown field 'gird'. Did you mean 'grid'"),
+        ("grid: {i: [1]}\nbest: {colum: f1}", "unknown field of best 'colum'"),
+        ("grid: {i: [1]}\nbest: {where: {a: 1}}", r"\[best.column\]: the name of a column"),
+        ("grid: {i: [1]}\nbest: {column: f, largest: 3}", r"\[best.largest\]: true or false"),
+        ("grid:\n  i: [1]\n  i: [2]", r"small.yaml:4: .*'i' occurs twice here"),
+        ("grid: {i: [1}", "small.yaml:2: not usable YAML"),
+        ("grid: !!python/name:os.system", "not usable YAML: could not determine a constructor"),
+        ("grid: {i: [!!int '']}", "not usable YAML"),
+        (f"grid: {{i: {list(range(60))}, x: {list(range(60))}}}", "3600 runs are asked for; .* at most 1000"),
     ],
 )
 def test_what_a_file_cannot_say(project, text, words):
     with pytest.raises(InputError, match=words):
-        read_grid(write_grid(project, text))
-
-
-def test_trouble_in_the_notebook_names_the_notebook(project):
-    (project / "notebooks" / "99_tiny.ipynb").write_text("{}")
-    with pytest.raises(InputError, match=r"99_tiny.ipynb: is not a readable notebook"):
-        grid_of(project, "grid: {i: [1]}")
-
-
-def test_no_file(project):
-    with pytest.raises(InputError, match="no such file"):
-        read_grid(project / "none.yaml")
-
-
-def test_nothing_starts_if_one_setting_is_wrong(project):
-    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\nruns: [{i: 3}, {k: 4}]\n")
-    result = tried("notebook", "grid", path)
-    assert result.exit_code == 1 and "[runs, entry 2]" in result.stderr
-    assert not (project / "papermill_runs").exists()
+        read_grid(write_grid(project, text if text.startswith("\n") else "notebook: 99_tiny\n" + text))
+    with pytest.raises(InputError, match="the name of a grid file"):
+        read_grid(write_grid(project, text, "...yaml"))
+    assert not (project / "papermill_runs").exists()  # nothing is begun
 
 
 # ---------------------------------------------------------------- the summary, from folders made by hand
@@ -301,49 +250,63 @@ def test_two_workers_run_all_once_and_a_second_call_nothing(project):
 def test_a_failure_stops_nobody_is_reported_and_tried_again(project):
     write_notebook(project, LOG + 'assert i != 1 or Path("mended").exists(), "one is odd"\n' + SCORES)
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\n")
+    assert tried("notebook", "grid", path, "--stop-on-error").exit_code == 1 and executed(project) == [1]
+    assert [row["state"] for row in status(read_grid(path))] == ["unfinished", "not started"]
     result = tried("notebook", "grid", path, "--json")
     said = json.loads(result.stdout)
     assert result.exit_code == 1 and said["finished"] == 1
     ((run, problem),) = said["failures"].items()
     assert "AssertionError: one is odd" in problem and f"{run}: 99_tiny failed in cell" in result.stderr
-    assert executed(project) == [1, 2]
+    assert "%|" not in result.stderr  # no bar where there is no terminal
+    assert executed(project) == [1, 1, 2]
     assert [row["state"] for row in status(read_grid(path))] == ["unfinished", "finished"]
     assert grid_table(read_grid(path))["i"].unique().tolist() == [2]
     (project / "mended").touch()
     assert tried("notebook", "grid", path).exit_code == 0
-    assert executed(project) == [1, 2, 1]
+    assert executed(project) == [1, 1, 2, 1]
 
 
-@pytest.mark.slow
-def test_stop_on_error_begins_nothing_new_and_a_dead_kernel_is_an_error(project):
-    write_notebook(project, LOG + "import os\nos._exit(1)")
-    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n")
-    result = tried("notebook", "grid", path, "--stop-on-error")
-    assert result.exit_code == 1 and "0 of 3 runs finished, 1 failed" in result.stderr
-    assert "failed in cell 3: the kernel died" in result.stderr and "memory" in result.stderr
-    assert executed(project) == [1]
-    assert [row["state"] for row in status(read_grid(path))] == ["unfinished", "not started", "not started"]
+@pytest.fixture
+def held(project):
+    """A call in a process of its own that is at the second of three runs; the kernel's id stands in a file "pid"."""
+    hold = 'import os, time\nif i == 2 and not Path("go").exists():\n    Path("pid").write_text(str(os.getpid()))\n'
+    write_notebook(project, LOG + hold + "    time.sleep(120)\n" + SCORES)
+    path, pid = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n"), project / "pid"
+    process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "notebook", "grid", str(path)])
+    until(lambda: pid.exists() and pid.read_text())
+    yield process, path
+    process.kill()
+
+
+def assert_it_ended_in_the_second(project, path):
+    # Nobody goes on in the background: the kernel of the run at hand ends, and the one after it never starts.
+    until(lambda: not alive(int((project / "pid").read_text())))
+    assert executed(project) == [1, 2]
+    assert [row["state"] for row in status(read_grid(path))] == ["finished", "unfinished", "not started"]
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-def test_a_second_call_goes_on_after_sigkill(project):
-    hold = 'import os, time\nif i == 2 and not Path("go").exists():\n    Path("pid").write_text(str(os.getpid()))\n'
-    write_notebook(project, LOG + hold + "    time.sleep(120)\n" + SCORES)
-    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n")
-    process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "notebook", "grid", str(path)])
-    pid = project / "pid"
-    until(lambda: pid.exists() and pid.read_text())
+def test_a_second_call_goes_on_after_sigkill(project, held):
+    process, path = held
     process.send_signal(signal.SIGKILL)
     process.wait()
-    # Nobody goes on in the background: the kernel of the run at hand ends, and the one after it never starts.
-    until(lambda: not alive(int(pid.read_text())))
-    assert executed(project) == [1, 2]
-    assert [row["state"] for row in status(read_grid(path))] == ["finished", "unfinished", "not started"]
+    assert_it_ended_in_the_second(project, path)
     (project / "go").touch()
     assert run_grid(read_grid(path), progress=False) == {}
     assert executed(project) == [1, 2, 2, 3]
     assert all(row["state"] == "finished" for row in status(read_grid(path)))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
+def test_two_interrupts_end_it_and_what_is_finished_stays(project, held):
+    process, path = held
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) != 0
+    assert_it_ended_in_the_second(project, path)
 
 
 @pytest.mark.slow
@@ -358,26 +321,6 @@ def test_two_calls_at_once_share_the_work(project):
     assert [process.wait(120) for process in [subprocess.Popen(command) for _ in "ab"]] == [0, 0]
     assert sorted(executed(project)) == [1, 2]
     assert len(set((project / "workers.txt").read_text().split())) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
-def test_two_interrupts_end_it_and_what_is_finished_stays(project):
-    hold = 'import os, time\nif i == 2:\n    Path("pid").write_text(str(os.getpid()))\n    time.sleep(120)\n'
-    write_notebook(project, LOG + hold + SCORES)
-    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n")
-    process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "notebook", "grid", str(path)])
-    try:
-        pid = project / "pid"
-        until(lambda: pid.exists() and pid.read_text())
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10) != 0
-    finally:
-        process.kill()
-    until(lambda: not alive(int(pid.read_text())))
-    assert [row["state"] for row in status(read_grid(path))] == ["finished", "unfinished", "not started"]
 
 
 # ---------------------------------------------------------------- failures, with threads in place of processes
@@ -425,29 +368,6 @@ def test_a_grid_that_keeps_going_and_one_that_stops_at_once(project, monkeypatch
     assert "in a row" not in capsys.readouterr().err
 
 
-@pytest.mark.slow
-def test_a_failure_is_said_as_it_happens(project):
-    hold = "import time\nuntil = time.monotonic() + 60\n"
-    hold += 'while i == 2 and not Path("go").exists() and time.monotonic() < until:\n    time.sleep(0.05)\n'
-    write_notebook(project, LOG + 'assert i != 1, "one is odd"\n' + hold + SCORES)
-    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\n")
-    said = project / "said.txt"
-    with said.open("w") as file:
-        process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "notebook", "grid", str(path)], stderr=file)
-    until(lambda: executed(project) == [1, 2])  # the second is at work
-    early = said.read_text()
-    (project / "go").touch()
-    assert process.wait(60) == 1
-    assert "99_tiny failed in cell 3: AssertionError: one is odd" in early
-    assert said.read_text().count("one is odd") == 1
-
-
-def test_keep_going_and_stop_on_error_exclude_each_other(project):
-    path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1]}\n")
-    result = tried("notebook", "grid", path, "--keep-going", "--stop-on-error")
-    assert result.exit_code == 2 and "not both" in result.stderr
-
-
 def until(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while not condition():
@@ -468,13 +388,13 @@ def alive(pid):
 # ---------------------------------------------------------------- a cluster
 
 
-def test_a_scheduler_without_dask(project, monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)  # import raises ImportError
+def test_a_scheduler_that_is_not_there_or_without_dask(project, monkeypatch):
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1]}\n")
+    with pytest.raises(InputError, match="no dask scheduler at 'nonsense'"):
+        run_grid(read_grid(path), scheduler="nonsense", progress=False)
+    monkeypatch.setitem(sys.modules, "distributed", None)  # import raises ImportError
     result = tried("notebook", "grid", path, "--scheduler", "tcp://127.0.0.1:1")
     assert result.exit_code == 1 and "pip install 'berdslib[cluster]'" in result.stderr
-    both = tried("notebook", "grid", path, "--scheduler", "tcp://127.0.0.1:1", "--workers", "2")
-    assert both.exit_code == 2 and "not both" in both.stderr
 
 
 @pytest.mark.slow
@@ -492,25 +412,10 @@ def test_on_a_dask_cluster(project):
     assert grid_table(grid)["i"].unique().tolist() == [1, 2]
 
 
-def test_a_scheduler_that_is_not_there(project):
-    pytest.importorskip("distributed")
-    grid = grid_of(project, "grid: {i: [1]}\n")
-    with pytest.raises(InputError, match="no dask scheduler at 'nonsense'"):
-        run_grid(grid, scheduler="nonsense", progress=False)
-
-
 # ---------------------------------------------------------------- the shipped one
 
 
 def test_shipped_grids_are_valid():
-    from berdslib.study.notebooks import notebook_folder
-
-    shipped = sorted((notebook_folder().parent / "papermill_runs" / "grids").glob("*.yaml"))
+    shipped = sorted((notebooks.notebook_folder().parent / "papermill_runs" / "grids").glob("*.yaml"))
     assert "sample_retrieval" in [path.stem for path in shipped]
     assert all(len(read_grid(path).runs) > 1 for path in shipped)
-
-
-@pytest.mark.parametrize("name", ["...yaml", "..yaml", ".hidden.yaml"])
-def test_a_file_whose_name_is_no_folders_name(project, name):
-    with pytest.raises(InputError, match="the name of a grid file"):
-        read_grid(write_grid(project, "notebook: 99_tiny\ngrid: {i: [1]}", name))

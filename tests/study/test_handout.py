@@ -58,11 +58,6 @@ def test_a_system_of_the_users_is_made_of_the_handout_and_its_scores_come_back_a
     assert not any(isinstance(one, Scenario | Handout) for one in given)
 
 
-def test_the_baseline_names_no_property():
-    scenario = open_scenario(_release(), "baseline")
-    assert not scenario.handout.asked and scenario.handout.questions[0].perspectives == ("Shall we?",)
-
-
 def test_docnos_depend_on_the_profiles_and_on_nothing_that_is_handed_out():
     release = _release()
     other = Release("guarded", tuple(a._replace(profile={}) for a in release.arguments), release.baseline,

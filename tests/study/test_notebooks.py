@@ -19,9 +19,9 @@ from berdslib.study.notebooks import (
     code_digests,
     files_in,
     find_notebook,
+    open_notebook,
     output_folder,
     read_notebook,
-    read_parameters,
     run_notebook,
 )
 
@@ -86,7 +86,7 @@ class TestForm:
                 assert not re.search(r"^(import|from) ", source(cell), re.M), source(cell)
 
     def test_parameters_are_plain_and_explained(self, path):
-        parameters = read_parameters(path)
+        parameters = open_notebook(path).parameters
         assert all(p.help for p in parameters.values())
         assert {"limit", "output_dir"} <= set(parameters)
 
@@ -211,68 +211,85 @@ def make_notebook(folder, parameters, *code):
     return path
 
 
-def test_parameters_are_read_with_type_and_help(tmp_path):
-    path = make_notebook(tmp_path, 'k = 5  # how many\nname = "bm25"\nks = [1, 2]\nflag = False\nx = 0.5')
-    found = read_parameters(path)
-    assert found["k"] == ("k", 5, "how many")
-    given = {"k": "7", "name": "minilm", "ks": "[3]", "flag": "true", "x": "1"}
-    assert check_parameters(path, given) == {"k": 7, "name": "minilm", "ks": [3], "flag": True, "x": 1.0}
+PARAMETERS = """\
+k = 5  # how many
+name = "bm25"
+flag = False
+x = 0.5
+ks = [1, 2]
+names = ["a"]
+flags = [True]
+xs = [0.5]
+any = []
+"""
 
 
-@pytest.mark.slow
+def test_parameters_are_read_with_help_and_take_values_of_their_types(tmp_path):
+    notebook = open_notebook(make_notebook(tmp_path, PARAMETERS))
+    assert notebook.parameters["k"] == ("k", 5, "how many")
+    for given, want in (
+        ({"k": "7", "name": "minilm", "flag": "True", "x": "1"}, {"k": 7, "name": "minilm", "flag": True, "x": 1.0}),
+        (
+            {"ks": "[3]", "flags": "[true, false]", "xs": "[1, 2.5]"},
+            {"ks": [3], "flags": [True, False], "xs": [1, 2.5]},
+        ),
+        ({"flags": "[True]", "names": "['b']", "ks": []}, {"flags": [True], "names": ["b"], "ks": []}),
+        ({"any": "[null]"}, {"any": [None]}),
+    ):
+        found = check_parameters(notebook, given)
+        assert found == want and all(type(found[name]) is type(want[name]) for name in want)
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
         ({"kk": "5"}, "Did you mean 'k'"),
-        ({"k": "five"}, "must be int"),
-        ({"k": "5.5"}, "must be int"),
+        ({"k": "5.5"}, r"\[k\]: must be int \(default 5\), not '5.5'"),
         ({"k": True}, "must be int"),
         ({"flag": "yes"}, "must be bool"),
         ({"ks": "null"}, "must be list"),
+        ({"ks": ["x"]}, r"\[ks\]: must be list of int \(default \[1, 2\]\), not \['x'\]"),
+        ({"ks": [True]}, "must be list of int"),
+        ({"flags": "[true, False]"}, r"\[flags\]"),  # half JSON, half Python
+        ({"ks": "{[]: 1}"}, "must be list"),
+        ({"x": "1e999"}, "must be float"),
+        ({"k": "9" * 5000}, "must be int"),
+        ({"names": ["\ud800"]}, "must be list of str"),
     ],
 )
 def test_a_wrong_parameter_is_refused_before_anything_starts(tmp_path, given, words):
-    path = make_notebook(tmp_path, "k = 5\nks = [1]\nflag = False")
-    with pytest.raises(InputError, match=words):
-        run_notebook(str(path), given, output=tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+    with pytest.raises(InputError, match=words) as refused:
+        run_notebook(str(make_notebook(tmp_path, PARAMETERS)), given, output=tmp_path / "out")
+    assert len(str(refused.value)) < 1000 and not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("line", ["k = f'{1}'", "k: int = 5", "import os", "k = 1 + x", "k = = 1"])
 def test_a_parameters_cell_that_is_not_plain_is_an_error(tmp_path, line):
-    with pytest.raises(InputError, match="parameters cell"):
-        read_parameters(make_notebook(tmp_path, line))
-
-
-@pytest.mark.slow
-def test_a_failing_cell_leaves_no_run_json_and_says_which(tmp_path):
-    path = make_notebook(tmp_path, "k = 5", "1 / (k - 5)")
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "run.json").write_text("{}")  # of an earlier run
-    with pytest.raises(BerdsError, match=r"failed in cell \d+: ZeroDivisionError"):
-        run_notebook(str(path), output=out, progress=False)
-    assert not (out / "run.json").exists()
+    with pytest.raises(InputError, match=r"99_tiny.ipynb:1: parameters cell"):
+        open_notebook(make_notebook(tmp_path, line))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "words"),
     [
+        ("1 / (k - 5)", r"failed in cell 2: ZeroDivisionError: division by zero\n.*99_tiny.ipynb$"),
         ("import os\nos._exit(1)", r"^99_tiny failed in cell 2: the kernel died.* memory.*\n.*99_tiny.ipynb$"),
-        ("import time\ntime.sleep(60)", r"^99_tiny failed in cell 2: it took longer than 2 s .*\n.*99_tiny.ipynb$"),
+        ("import time\ntime.sleep(60)", r"^99_tiny failed in cell 2: it took longer than 2 s.*\n.*99_tiny.ipynb$"),
     ],
 )
-def test_a_dead_kernel_and_a_time_limit_are_a_clear_line(tmp_path, code, words):
-    path = make_notebook(tmp_path, "k = 5", code, "k")
+def test_a_failure_is_a_clear_line_and_leaves_no_run_json(tmp_path, code, words):
+    path, out = make_notebook(tmp_path, "k = 5", code, "k"), tmp_path / "out"
+    out.mkdir()
+    (out / "run.json").write_text("{}")  # of an earlier run
     with pytest.raises(BerdsError, match=words):
-        run_notebook(str(path), output=tmp_path / "out", progress=False, timeout=2)
-    assert not (tmp_path / "out" / "run.json").exists()
+        run_notebook(str(path), output=out, progress=False, timeout=2)
+    assert not (out / "run.json").exists()
 
 
 @pytest.mark.slow
 def test_a_folder_that_another_run_writes_to_is_left_alone(tmp_path):
-    path, out = make_notebook(tmp_path, "k = 5"), tmp_path / "out"
+    path, out = make_notebook(tmp_path, "k = 5"), tmp_path / "out{k}"  # braces are part of the name
     out.mkdir()
     (out / "run.json").write_text("{}")
     hold = "import sys; from filelock import FileLock\nwith FileLock(sys.argv[1]):\n    print(flush=True); input()"
@@ -284,65 +301,14 @@ def test_a_folder_that_another_run_writes_to_is_left_alone(tmp_path):
     assert result.exit_code == 1 and f"{out}: another run is writing here" in result.stderr
     assert (out / "run.json").read_text() == "{}"  # a run begins by removing it
     assert tried("notebook", "run", path, "-o", out).exit_code == 0
+    assert sorted(p.name for p in out.iterdir()) == [".lock", "99_tiny.ipynb", "run.json"]
     assert ".lock" not in files_in(out).index
 
 
-def test_find_notebook_by_name_number_and_suggestion():
+def test_notebooks_and_their_folders_are_found_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT / "notebooks")
     assert find_notebook("00_quickstart") == find_notebook("00") == find_notebook("00_quickstart.ipynb")
     with pytest.raises(InputError, match="Did you mean '03_retrieval'"):
         find_notebook("03_retrival")
-
-
-def test_output_folder_is_below_the_project_wherever_the_kernel_starts(tmp_path, monkeypatch):
-    monkeypatch.chdir(ROOT / "notebooks")
     assert output_folder("papermill_runs") == ROOT / "papermill_runs"
     assert output_folder(str(tmp_path / "x")) == tmp_path / "x"
-
-
-LISTS = 'ks = [1, 2]\nnames = ["a"]\nflags = [True]\nxs = [0.5]\nany = []\nk = 5\nx = 0.5'
-
-
-def test_lists_are_read_as_json_or_python_and_have_the_type_of_their_default(tmp_path):
-    path = make_notebook(tmp_path, LISTS)
-    given = {"ks": "[3]", "names": '["b", "c"]', "flags": "[true, False]", "xs": "[1, 2.5]", "any": "[null]"}
-    with pytest.raises(InputError, match=r"\[flags\]"):
-        check_parameters(path, given)  # half JSON, half Python
-    given["flags"] = "[true, false]"
-    assert check_parameters(path, given) == {
-        "ks": [3], "names": ["b", "c"], "flags": [True, False], "xs": [1.0, 2.5], "any": [None],
-    }  # fmt: skip
-    assert check_parameters(path, {"flags": "[True]", "names": "['b']", "ks": []}) == {
-        "flags": [True], "names": ["b"], "ks": [],
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"ks": '["x"]'}, r"\[ks\]: must be list of int \(default \[1, 2\]\), not \['x'\]"),
-        ({"ks": ["x"]}, r"\[ks\]: must be list of int"),
-        ({"ks": [True]}, r"\[ks\]: must be list of int"),
-        ({"names": [1]}, r"\[names\]: must be list of str"),
-        ({"ks": "{[]: 1}"}, r"\[ks\]: must be list"),
-        ({"ks": "[" * 500}, r"\[ks\]: must be list"),
-        ({"x": "NaN"}, r"\[x\]: must be float"),
-        ({"x": "1e999"}, r"\[x\]: must be a finite number"),
-        ({"x": float("nan")}, r"\[x\]: must be a finite number"),
-        ({"k": "9" * 5000}, r"\[k\]: must be int"),
-        ({"k": [10**5000]}, r"\[k\]: must be int"),
-        ({"names": ["\ud800"]}, r"\[names\]: .*surrogate"),
-    ],
-)
-def test_values_that_nothing_can_be_made_of(tmp_path, given, words):
-    with pytest.raises(InputError, match=words) as refused:
-        check_parameters(make_notebook(tmp_path, LISTS), given)
-    assert len(str(refused.value)) < 1000
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("folder", ["out{k}", "a{b", "{}"])
-def test_braces_in_a_folder_are_part_of_its_name(tmp_path, folder):
-    path = make_notebook(tmp_path, "k = 5", "assert k == 6")
-    done = run_notebook(str(path), {"k": 6}, output=tmp_path / folder, progress=False)
-    assert done.notebook.is_file() and (tmp_path / folder / "run.json").is_file()
-    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([folder, path.name])

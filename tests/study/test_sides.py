@@ -53,26 +53,9 @@ def test_bm25_follows_the_words_of_the_query():
     assert (row["supporting"], row["opposing"], row["follows"]) == (1, -1, 2)
     assert found.flips.iloc[0]["turn"] == 1
     assert list(found.shown) == [FIGURE_2, FIGURE_3]
-    text = repr(found)
-    assert (
-        "2.00 [nan, nan]" in text
-        and "nan: a data set has one issue only" in text
-        and "1 question with" in text
-        and "gold" in text
-    )
+    said = ("2.00 [nan, nan]", "nan: a data set has one issue only", "1 question with", "gold")
+    assert all(words in repr(found) for words in said)
     assert "<td>" in found._repr_html_()
-
-
-def test_a_judge_is_asked_about_what_the_lists_of_both_sides_show():
-    asked = []
-
-    def judge(pairs):
-        asked.extend(pairs)
-        return [float(("cruel" in p.passage.text) == ("cruel" in p.perspective)) for p in pairs]
-
-    found = bd.sides("bm25", TOY, 1, judge=judge)
-    assert {p.passage.docno for p in asked} == {"cruel", "save"}
-    assert found.sycophancy.iloc[0]["follows"] == 2
 
 
 def test_recorded_expansions_also_expand_the_statements():

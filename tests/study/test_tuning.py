@@ -1,15 +1,28 @@
-"""Choosing on one half, by hand-made scores; aspects from a judge."""
+"""Choosing on one half, by hand-made scores; aspects from a judge; ways to better lists, and to fuse them."""
+
+import re
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
-from berdslib.data.records import Passage, Question, make_run
+from berdslib.data.collection import Collection
+from berdslib.data.datasets import load
+from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
-from berdslib.judging.aspects import judged_aspects
-from berdslib.judging.baselines import Gold
-from berdslib.judging.registry import make_judge
-from berdslib.judging.store import VerdictStore
-from berdslib.study.tuning import choose_system, dev_test_split, gain_recovered, gains_and_losses
+from berdslib.retrieval.bm25 import BM25
+from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
+from berdslib.study.experiment import experiment
+from berdslib.study.figures.curves import fusion_curves
+from berdslib.study.tuning import (
+    choose_system,
+    dev_test_split,
+    fusion_sweep,
+    gain_recovered,
+    gains_and_losses,
+    lists_table,
+    systems_of,
+)
 
 QUESTIONS = [Question(f"q{i}", "?", ("x",), source="one" if i < 6 else "two") for i in range(10)]
 
@@ -26,23 +39,15 @@ SCORES = {
 }
 
 
-def test_each_source_is_halved_and_nothing_is_on_both_sides():
+def test_each_source_is_halved_and_marks_are_kept_where_there_are_both():
     dev, test = dev_test_split(QUESTIONS, seed=1)
     assert sorted([*dev, *test]) == QUESTIONS and len({q.qid for q in dev} & {q.qid for q in test}) == 0
     assert [sum(q.source == s for q in dev) for s in ("one", "two")] == [3, 2]
     assert dev_test_split(QUESTIONS, seed=1) == (dev, test) != dev_test_split(QUESTIONS, seed=2)
-
-
-def test_marks_are_kept_where_there_are_both():
     marked = [q._replace(split="dev" if i in (0, 1, 2, 9) else "test") for i, q in enumerate(QUESTIONS)]
     assert [q.qid for q in dev_test_split(marked)[0]] == ["q0", "q1", "q2", "q9"]
     third = [q._replace(split="train") if q.qid == "q0" else q for q in marked]
     assert all(q.split == "test" for q in dev_test_split(third)[1])  # no test question to choose by
-
-
-def test_one_question_cannot_be_halved():
-    with pytest.raises(InputError, match="cannot be split"):
-        dev_test_split(QUESTIONS[:1])
 
 
 def test_trade_offs_are_macro_means_against_the_baseline():
@@ -58,8 +63,6 @@ def test_the_choice_is_the_largest_gain_that_the_loss_allows():
     assert choose_system(table) == "careful"  # loses 0.625 %
     assert choose_system(table, most_loss=0.5) == "bold"
     assert choose_system(table, most_loss=0) == "default"
-    with pytest.raises(InputError, match=r"the smallest loss is 50\.0%"):
-        choose_system(table[table["system"].isin(["bold", "useless"])])
 
 
 def test_equal_systems_tie_however_their_sums_were_rounded():
@@ -73,22 +76,6 @@ def test_equal_systems_tie_however_their_sums_were_rounded():
         assert choose_system(table) == order[1] and table["frontier"].tolist() == [False, True, True, True]
 
 
-def test_an_unknown_measure_is_an_error():
-    with pytest.raises(InputError, match="Precision@5"):
-        gains_and_losses(SCORES, QUESTIONS, "default", cost="Precision@6")
-
-
-def test_scores_of_other_questions_are_refused():
-    for call in (
-        lambda q: gains_and_losses(SCORES, q, "default"),
-        lambda q: gain_recovered(SCORES, q, "default", "bold", "bold"),
-    ):
-        with pytest.raises(InputError, match="another order"):
-            call(QUESTIONS[::-1])
-    with pytest.raises(InputError, match="default"):
-        gain_recovered(SCORES, QUESTIONS, "default", "nobody", "bold")
-
-
 def test_the_way_to_the_oracle_is_a_share_of_the_difference():
     way = gain_recovered(SCORES, QUESTIONS, "default", "careful", "bold")
     assert way["share"] == pytest.approx((7 / 12 - 0.5) / 0.5)
@@ -98,32 +85,181 @@ def test_the_way_to_the_oracle_is_a_share_of_the_difference():
 
 # ---------------------------------------------------------------- aspects
 
-PASSAGES = [Passage("a", "zoos are cruel"), Passage("b", "zoos save species")]
-RUN = make_run(["q", "q", "r"], ["a", "b", "a"], [2.0, 1.0, 1.0])
-ASKED = [Question("q", "Are zoos good?", ("never seen",)), Question("r", "No expansions?", ("never seen",))]
-EXPANSIONS = {"q": [("against", "zoos are cruel"), ("for", "zoos save species")]}
+
+# ---------------------------------------------------------------- ways to better lists
 
 
-def test_aspects_are_the_judges_opinions_on_generated_perspectives_only(tmp_path):
-    seen = []
-
-    class Echo:
-        id, threshold = "echo", 0.5
-
-        def p_yes(self, pairs):
-            seen.extend(p.perspective for p in pairs)
-            return make_judge("overlap").p_yes(pairs)
-
-    store = VerdictStore(tmp_path / "verdicts.sqlite")
-    table = judged_aspects(EXPANSIONS, PASSAGES, Echo(), store)(RUN, ASKED)
-    assert list(table.columns) == ["qid", "pid", "docno", "p"] and set(table["qid"]) == {"q"}
-    assert set(seen) == {"zoos are cruel", "zoos save species"}
-    wide = table.pivot(index="docno", columns="pid", values="p")
-    assert wide.loc["a", 0] > wide.loc["b", 0] and wide.loc["b", 1] > wide.loc["a", 1]
-    judged_aspects(EXPANSIONS, PASSAGES, Echo(), store)(RUN, ASKED)
-    assert len(seen) == 4  # the second time all came from the store
+WAYS = ("expand:recorded", "expand:rule", "multi:recorded", "coverage", "expand:rule+coverage")
+OPTIONS = {"aspect_judge": "overlap", "ways": WAYS, "weights": (0.2, 0.8), "depth": 20}
 
 
-def test_recorded_verdicts_are_refused():
-    with pytest.raises(InputError, match="used for scoring"):
-        judged_aspects(EXPANSIONS, PASSAGES, Gold(pd.DataFrame(columns=["qid", "pid", "docno", "p_yes", "supports"])))
+class Counted:
+    """BM25 that remembers what it was asked, under each registered name anew."""
+
+    name = "counted"
+
+    def __init__(self, passages):
+        self.inner, self.calls = BM25(passages), []
+
+    def search(self, questions, k):
+        self.calls.append((tuple(q.text for q in questions), k))
+        return self.inner.search(questions, k)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    monkeypatch.setattr(RETRIEVERS, "_things", dict(RETRIEVERS))
+    made = []
+    RETRIEVERS.add("counted", own_retriever(lambda passages: made.append(Counted(passages)) or made[-1]))
+    return made
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return load("sample", split="all")
+
+
+def test_a_way_is_a_system_for_each_weight():
+    assert systems_of("bm25", "none") == ["bm25"]
+    assert systems_of("bm25", "multi:rule") == ["bm25+multi:rule"]
+    assert systems_of("bm25", "mmr", [0.5, 0.50]) == ["bm25+mmr:0.5"]  # once, not compared with itself
+    assert systems_of("bm25", "mmr+expand:rule", [0.5, 1]) == ["bm25+mmr:0.5+expand:rule", "bm25+mmr:1+expand:rule"]
+
+
+@pytest.mark.slow
+def test_every_number_is_that_of_an_experiment_on_the_held_out_questions(sample, counted, tmp_path):
+    found = lists_table("counted", sample, store=tmp_path / "v.sqlite", **OPTIONS)
+    assert {q.split for q in found.choosing} == {"dev"} and {q.split for q in found.held_out} == {"test"}
+    # The question, its recorded and its ruled expansions, and it beside the recorded ones: one search each.
+    (retriever,) = counted
+    assert len(retriever.calls) == len(set(retriever.calls)) == 4 and {k for _, k in retriever.calls} == {20}
+
+    measures = ["Precision@5", "MRecall@5", "MRecall@10"]
+    options = {"aspect_judge": "overlap", "depth": 20, "store": tmp_path / "v.sqlite"}
+    chosen = found.table[found.table["system"] != ""].drop_duplicates("way").set_index("way")["system"].to_dict()
+    result = experiment(chosen, sample.only(found.held_out), measures, baseline="none", **options)
+    expected = result.table[result.table["dataset"] == "macro"].set_index(["system", "measure"])
+    ours = found.table[found.table["way"] != "oracle"].set_index(["way", "measure"])
+    expected = expected.loc[ours.index]
+    for column in ("n", "mean", "low", "high", "p_value"):
+        pd.testing.assert_series_equal(ours[column], expected[column], check_names=False, check_dtype=False)
+    assert ours["gain"].to_numpy() == pytest.approx(expected["difference"].to_numpy())
+    best = found.table[found.table["way"] == "oracle"].set_index("measure")
+    assert (best["share"].dropna() == 1).all() and best["p_value"].isna().all()
+    assert (ours["mean"]["coverage"] <= best["mean"] + 1e-12).all()  # it reorders the same candidates
+    way = ours["share"]["coverage", "Precision@5"]
+    none = ours["mean"]["none", "Precision@5"]
+    assert way == pytest.approx((ours["mean"]["coverage", "Precision@5"] - none) / (best["mean"]["Precision@5"] - none))
+
+    # On the questions to choose by, the best of both weights was taken, and among all ways the winner.
+    trial = experiment({s: s for s in found.tried["system"]}, sample.only(found.choosing), measures[:2], **options)
+    means = trial.table[trial.table["dataset"] == "macro"].pivot(index="system", columns="measure", values="mean")
+    allowed = means[means["Precision@5"] >= 0.99 * means.loc["counted", "Precision@5"] - 1e-12]
+    assert means.loc[chosen[found.winner], "MRecall@5"] == allowed["MRecall@5"].max()
+    for name, part in found.tried.groupby("way"):
+        within = allowed.loc[allowed.index.intersection(part["system"]), "MRecall@5"]
+        note = ours.loc[(name, "MRecall@5"), "note"]
+        if len(within):
+            assert means.loc[chosen[name], "MRecall@5"] == within.max() and not note
+        else:
+            assert means.loc[chosen[name], "Precision@5"] == means.loc[part["system"], "Precision@5"].max() and note
+    assert found.shown.loc[found.winner, "system"] == chosen[found.winner]
+
+
+@pytest.mark.slow
+def test_verdicts_on_the_held_out_questions_choose_nothing(sample, tmp_path):
+    """Whoever turns them round changes the scores, and no choice."""
+    held_out = {q.qid for q in sample.questions if q.split == "test"}
+    gold = sample.gold.copy()
+    gold.loc[gold["qid"].isin(held_out), "supports"] ^= True
+    turned = replace(sample, gold=gold)
+    one, other = (lists_table("bm25", data, store=tmp_path / "v.sqlite", **OPTIONS) for data in (sample, turned))
+    assert one.winner == other.winner and one.table["system"].tolist() == other.table["system"].tolist()
+    pd.testing.assert_frame_equal(one.tried, other.tried)
+    assert not one.table["mean"].equals(other.table["mean"])
+
+
+@pytest.mark.slow
+def test_what_cannot_be_tried_is_a_row_with_its_reason(sample, tmp_path):
+    bare = replace(sample, expansions={})
+    found = lists_table("bm25", bare, store=tmp_path / "v.sqlite", **OPTIONS)
+    absent = found.table[found.table["mean"].isna()]
+    assert sorted(set(absent["way"])) == ["expand:recorded", "multi:recorded"] and len(absent) == 2 * 3
+    assert set(absent["note"]) == {"left out: no recorded expansions"} and not absent["chosen"].any()
+    assert list(dict.fromkeys(found.table["way"])) == ["none", *WAYS, "oracle"]
+    assert found.shown.loc["multi:recorded", "note"] == "left out: no recorded expansions"
+    assert not any("recorded" in system for system in found.tried["system"])
+
+
+def lists(**options):
+    return lists_table("bm25", load("sample", split="all"), **OPTIONS | options)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: dev_test_split(QUESTIONS[:1]), "cannot be split"),
+        (lambda: gains_and_losses(SCORES, QUESTIONS, "default", cost="Precision@6"), "Precision@5"),
+        (lambda: gains_and_losses(SCORES, QUESTIONS[::-1], "default"), "another order"),
+        (lambda: gain_recovered(SCORES, QUESTIONS[::-1], "default", "bold", "bold"), "another order"),
+        (lambda: gain_recovered(SCORES, QUESTIONS, "default", "nobody", "bold"), "Known: bold, careful, default"),
+        (lambda: choose_system(gains_and_losses(SCORES, QUESTIONS, "default").iloc[[1, 3]]), "smallest loss is 50.0%"),
+        (lambda: systems_of("bm25", "mmr", []), "none to try"),
+        (lambda: systems_of("bm25", "mrm", [0.5]), "unknown part 'mrm'"),
+        (lambda: lists(judge="overlap"), "scores; another judge must reorder lists"),
+        (lambda: lists(aspect_judge="gold"), "; another judge must reorder lists"),
+        (lambda: fusion_sweep(Lists(FOUND), replace(ZOO, expansions={})), "1 questions have no expansions, the first"),
+    ],
+)
+def test_what_cannot_be_chosen_is_an_error(user_cache, call, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        call()
+
+
+# ---------------------------------------------------------------- ways to fuse
+
+
+ZOOS = Question("q", "Should zoos close?", ("Yes.", "No."))
+FOUND = {"": ["a", "b", "c"], "one": ["b", "d"], "two": ["e", "b", "a"]}  # by statement; "" is the question's own list
+GOLD = make_verdicts([("q", 0, "a", 1.0, True), ("q", 1, "e", 1.0, True)], "gold")
+STATED = {"q": [("first", "one"), ("second", "two")]}
+ZOO = Collection("zoo", [ZOOS], [Passage(d, d) for d in "abcde"], GOLD, STATED)
+
+
+class Lists:
+    """Finds what a table says for each statement behind the question, and remembers what it was asked."""
+
+    name = "lists"
+
+    def __init__(self, found):
+        self.found, self.calls = found, []
+
+    def search(self, questions, k):
+        self.calls.append(([q.text for q in questions], k))
+        texts = {q.qid: q.text.removeprefix(ZOOS.text).strip() for q in questions}
+        return ranked_run({qid: self.found[text][:k] for qid, text in texts.items()})
+
+
+def test_a_sweep_scores_every_fusion_and_says_how_far_it_is_from_the_usual_constant(tmp_path):
+    # "a" argues yes, "e" no: round robin of all three has both in its first three, so has every sum of reciprocals;
+    # of one expansion and the question, nothing shows "no".
+    lists, options = Lists(FOUND), {"numbers": (0, 1, 2), "constants": (0,), "store": tmp_path / "v.sqlite"}
+    table = fusion_sweep(lists, ZOO, ["MRecall@3", "Precision@3"], depth=9, **options)
+    assert lists.calls == [([ZOOS.text, f"{ZOOS.text} one", f"{ZOOS.text} two"], 9)]  # each list once
+    assert set(table["fusion"]) == {"round robin", "rrf:0", "rrf:60"} and set(table["n"]) == {1}
+    means = table.set_index(["measure", "number", "original", "fusion"])["mean"]
+    assert means["MRecall@3", 2, True, "round robin"] == means["MRecall@3", 2, True, "rrf:60"] == 1
+    assert means["MRecall@3", 1, True, "rrf:60"] == 0
+    assert means["Precision@3", 2, True, "rrf:0"] == pytest.approx(2 / 3)
+    assert means["Precision@3", 2, False, "rrf:0"] == pytest.approx(1 / 3)  # b, e, d
+    assert means["Precision@3", 2, False, "round robin"] == pytest.approx(1 / 3)  # b, e, d
+    assert means["Precision@3", 1, True, "round robin"] == pytest.approx(1 / 3)  # a, b, c
+    assert means["Precision@3", 1, False, "round robin"] == 0
+    differences = table.set_index(["measure", "number", "original", "fusion"])["difference"]
+    usual = table["fusion"].eq("rrf:60")
+    assert (differences[usual.to_numpy()] == 0).all() and table["difference_low"].isna().equals(usual)
+    assert differences["Precision@3", 1, False, "round robin"] == 0  # b, d: the same list
+    assert differences["MRecall@3", 2, True, "round robin"] == 0
+    figure = fusion_curves(table, "Precision@3")
+    drawn = {line.get_label(): list(line.get_ydata()) for line in figure.axes[1].lines}
+    assert drawn["rrf:0"] == pytest.approx([100 / 3, 200 / 3]) and len(drawn) == 4  # and the question alone

@@ -1,47 +1,67 @@
-"""The explorer as a web page for people who do not code: ``berds explore``, served by Voilà."""
+"""The explorer as a web page for people who do not code: ``berds explore``, served by Voilà.
+
+It runs with JupyterLab's rules for who is answered, and without settings from anybody's folder.
+"""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import sys
+import threading
+import webbrowser
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
-from berdslib.errors import InputError, MissingDataError
+from jupyter_core.paths import jupyter_config_path
+from traitlets import default
+
+from berdslib.errors import MissingDataError
+from berdslib.study.explorer import HERE, SETTINGS
+
+try:
+    from voila.app import Voila  # type: ignore[import-untyped]
+except ImportError as error:
+    raise MissingDataError("the app needs Voilà; pip install 'berdslib[app]'") from error
 
 NOTEBOOK = Path(__file__).with_name("app.ipynb")
 TEMPLATES = Path(__file__).with_name("share")  # Voilà's own asks a CDN for icons
-SETTINGS = "BERDS_APP"
+
+
+class Server(Voila):
+    """Answers whoever has its token and, while it listens on this machine only, calls it by a name of this machine."""
+
+    @default("auto_token")
+    def _ask_for_a_token(self) -> bool:
+        return True
+
+    @default("tornado_settings")
+    def _refuse_foreign_names(self) -> dict[str, Any]:
+        # Else a page of another host, whose name comes to stand for this machine, could read what is served.
+        return {"allow_remote_access": self.ip not in HERE}
+
+    @default("config_file_paths")
+    def _config_of_the_user_alone(self) -> list[str]:
+        return [*jupyter_config_path()]  # Voilà would begin with the current folder, and run a voila.py that is there
+
+    def launch_browser(self) -> None:
+        """Open the page with its token, which Voilà's own leaves out."""
+        # By a file, of this user alone, because whoever lists processes can read an address that is given to a browser.
+        page = Path(self.connection_dir) / "open.html"
+        address = f"{self.connection_url}?{urlencode({'token': self.identity_provider.token})}"
+        page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={address}">', "utf-8")
+        threading.Thread(target=webbrowser.open, args=[page.as_uri()], daemon=True).start()
 
 
 def serve(settings: dict[str, Any], *, port: int, host: str, browser: bool, idle: int) -> None:
-    """Serve the explorer until it is stopped.
+    """Serve the explorer until it is stopped; `settings` are what ``open_app`` gives to ``berdslib.explore``.
 
     Voilà runs in this process, so that the two end together, whatever ends them. Each open page has a kernel of its
     own, which is ended `idle` seconds after its page is closed; one kernel is kept ready, so that a page opens at once.
-
-    Args:
-        settings: what :func:`open_app` gives to ``berdslib.explore``.
-        port: the first that is tried.
-        host: an address of this machine that is listened on.
-        browser: open the page.
-        idle: seconds.
-
-    Raises:
-        MissingDataError: Voilà is not installed.
     """
-    if importlib.util.find_spec("voila") is None:
-        raise MissingDataError("the app needs Voilà; pip install 'berdslib[app]'")
-    from berdslib.study.explorer.server import Server
-
-    os.environ.update(environment(settings))
-    Server.launch_instance(arguments(port=port, host=host, browser=browser, idle=idle))
-
-
-def arguments(*, port: int, host: str, browser: bool, idle: int) -> list[str]:
-    """Return Voilà's arguments."""
+    paths = [str(TEMPLATES), *filter(None, [os.environ.get("JUPYTER_PATH")])]
+    os.environ["JUPYTER_PATH"] = os.pathsep.join(paths)
+    os.environ[SETTINGS] = json.dumps({"folder": os.getcwd(), **settings})  # the folder that paths start from
     options = {
         "port": port,
         "Voila.ip": host,
@@ -54,30 +74,4 @@ def arguments(*, port: int, host: str, browser: bool, idle: int) -> list[str]:
         "VoilaConfiguration.file_allowlist": "[]",  # nothing beside the notebook is served
     }
     shown = [f"--{name}={value}" for name, value in options.items()]
-    return [str(NOTEBOOK), *shown, *([] if browser else ["--no-browser"])]
-
-
-def environment(settings: dict[str, Any]) -> dict[str, str]:
-    """Return what the environment gets: the settings, the folder that paths start from, and where templates are."""
-    paths = [str(TEMPLATES), *filter(None, [os.environ.get("JUPYTER_PATH")])]
-    return {SETTINGS: json.dumps({"folder": os.getcwd(), **settings}), "JUPYTER_PATH": os.pathsep.join(paths)}
-
-
-def open_app() -> Any:
-    """Return the explorer that the settings in the environment ask for; what the app's notebook shows.
-
-    Raises:
-        InputError: as ``berdslib.explore``.
-    """
-    settings = json.loads(os.environ.get(SETTINGS, "{}"))
-    if folder := settings.pop("folder", ""):  # the kernel starts in the folder of its notebook
-        sys.path[:] = [place for place in sys.path if place]  # "" is where it is: modules that lie there are not ours
-        os.chdir(folder)
-    from berdslib.data.load import load
-    from berdslib.study.explorer.widget import explore
-
-    names, corpus = settings.pop("questions", ["sample"]), settings.pop("corpus", None)
-    split = settings.pop("split", "all")
-    if not names:
-        raise InputError("there are no questions to explore")
-    return explore([load(name, passages=corpus, split=split) for name in names], **settings)
+    Server.launch_instance([str(NOTEBOOK), *shown, *([] if browser else ["--no-browser"])])

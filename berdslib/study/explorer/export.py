@@ -10,15 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from tqdm.auto import tqdm
 
 from berdslib.data.records import Question
 from berdslib.errors import InputError
 from berdslib.files import StrPath, write_text
+from berdslib.study.explorer import STATIC
 from berdslib.study.explorer.session import QUESTION, Session, Wish
-from berdslib.study.explorer.views import by_change, change_of, csv_of, in_words, table_of, visible
-from berdslib.study.explorer.widget import STATIC
+from berdslib.study.explorer.views import by_change, change_of, csv_of, table_of, visible
 
 # Nothing may be fetched, sent, framed or run but the one script and the one style sheet in the file itself.
 _POLICY = (
@@ -35,7 +34,7 @@ def export_page(
     sides: bool = True,
     opinions: bool = True,
 ) -> int:
-    """Write a page that shows two systems' lists for many questions, and opens by itself.
+    """Write a page that shows two systems' lists for many questions, and opens by itself; return its size in bytes.
 
     Args:
         path: a file, which ends in .html.
@@ -44,13 +43,6 @@ def export_page(
         questions: which; None for all of the wish's collection.
         sides: also search with each perspective.
         opinions: have the judge read every listed passage, also where verdicts are recorded.
-
-    Returns:
-        The size of the file in bytes.
-
-    Raises:
-        InputError: another ending, no questions, or nothing can be written there.
-        BerdsError: a system cannot search, or the judge cannot judge.
     """
     if Path(path).suffix not in (".html", ".htm"):
         raise InputError("a page is written as .html", path=path)
@@ -58,8 +50,8 @@ def export_page(
     if not asked:
         raise InputError("there are no questions to show")
     views, tables = dict[str, dict[str, Any]](), dict[str, dict[str, str]]()
-    passages, read = dict[str, Any](), dict[str, dict[str, Any]]()
-    for question in tqdm(asked, desc="questions", delay=2, leave=False):
+    passages, read, changes = dict[str, Any](), dict[str, dict[str, Any]](), []
+    for question in tqdm(asked, desc="questions", delay=2, leave=False, disable=None):
         ways = [QUESTION, *(range(len(question.perspectives)) if sides else [])]
         shown = {str(way): _finished(session, wish._replace(qid=question.qid, asked=way)) for way in ways}
         listed = {docno: one for view in shown.values() for docno, one in view.pop("passages").items()}
@@ -67,9 +59,10 @@ def export_page(
         views[question.qid] = shown
         tables[question.qid] = {way: csv_of(table_of(view).drop(columns="marked_by")) for way, view in shown.items()}
         read[question.qid] = session.opinions(wish._replace(qid=question.qid), list(listed)) if opinions else {}
-    changes = by_change(pd.DataFrame([change_of(of[str(QUESTION)]) for of in views.values()]))
+        lists = [[(row["docno"], row["argues"]) for row in one["rows"]] for one in shown[str(QUESTION)]["lists"]]
+        changes.append(change_of(question, lists, wish.k))
     data: dict[str, Any] = {"views": views, "tables": tables, "passages": passages, "read": read, "order": list(views)}
-    data["most"] = [[str(row.qid), in_words(row)] for row in changes.itertuples()]
+    data["most"] = [[one.qid, str(one)] for one in by_change(changes)]
     data |= {"first": wish.qid if wish.qid in views else asked[0].qid, "corpus": visible(wish.corpus)}
     page = page_of(data, title=f"{' | '.join(wish.systems)} on {wish.corpus}")
     with write_text(path) as file:

@@ -10,13 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, ranked_run
-from berdslib.evaluation.measures import evaluate
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question
 from berdslib.evaluation.sides import lean
 from berdslib.retrieval.bm25 import analyser
-from berdslib.study.figures.lists import colour_of, letter_of
+from berdslib.study.figures.lists import colour_of, ink_on, letter_of
 
-MEASURES = ("MRecall", "Coverage", "Precision")
 MEANS = {
     "MRecall": "1 if the list shows as many perspectives as its length allows, else 0.",
     "Coverage": "the share of the perspectives that the list shows.",
@@ -62,6 +60,8 @@ def view_of(
 ) -> dict[str, Any]:
     """Return all that is shown of a question: its perspectives, both lists, and what they say in words and figures.
 
+    Every text in it may be anybody's and must reach a page as text.
+
     Args:
         question: the question, with perspectives or without.
         lists: the left one and the right one.
@@ -73,13 +73,10 @@ def view_of(
         recorded: the verdicts are recorded ones, no model's.
         searched: what the passages are.
         longest: characters of a passage that are included, 0 for all; see ``cut``.
-
-    Returns:
-        A dict of texts, numbers, lists and None. Every text may be anybody's and must reach a page as text.
     """
-    supported = _supported(question, verdicts)
-    labelled = set() if verdicts is None else set(verdicts.loc[verdicts["qid"] == question.qid, "docno"])
-    shown = [_list_view(question, one, lists, supported, labelled, k) for one in lists]
+    mine = None if verdicts is None else verdicts[verdicts["qid"] == question.qid]
+    supported = None if mine is None else supported_in(mine).get(question.qid, {})
+    labelled = set() if mine is None else set(mine["docno"])
     listed = list(dict.fromkeys(docno for one in lists for docno in (one.docnos or ())[:k]))
     words = matched_words(asked or question.text, (passages[docno].full_text for docno in listed))
     return {
@@ -91,8 +88,7 @@ def view_of(
         "searched": visible(searched),
         "judged": verdicts is not None,
         "k": k,
-        "lists": shown,
-        "headline": headline(shown, len(question.perspectives)),
+        "lists": [_list_view(question, one, lists, supported, labelled, k) for one in lists],
         "words": words,
         "passages": {docno: _passage_view(passages[docno], longest) for docno in listed},
     }
@@ -113,35 +109,19 @@ def perspective_marks(question: Question) -> list[dict[str, str]]:
     ]
 
 
-def ink_on(colour: str) -> str:
-    """Return black or white, whichever contrasts more with a colour by the formula of WCAG 2 (at least 4.5 to 1).
-
-    >>> ink_on("#0072B2"), ink_on("#009E73")
-    ('#ffffff', '#000000')
-    """
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
-    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
-    return "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
-
-
 def visible(text: str) -> str:
     r"""Return a text in which characters that hide or reorder others are written out, as ⟨U+202E⟩.
 
     >>> visible("pay\u202ello\u200b!")
     'pay⟨U+202E⟩llo⟨U+200B⟩!'
     """
-    text = _JOINERS.sub(_named, _DECEIVING.sub(_named, text))
+    text = _JOINERS.sub(_code, _DECEIVING.sub(_code, text))
     # Control characters, and halves of surrogate pairs, which no JSON for a browser can carry.
     return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs") else _code(c) for c in text)
 
 
-def _named(match: re.Match[str]) -> str:
-    return _code(match[0])
-
-
-def _code(character: str) -> str:
-    return f"⟨U+{ord(character):04X}⟩"
+def _code(character: re.Match[str] | str) -> str:
+    return f"⟨U+{ord(character[0]):04X}⟩"
 
 
 def matched_words(query: str, texts: Iterable[str]) -> list[str]:
@@ -155,14 +135,12 @@ def matched_words(query: str, texts: Iterable[str]) -> list[str]:
     return sorted(word for word in words if stems.intersection(_STEMMED(word)))
 
 
-def _supported(question: Question, verdicts: pd.DataFrame | None) -> dict[str, list[int]] | None:
-    """Return docno → the perspectives it supports, or None while that is not known."""
-    if verdicts is None:
-        return None
-    yes = verdicts[(verdicts["qid"] == question.qid) & verdicts["supports"]]
-    found: dict[str, list[int]] = {}
-    for docno, pid in zip(yes["docno"], yes["pid"], strict=True):
-        found.setdefault(docno, []).append(int(pid))
+def supported_in(verdicts: pd.DataFrame) -> dict[str, dict[str, list[int]]]:
+    """Return qid → docno → the perspectives that it supports."""
+    found: dict[str, dict[str, list[int]]] = {}
+    yes = verdicts[verdicts["supports"]]
+    for qid, docno, pid in zip(yes["qid"], yes["docno"], yes["pid"], strict=True):
+        found.setdefault(qid, {}).setdefault(docno, []).append(int(pid))
     return found
 
 
@@ -208,56 +186,38 @@ def _list_view(
         places = f"{len(top)} passage{'' if len(top) == 1 else 's'}"
         view["said"] = f"shows {len(shown)} of {m} perspectives; {silent} of {places} argue{'s' * (silent == 1)} none"
         view["said"] += f" ({unread} not labelled, which counts as none)" if unread else ""
-    view["figures"] = figures_of(question, top, supported, k) if m else []
+    view["figures"] = figures_of(question, argued, k) if m else []
     return view
 
 
-def figures_of(
-    question: Question, docnos: Sequence[str], supported: Mapping[str, Sequence[int]], k: int
-) -> list[dict[str, Any]]:
-    """Return the measures of one list: name, value (None where it has none) and what it means.
+def scores_of(argued: Sequence[Collection[int]], m: int, k: int) -> dict[str, float]:
+    """Return MRecall, Coverage and Precision at k of a list, each place of which argues some of m perspectives.
 
-    Args:
-        question: with at least one perspective.
-        docnos: the list, best first.
-        supported: docno → perspectives that it argues.
-        k: cut-off.
+    They are those of :func:`berdslib.evaluate`, without a frame for each of many small lists.
     """
-    rows = [(question.qid, pid, docno, True) for docno in docnos for pid in supported.get(docno, ())]
-    verdicts = pd.DataFrame(rows, columns=["qid", "pid", "docno", "supports"])
-    names = [f"{measure}@{k}" for measure in MEASURES]
-    scores = evaluate(ranked_run({question.qid: docnos}), verdicts, [question], names).iloc[0]
-    figures = [
-        {"name": name, "value": float(scores[name]), "means": MEANS[measure]}
-        for name, measure in zip(names, MEASURES, strict=True)
-    ]
+    shown = {pid for pids in argued[:k] for pid in pids}
+    return {
+        "MRecall": float(len(shown) >= min(m, k)),
+        "Coverage": len(shown) / max(m, 1),
+        "Precision": sum(map(bool, argued[:k])) / k,
+    }
+
+
+def figures_of(question: Question, argued: Sequence[Collection[int]], k: int) -> list[dict[str, Any]]:
+    """Return the measures of one list: name, value (None where it has none) and what it means."""
+    scores: dict[str, float | None] = {**scores_of(argued, len(question.perspectives), k)}
+    figures = [{"name": f"{name}@{k}", "value": value, "means": MEANS[name]} for name, value in scores.items()]
     if {SUPPORT, OPPOSE} <= set(question.stances):
-        figures.append({"name": "leaning", "value": leaning_of(question, docnos, supported), "means": MEANS["leaning"]})
+        figures.append({"name": "leaning", "value": leaning_of(question, argued), "means": MEANS["leaning"]})
     return figures
 
 
-def leaning_of(question: Question, docnos: Sequence[str], supported: Mapping[str, Sequence[int]]) -> float | None:
+def leaning_of(question: Question, argued: Sequence[Collection[int]]) -> float | None:
     """Return which side a list leans to, (p - n) / (p + n), from -1 to 1; None where it argues neither side."""
-    sides = [{question.stances[pid] for pid in supported.get(docno, ())} for docno in docnos]
+    sides = [{question.stances[pid] for pid in pids} for pids in argued]
     p, n = (sum(side in there for there in sides) for side in (SUPPORT, OPPOSE))
     value = float(lean(p, n))
     return None if np.isnan(value) else value
-
-
-def headline(lists: Sequence[Mapping[str, Any]], m: int) -> list[dict[str, Any]]:
-    """Return what to see first: one sentence a list, and the perspectives that it hides.
-
-    Args:
-        lists: the views of both lists.
-        m: how many perspectives the question has.
-    """
-    if not m or any(one["searching"] or not (one["said"] or one["problem"]) for one in lists):
-        return []
-    return [
-        {"system": one["system"], "hidden": one["hidden"], "all": not one["hidden"]}
-        for one in lists
-        if not one["problem"]
-    ]
 
 
 def top_overlap(one: Sequence[str], other: Sequence[str], k: int) -> float:
@@ -275,53 +235,35 @@ def top_overlap(one: Sequence[str], other: Sequence[str], k: int) -> float:
     return float(np.mean([len(set(one[:d]) & set(other[:d])) / d for d in depths]))
 
 
-def most_telling(
-    questions: Sequence[Question],
-    runs: tuple[pd.DataFrame, pd.DataFrame],
-    verdicts: pd.DataFrame,
-    k: int,
-) -> pd.DataFrame:
-    """Return where two systems differ most.
+class Change(NamedTuple):
+    """How the right list of a question differs from the left one: right less left, and :func:`top_overlap`."""
 
-    Args:
-        questions: the asked questions, with perspectives.
-        runs: the left and the right one.
-        verdicts: on everything that they list in their first k places.
-        k: cut-off.
+    qid: str
+    text: str
+    MRecall: float
+    Coverage: float
+    Precision: float
+    overlap: float
 
-    Returns:
-        Frame qid, text, MRecall, Coverage, Precision (right less left), overlap (:func:`top_overlap`); first the
-        largest change of MRecall in size, then that of coverage, then the least overlap.
-    """
-    names = [f"{measure}@{k}" for measure in MEASURES]
-    left, right = (evaluate(run, verdicts, questions, names)[names].to_numpy() for run in runs)
-    lists = [{str(qid): part["docno"].tolist() for qid, part in run.groupby("qid", sort=False)} for run in runs]
-    table = pd.DataFrame(right - left, columns=list(MEASURES))
-    table.insert(0, "qid", [q.qid for q in questions])
-    table.insert(1, "text", [q.text for q in questions])
-    table["overlap"] = [top_overlap(lists[0].get(q.qid, []), lists[1].get(q.qid, []), k) for q in questions]
-    return by_change(table)
+    def __str__(self) -> str:
+        """Say it in a menu, behind the question."""
+        both = (("MRecall", self.MRecall), ("coverage", self.Coverage))
+        signed = [f"{name} {value:+.2f}" for name, value in both if value]
+        return f"  [{', '.join([*signed, f'{self.overlap:.0%} alike'])}]"
 
 
-def by_change(table: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of :func:`change_of` in order: by change of MRecall, then of coverage, then the least overlap."""
-    size = table[["MRecall", "Coverage"]].abs().assign(overlap=table["overlap"])
-    order = size.sort_values(["MRecall", "Coverage", "overlap"], ascending=[False, False, True], kind="stable").index
-    return table.loc[order].reset_index(drop=True)
+def change_of(question: Question, lists: Sequence[Sequence[tuple[str, Collection[int]]]], k: int) -> Change:
+    """Return how two lists differ; each is (docno, the perspectives that it argues), best first."""
+    m = len(question.perspectives)
+    left, right = (scores_of([pids for _, pids in one], m, k) for one in lists)
+    one, other = ([docno for docno, _ in one] for one in lists)
+    changes = {name: right[name] - left[name] for name in left}
+    return Change(question.qid, question.text, **changes, overlap=top_overlap(one, other, k))
 
 
-def change_of(view: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how the lists of a finished view differ, as a row of :func:`most_telling`."""
-    left, right = ({one["name"].partition("@")[0]: one["value"] for one in of["figures"]} for of in view["lists"])
-    tops = ([row["docno"] for row in one["rows"]] for one in view["lists"])
-    changes = {name: (right.get(name) or 0) - (left.get(name) or 0) for name in MEASURES}
-    return {**view["question"], **changes, "overlap": top_overlap(next(tops), next(tops), view["k"])}
-
-
-def in_words(row: Any) -> str:
-    """Return how the right list differs from the left one, for a menu."""
-    signed = [f"{name} {value:+.2f}" for name, value in (("MRecall", row.MRecall), ("coverage", row.Coverage)) if value]
-    return f"  [{', '.join([*signed, f'{row.overlap:.0%} alike'])}]"
+def by_change(changes: Iterable[Change]) -> list[Change]:
+    """Put first the largest change of MRecall in size, then that of coverage, then the least overlap."""
+    return sorted(changes, key=lambda one: (-abs(one.MRecall), -abs(one.Coverage), one.overlap))
 
 
 def table_of(view: Mapping[str, Any]) -> pd.DataFrame:

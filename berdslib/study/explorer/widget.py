@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +18,173 @@ import ipywidgets as widgets
 import pandas as pd
 import traitlets
 
-from berdslib.data.collection import Collection
 from berdslib.errors import BerdsError, InputError, says_what_it_takes
 from berdslib.files import StrPath, write_text
-from berdslib.study.arguments import AnyJudge, Data, Store, collections_of, store_of
-from berdslib.study.explorer.controls import SystemControls
-from berdslib.study.explorer.session import AS_LISTED, DEPTH, QUESTION, Session, Wish
-from berdslib.study.explorer.views import csv_of, in_words, table_of, visible
+from berdslib.retrieval.retrievers import RETRIEVERS
+from berdslib.retrieval.systems import (
+    DIVERSIFIER,
+    EXPANSION,
+    EXTRACT,
+    PROJECTION,
+    Part,
+    System,
+    is_dense,
+    kinds,
+    offers,
+    parse_system,
+)
+from berdslib.study import scoring
+from berdslib.study.explorer import SETTINGS, STATIC
+from berdslib.study.explorer.session import AS_LISTED, DEPTH, MOST_TELLING, QUESTION, Session, Wish, session_for
+from berdslib.study.explorer.views import Change, csv_of, table_of, visible
 from berdslib.study.explorer.worker import Job, StoppedError, Worker
 from berdslib.study.figures.lists import letter_of
-from berdslib.study.scoring import System, named_systems
 
-STATIC = Path(__file__).with_name("static")
-MOST_TELLING = "where the lists differ most"
+NONE = "none"
+FIRST = ("bm25", "minilm", "rank-bm25")  # what needs nothing that does not come along
+MENUS = {PROJECTION: "Project:", EXPANSION: "Expand:", DIVERSIFIER: "Diversify:"}  # in their order in a string
+MOST_PLACES = 20
+WRITTEN = "Written:"
 _STYLE: dict[str, Any] = {"style": {"description_width": "90px"}}
 _WIDE: dict[str, Any] = {**_STYLE, "layout": {"width": "99%"}}
+_HALF: dict[str, Any] = {
+    "style": {"description_width": "64px"},
+    "layout": {"flex": "1 1 0", "width": "auto", "min_width": "0"},
+}
+_WRAPPED = {"flex_flow": "row wrap"}
 _LONGEST_LABEL = 110
+
+
+# ---------------------------------------------------------------- the controls of one system
+
+
+def part_of(system: System, group: str) -> Part | None:
+    """Return the last part of a system that belongs to a group, or None."""
+    return next((part for part in reversed(system.parts) if part.kind in kinds(group)), None)
+
+
+def with_part(system: System, group: str, part: Part | None) -> System:
+    """Return a system with its last part of a group replaced, added, or (None) taken away; other parts stay.
+
+    Not every part goes with every other; what cannot be read says so where it is used.
+
+    >>> with_part(parse_system("minilm+mmr:0.9"), EXPANSION, Part("expand", "rule")).text
+    'minilm+expand:rule+mmr:0.9'
+    """
+    places = [i for i, one in enumerate(system.parts) if one.kind in kinds(group)]
+    parts, menus = list(system.parts), list(MENUS)
+    if group == PROJECTION and part is None:
+        parts = [one for one in parts if one.kind not in (*kinds(group), EXTRACT)]  # it cuts for the projection alone
+    elif places:
+        parts[places[-1] : places[-1] + 1] = [] if part is None else [part]
+    elif part is not None:
+        later = [kind for other in menus[menus.index(group) + 1 :] for kind in kinds(other)]
+        place = 0 if group == PROJECTION else next((i for i, p in enumerate(parts) if p.kind in later), len(parts))
+        parts.insert(place, part)
+    return System(system.first, tuple(parts))
+
+
+class _Hand(threading.local):
+    """Tells changes by hand from those that this thread makes itself."""
+
+    away = False
+
+    @contextmanager
+    def off(self) -> Iterator[None]:
+        """Answer no change of this thread's meanwhile."""
+        before, self.away = self.away, True
+        try:
+            yield
+        finally:
+            self.away = before
+
+    def on(self, control: Any, do: Callable[[], None]) -> None:
+        """Do something whenever a control is changed by hand."""
+        control.observe(lambda _: None if self.away else do(), "value")
+
+
+class SystemControls:
+    """Menus for retriever, projection, expansion and diversifier, a dial, and the string that they make.
+
+    Args:
+        name: "Left" or "Right".
+        system: what to begin with.
+        own: names of systems that no string names; they have no parts.
+        changed: called when the system has changed.
+    """
+
+    def __init__(self, name: str, system: str, own: Sequence[str], changed: Callable[[], None]) -> None:
+        self.system, self._own, self._changed, self._hand = system, tuple(own), changed, _Hand()
+        more = [n for n in RETRIEVERS.names() if ":" not in n and n not in FIRST]
+        known = [(f"{n} (where it is installed)" if RETRIEVERS.is_built_in(n) else n, n) for n in more]
+        firsts = [*((n, n) for n in (*self._own, *FIRST)), *known]
+        self.first = widgets.Dropdown(description=f"{name}:", options=firsts, **_HALF)
+        self.text = widgets.Text(description="As text:", continuous_update=False, **_HALF)
+        self.menus = {
+            group: widgets.Dropdown(description=called, options=[NONE, *offers(group)], **_HALF)
+            for group, called in MENUS.items()
+        }
+        self.projection, self.expansion, self.diversifier = self.menus.values()
+        self.dial = widgets.BoundedFloatText(description="Dial:", value=0.75, max=1, step=0.05, **_HALF)
+        rows = [self.first, self.text], [self.projection, self.expansion], [self.diversifier, self.dial]
+        self.box = widgets.VBox([widgets.HBox(row) for row in rows], layout=_HALF["layout"])
+        self._show()
+        self._hand.on(self.text, lambda: self._set(str(self.text.value).strip()))
+        self._hand.on(self.first, lambda: self._set(self._with_first(str(self.first.value))))
+        for group, control in (*self.menus.items(), (DIVERSIFIER, self.dial)):
+            self._hand.on(control, lambda group=group: self._set(self._with(group)))  # type: ignore[misc]
+
+    def _set(self, system: str) -> None:
+        """Take over what a control says."""
+        self.system = system
+        self._show()
+        self._changed()
+
+    def _parsed(self) -> System | None:
+        """Return the system, if it can be read; one of the user's own has no parts."""
+        try:
+            return System(self.system) if self.system in self._own else parse_system(self.system)
+        except BerdsError:
+            return None
+
+    def _with_first(self, first: str) -> str:
+        if first in self._own:
+            return first
+        system = System(first, (self._parsed() or System(first)).parts)
+        return (system if is_dense(first) else with_part(system, PROJECTION, None)).text
+
+    def _with(self, group: str) -> str:
+        """Return the system with the part that a menu says; without the parts of one that cannot be read."""
+        chosen = str(self.menus[group].value)
+        kind, _, value = chosen.partition(":")
+        part = Part(kind, f"{self.dial.value:g}" if group == DIVERSIFIER else value)
+        system = self._parsed() or System(str(self.first.value))
+        return with_part(system, group, None if chosen == NONE else part).text
+
+    def _show(self) -> None:
+        """Set the controls to what the system is; what they cannot say stands in the string alone."""
+        with self._hand.off():
+            self.text.value = self.system
+            if (parsed := self._parsed()) is None:
+                return  # the list says what is wrong with it
+            if parsed.first not in [value for _, value in self.first.options]:
+                self.first.options = [*self.first.options, (parsed.first, parsed.first)]
+            self.first.value = parsed.first
+            for group, menu in self.menus.items():
+                part = part_of(parsed, group)
+                written = NONE if part is None else str(part)[1:] if group == EXPANSION else part.kind
+                if written not in menu.options:
+                    menu.options = [*menu.options, written]
+                menu.value = written
+                flat = group == PROJECTION and not is_dense(parsed.first)
+                menu.disabled = flat or self.system in self._own
+            diversifier = part_of(parsed, DIVERSIFIER)
+            self.dial.value = diversifier.number if diversifier else self.dial.value
+            self.dial.disabled = diversifier is None
+            self.dial.layout.visibility = "hidden" if diversifier is None else "visible"
+
+
+# ---------------------------------------------------------------- the explorer
 
 
 class Face(anywidget.AnyWidget):
@@ -49,9 +205,9 @@ class Explorer:
         self.session, self.output = session, output
         self.face = Face()
         self._worker = Worker(self._tell)
-        self._setting = threading.local()  # each thread knows whether it sets controls from here
+        self._hand = _Hand()
         self._complete = False
-        self._order: pd.DataFrame | None = None
+        self._order: list[Change] | None = None
         self._make_controls(wish)
         self.face.on_msg(self._on_message)
         self._list_questions(wish.qid)
@@ -74,58 +230,41 @@ class Explorer:
         )  # fmt: skip
         self.own_box = widgets.VBox([self.typed, self.perspectives], layout={"display": "none"})
         self.asked = widgets.Dropdown(description="Search with:", options=[("the question", QUESTION)], **_WIDE)
-        self.k = widgets.BoundedIntText(description="Places, k:", min=1, max=20, value=wish.k, **_STYLE)
+        self.k = widgets.BoundedIntText(description="Places, k:", min=1, max=MOST_PLACES, value=wish.k, **_STYLE)
         left, right = wish.systems
         own = list(self.session.own)
-        self.left = SystemControls("Left", left, own, self._changed_systems)
-        self.right = SystemControls("Right", right, own, self._changed_systems)
-        saves: list[tuple[str, Callable[[], None]]] = [
-            ("Save figure", self._save_figure),
-            ("Save table", self._save_table),
-            ("As a cell", lambda: self._keep_text("A cell for a notebook", self.session.cell)),
-            ("As a command", lambda: self._keep_text("A command for the shell", self.session.command)),
+        self.left = SystemControls("Left", left, own, partial(self._answer, None))
+        self.right = SystemControls("Right", right, own, partial(self._answer, None))
+        saves: list[tuple[str, str, Callable[[], str]]] = [
+            ("Save figure", WRITTEN, self._save_figure),
+            ("Save table", WRITTEN, self._save_table),
+            ("As a cell", "A cell for a notebook", lambda: self.session.cell(self.wish)),
+            ("As a command", "A command for the shell", lambda: self.session.command(self.wish)),
         ]
-        self.saves = [widgets.Button(description=name) for name, _ in saves]
-        for button, (_, do) in zip(self.saves, saves, strict=True):
-            button.on_click(lambda _, do=do: self._guarded(do))
+        self.saves = [widgets.Button(description=name) for name, _, _ in saves]
+        for button, (_, what, do) in zip(self.saves, saves, strict=True):
+            button.on_click(lambda _, what=what, do=do: self._keep(what, do))
         top = [self.corpus, self.order] if len(names) > 1 else [self.order]
         self.widget = widgets.VBox(
             [
-                widgets.HBox([*top, self.k, self.own], layout={"flex_flow": "row wrap"}),
+                widgets.HBox([*top, self.k, self.own], layout=_WRAPPED),
                 self.question,
                 self.own_box,
                 self.asked,
                 widgets.HBox([self.left.box, self.right.box]),
                 self.face,
-                widgets.HBox(self.saves, layout={"flex_flow": "row wrap"}),
+                widgets.HBox(self.saves, layout=_WRAPPED),
             ]
         )
         self.widget.add_class("berds-explorer")  # by which the face knows what belongs to it
-        reactions: dict[Any, Callable[[], None]] = {
-            self.corpus: self._changed_corpus,
-            self.order: self._changed_order,
-            self.question: self._changed_question,
-            self.own: self._changed_own,
-            self.typed: self._changed_typed,
-            self.k: self._changed_systems,
-            self.perspectives: self._show,
-            self.asked: self._show,
-        }
-        for control, do in reactions.items():
-            control.observe(lambda _, do=do: self._react(do), "value")
-
-    def _react(self, do: Callable[[], None]) -> None:
-        """Do what a change by hand asks for, not one that is made from here."""
-        if not getattr(self._setting, "now", False):
-            do()
+        mine = (self.corpus, self.order, self.question, self.own, self.typed, self.perspectives, self.asked, self.k)
+        for control in mine:
+            self._hand.on(control, partial(self._answer, control))
 
     def _set(self, control: Any, **values: Any) -> None:
-        self._setting.now = True
-        try:
+        with self._hand.off():
             for name, value in values.items():
                 setattr(control, name, value)
-        finally:
-            self._setting.now = False
 
     @property
     def wish(self) -> Wish:
@@ -148,7 +287,7 @@ class Explorer:
         questions = self.session.collections[str(self.corpus.value)].questions
         options = [(_label(q.text), q.qid) for q in questions]
         if self._order is not None:
-            options = [(_label(str(row.text), in_words(row)), str(row.qid)) for row in self._order.itertuples()]
+            options = [(_label(one.text, str(one)), one.qid) for one in self._order]
         qids = [value for _, value in options]
         self._set(self.question, options=options, value=qid if qid in qids else qids[0])
         self._list_sides()
@@ -165,48 +304,30 @@ class Explorer:
             at = int(self.asked.value) if int(self.asked.value) < len(perspectives) else QUESTION
             self._set(self.asked, options=options, value=at)
 
-    def _changed_corpus(self) -> None:
-        self._order = None
-        self._set(self.order, value=AS_LISTED)
-        self._set(self.asked, value=QUESTION)
-        self._list_questions()
-        self._show()
-
-    def _changed_question(self) -> None:
-        self._set(self.typed, value="")
-        self._set(self.asked, value=QUESTION)
-        if self.own.value:
-            self._fill_perspectives()
-        self._show()
-
-    def _changed_own(self) -> None:
-        self.own_box.layout.display = "" if self.own.value else "none"
-        if self.own.value and not self.typed.value:
-            self._fill_perspectives()
-        self._show()
-
-    def _fill_perspectives(self) -> None:
-        question = self.session.question(self.wish._replace(perspectives=(), asked=QUESTION))
-        self._set(self.perspectives, value="\n".join(question.perspectives), rows=max(3, len(question.perspectives)))
-
-    def _changed_typed(self) -> None:
-        self._set(self.asked, value=QUESTION)
-        self._set(self.perspectives, value="")  # those of another question
-        self._fill_perspectives()
-        self._show()
-
-    def _changed_systems(self) -> None:
-        self._show()
-        if self._order is not None:  # it was another pair's, or of lists of another length
-            self._sort(str(self.question.value))
-
-    def _changed_order(self) -> None:
-        if self.order.value == AS_LISTED:
-            self._order = None
-            self._list_questions(str(self.question.value))
-            self._show()  # also where all questions are still being compared
+    def _answer(self, control: Any) -> None:
+        """Bring the others in line with a control that was changed by hand (None: those of a system), and show it."""
+        if control is self.order and self.order.value == MOST_TELLING:
+            self._sort()
             return
-        self._sort()
+        if control in (self.corpus, self.order):
+            self._order = None
+            self._set(self.order, value=AS_LISTED)
+            self._list_questions(str(self.question.value))
+        if control in (self.corpus, self.question, self.typed):
+            self._set(self.asked, value=QUESTION)
+        if control is self.question:
+            self._set(self.typed, value="")
+        self.own_box.layout.display = "" if self.own.value else "none"
+        if self.own.value and (
+            control in (self.question, self.typed) or (control is self.own and not self.typed.value)
+        ):
+            asked = self.session.question(self.wish._replace(perspectives=(), asked=QUESTION)).perspectives
+            self._set(self.perspectives, value="\n".join(asked), rows=max(3, len(asked)))
+        self._show()
+        if (
+            control in (self.k, None) and self._order is not None
+        ):  # it was another pair's, or of lists of another length
+            self._sort(str(self.question.value))
 
     def _sort(self, keep: str = "") -> None:
         """Order the questions by how the lists differ, and go to the first, or keep the one that is shown."""
@@ -228,7 +349,7 @@ class Explorer:
             self._set(self.own, value=False)
             self.own_box.layout.display = "none"
             self._set(self.asked, value=QUESTION)
-            self._list_questions(str(order["qid"].iloc[0]))
+            self._list_questions(order[0].qid)
             self.face.opened = {}
             return self._look(job)
 
@@ -297,14 +418,11 @@ class Explorer:
 
     # ------------------------------------------------------------ what is kept
 
-    def _guarded(self, do: Callable[[], None]) -> None:
+    def _keep(self, what: str, do: Callable[[], str]) -> None:
         try:
-            do()
+            self.face.kept = {"what": what, "text": do(), "copy": what != WRITTEN}
         except (BerdsError, OSError) as error:
             self.face.kept = {"problem": visible(str(error))}
-
-    def _keep_text(self, what: str, make: Callable[[Wish], str]) -> None:
-        self.face.kept = {"what": what, "text": make(self.wish), "copy": True}
 
     def table(self) -> pd.DataFrame:
         """Return what is shown as a table, see :func:`berdslib.study.figures.rank_table`."""
@@ -314,7 +432,7 @@ class Explorer:
             raise InputError("nothing is marked yet; wait for the lists, or give the question perspectives")
         return table_of(view)
 
-    def _save_figure(self) -> None:
+    def _save_figure(self) -> str:
         from berdslib.study.figures import save_figure, use_style
         from berdslib.study.figures.lists import perspectives_by_rank
 
@@ -323,21 +441,18 @@ class Explorer:
         by = f" (marked by {self.face.view['judge']})"
         labels = {str(system): f"{system}{by}" for system in table["system"].unique()}
         figure = perspectives_by_rank(self.session.question(wish), table, wish.k, labels)
-        self._keep_files(save_figure(figure, table, self.output, self._stem()))
+        return "\n".join(visible(str(path)) for path in save_figure(figure, table, self.output, self._stem()))
 
-    def _save_table(self) -> None:
+    def _save_table(self) -> str:
         path = self.output / f"{self._stem()}.csv"
         with write_text(path) as file:
             file.write(csv_of(self.table()))
-        self._keep_files([path])
+        return visible(str(path))
 
     def _stem(self) -> str:
         wish = self.wish
         kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in wish.qid or "typed")
         return f"explorer_{kept}" + ("" if wish.asked == QUESTION else f"_asked_{wish.asked}")
-
-    def _keep_files(self, paths: Iterable[Path]) -> None:
-        self.face.kept = {"what": "Written:", "text": "\n".join(visible(str(path)) for path in paths), "copy": False}
 
     # ------------------------------------------------------------ in a notebook
 
@@ -378,16 +493,16 @@ def _label(text: str, behind: str = "") -> str:
 
 @says_what_it_takes
 def explore(
-    data: Data | Sequence[Data] = "sample",
-    systems: Sequence[System] | Mapping[str, System] = ("bm25", "minilm"),
+    data: scoring.Data | Sequence[scoring.Data] = "sample",
+    systems: Sequence[scoring.System] | Mapping[str, scoring.System] = ("bm25", "minilm"),
     *,
     question: str | None = None,
     k: int = 5,
-    judge: AnyJudge = None,
-    aspect_judge: AnyJudge = "laptop",
+    judge: scoring.AnyJudge = None,
+    aspect_judge: scoring.AnyJudge = "laptop",
     depth: int = DEPTH,
     recordings: StrPath | None = None,
-    store: Store = None,
+    store: scoring.Store = None,
     output: StrPath = "papermill_runs/explorer",
 ) -> Explorer:
     """Show two systems' lists side by side, to see which perspectives each shows and which it hides.
@@ -415,45 +530,23 @@ def explore(
         data, systems, question=question, k=k, judge=judge, aspect_judge=aspect_judge, depth=depth,
         recordings=recordings, store=store,
     )  # fmt: skip
-    if k > 20:
-        raise InputError(f"at most 20 places fit beside each other, not {k}", field="k")
+    if k > MOST_PLACES:
+        raise InputError(f"at most {MOST_PLACES} places fit beside each other, not {k}", field="k")
     explorer = Explorer(session, wish, (project_root() or Path()) / output)
     _replace_in_cell(explorer)
     return explorer
 
 
-def session_for(
-    data: Data | Sequence[Data],
-    systems: Sequence[System] | Mapping[str, System],
-    *,
-    question: str | None = None,
-    k: int = 5,
-    store: Store = None,
-    **options: Any,
-) -> tuple[Session, Wish]:
-    """Return a session and the wish to begin with; arguments and errors as :func:`explore`."""
-    from berdslib.data.records import check_k
-    from berdslib.errors import known
+def open_app() -> Any:
+    """Return the explorer that the settings in the environment ask for; what the served notebook shows."""
+    settings = json.loads(os.environ.get(SETTINGS, "{}"))
+    if folder := settings.pop("folder", ""):  # the kernel starts in the folder of its notebook
+        sys.path[:] = [place for place in sys.path if place]  # "" is where it is: modules that lie there are not ours
+        os.chdir(folder)
+    from berdslib.data.datasets import load
 
-    check_k(k)
-    named = named_systems(systems)
-    collections = _by_name(collections_of(data))
-    if len(named) != 2:
-        raise InputError(f"two systems stand side by side, not {len(named)}", field="systems")
-    own = {name: one for name, one in named.items() if not isinstance(one, str)}
-    if own and len(collections) > 1:
-        raise InputError("a run or a retriever of your own belongs to one corpus; give one collection", field="data")
-    strings = {name: one for name, one in named.items() if isinstance(one, str)}
-    session = Session(collections, own=own, store=store_of(store), **options)
-    left, right = (strings.get(name, name) for name in named)
-    name, first = next(iter(collections.items()))
-    qids = [q.qid for q in first.questions]
-    qid = qids[0] if question is None else known("question", question, qids)
-    return session, Wish(name, qid, systems=(left, right), k=k)
-
-
-def _by_name(collections: Sequence[Collection]) -> dict[str, Collection]:
-    named = {one.name: one for one in collections}
-    if len(named) < len(collections):
-        raise InputError("two collections have one name; give one another", field="data")
-    return named
+    names, corpus = settings.pop("questions", ["sample"]), settings.pop("corpus", None)
+    split = settings.pop("split", "all")
+    if not names:
+        raise InputError("there are no questions to explore")
+    return explore([load(name, passages=corpus, split=split) for name in names], **settings)

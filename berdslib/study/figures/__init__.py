@@ -6,21 +6,16 @@ A public function of one of these modules is a figure here: a new one needs no o
 from importlib import import_module
 from typing import Any
 
-from berdslib.study.figures.style import MARKERS as MARKERS
-from berdslib.study.figures.style import NOTHING as NOTHING
-from berdslib.study.figures.style import PALETTE as PALETTE
-from berdslib.study.figures.style import save_figure as save_figure
-from berdslib.study.figures.style import use_style as use_style
-
-_MODULES = ("values", "lists", "bars", "curves")
+_MODULES = [f"{__name__}.{name}" for name in ("style", "values", "lists", "bars", "curves")]
 
 
 def _figures() -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name in _MODULES:
-        module = import_module(f"{__name__}.{name}")
-        own = (thing for thing in vars(module).values() if getattr(thing, "__module__", "") == module.__name__)
-        found |= {thing.__name__: thing for thing in own if not thing.__name__.startswith("_")}
+    found = {}
+    for module in map(import_module, _MODULES):
+        for name, thing in vars(module).items():
+            own = isinstance(thing, str | tuple) or getattr(thing, "__module__", "") == module.__name__
+            if own and not name.startswith("_"):
+                found[name] = thing
     return found
 
 
@@ -31,4 +26,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_figures()})
+    return sorted(_figures())

@@ -27,6 +27,7 @@ def sides_figure(shares: pd.DataFrame) -> Figure:
         "only opposing": (PALETTE[1], "\\\\"),
         "neither": (NOTHING, ""),
     }
+    box = {"boxstyle": "round,pad=.15", "fc": "white", "ec": "none"}
     names, systems = list(dict.fromkeys(shares["dataset"])), list(dict.fromkeys(shares["system"]))
     figure, axes = panels(len(names), (2.2 + 2.6 * len(names), 1.3 + 0.42 * len(systems)))
     for axis, dataset in zip(axes, names, strict=True):
@@ -41,9 +42,7 @@ def sides_figure(shares: pd.DataFrame) -> Figure:
             )  # fmt: skip
             # A narrow one has no room for its number.
             written = [f"{wide:.0f}" if wide >= 9 else "" for wide in width]
-            for text in axis.bar_label(bars, written, label_type="center", fontsize=8):
-                if text.get_text():
-                    text.set_bbox({"boxstyle": "round,pad=.15", "fc": "white", "ec": "none"})
+            axis.bar_label(bars, written, label_type="center", fontsize=8, bbox=box)
             start += width
         n = part["n"].iloc[0]
         axis.set_title(plain(f"{dataset} (n = {n})") if len(names) > 1 else f"{n} questions", fontsize=10)
@@ -66,10 +65,9 @@ def funnel_figure(falls: pd.DataFrame) -> Figure:
     y = np.arange(len(labels))
     for axis, (source, part) in zip(axes, parts.items(), strict=True):
         axis.barh(y, part["left"], color=[PALETTE[0], *[NOTHING] * (len(y) - 2), PALETTE[0]])
-        axis.barh(y, part["left_out"], left=part["left"], color=PALETTE[4], hatch="///", edgecolor="white", lw=0)
-        for place, left, out in zip(y, part["left"], part["left_out"], strict=True):
-            end = left if place in (y[0], y[-1]) else f"−{out}"
-            axis.text(left + out + 0.6, place, end, va="center", fontsize=11)
+        bars = axis.barh(y, part["left_out"], left=part["left"], color=PALETTE[4], hatch="///", edgecolor="white", lw=0)
+        left, out = part["left"].tolist(), part["left_out"].tolist()
+        axis.bar_label(bars, [left[0], *(f"−{n}" for n in out[1:-1]), left[-1]], padding=4, fontsize=11)
         axis.set_title(plain(source), fontsize=13)
         axis.set_xlabel("items")
     axes[0].set_yticks(y, [plain(label) for label in labels])

@@ -105,22 +105,20 @@ def coverage_by_length(needed: pd.DataFrame, k: int, *, union: float | None = No
         k: the longest list.
         union: share of questions that all lists together cover, drawn as a line.
     """
-    figure, (axis,) = panels(1, (8.4, 4.4))
-    lengths = np.arange(1, k + 1)
-    for i, system in enumerate(needed.columns):
-        share = (needed[system].to_numpy()[:, None] <= lengths).mean(axis=0) * 100
-        # Dashes tell the lines apart in grey; the first are wide, so that one shows below another that hides it.
-        style: dict[str, Any] = {"color": PALETTE[i % len(PALETTE)], "ls": DASHES[i % 4]}
-        axis.step(lengths, share, where="post", label=plain(system), lw=max(1.8, 4.5 - 1.2 * i), **style)
+    shares = pd.DataFrame({n: (needed <= n).mean() * 100 for n in range(1, k + 1)}).T
+    what = "passages read (logarithmic)", f"all perspectives shown,\n% of {len(needed)} questions"
+    figure = lines(shares, *what, dots=False)
+    (axis,) = figure.axes
+    for line in axis.lines:
+        line.set_drawstyle("steps-post")
     if union is not None:
         axis.axhline(union * 100, color="black", ls=(0, (1, 3)), lw=1.8, label=f"all together ({union * 100:.1f} %)")
-    marks = [n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if n < k]
+    marks = [*(n for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if n < k), k]
     axis.set_xscale("log")  # the tenth passage matters more to a reader than the hundredth
-    axis.set_xticks([*marks, k], [str(n) for n in (*marks, k)])
+    axis.set_xticks(marks, [str(n) for n in marks])
     axis.minorticks_off()
-    axis.set(xlim=(1, max(k, 1.1)), ylim=(0, 103), xlabel="passages read (logarithmic)")
-    axis.set_ylabel(f"all perspectives shown,\n% of {len(needed)} questions")
-    axis.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axis.set_xlim(1, max(k, 1.1))
+    axis.legend(frameon=False)
     return figure
 
 
@@ -134,26 +132,17 @@ def calibration_curve_figure(tables: Mapping[str, pd.DataFrame], p_yes: Mapping[
             judged the same pairs to be compared.
         p_yes: judge → its probabilities, float (n,).
     """
-    import matplotlib.pyplot as plt
-
-    figure = plt.figure(figsize=(9.6, max(4.6, 1.4 * len(tables))), layout="constrained")
-    grid = figure.add_gridspec(len(tables), 2, width_ratios=[3, 2])
-    top = figure.add_subplot(grid[:, 0])
-    counts = [figure.add_subplot(grid[i, 1], sharex=top) for i in range(len(tables))]
-    edges = np.linspace(0, 1, 21)
-    most = max(int(np.histogram(p_yes[judge], edges)[0].max()) for judge in tables)
-    top.plot([0, 1], [0, 1], color="grey", lw=1, ls="--", label="means what it says", zorder=1)
-    for i, (axis, (judge, table)) in enumerate(zip(counts, tables.items(), strict=True)):
-        top.plot(table["mean_p"], table["share_yes"], label=plain(judge), ls=DASHES[i % 4], lw=2, ms=7, **look(i))
-        axis.hist(p_yes[judge], edges.tolist(), color=PALETTE[i % len(PALETTE)])
-        axis.set_ylim(0, most * 1.1)
-        axis.set_title(f"{plain(judge)}: {int(table['n'].sum())} pairs", loc="left", fontsize=10, pad=3)
-        axis.tick_params(labelbottom=axis is counts[-1])
-    top.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="mean probability of yes in a bin")
-    top.set_ylabel("share of the bin's pairs that are a yes")
-    top.legend(loc="upper left", frameon=False)
-    counts[len(counts) // 2].set_ylabel("pairs")
-    counts[-1].set_xlabel("probability of yes")
+    figure, (left, right) = panels(2, (9.6, 4.6), sharey=False, sharex=True, width_ratios=[3, 2])
+    left.plot([0, 1], [0, 1], color="grey", lw=1, ls="--", label="means what it says", zorder=1)
+    for i, (judge, table) in enumerate(tables.items()):
+        named = plain(f"{judge} ({int(table['n'].sum())} pairs)")
+        left.plot(table["mean_p"], table["share_yes"], label=named, ls=DASHES[i % 4], lw=2, ms=7, **look(i))
+        style: dict[str, Any] = {"color": PALETTE[i % len(PALETTE)], "ls": DASHES[i % 4], "histtype": "step", "lw": 2}
+        right.hist(p_yes[judge], np.linspace(0, 1, 21).tolist(), **style)
+    left.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="mean probability of yes in a bin")
+    left.set_ylabel("share of the bin's pairs that are a yes")
+    left.legend(loc="upper left", frameon=False)
+    right.set(xlabel="probability of yes", ylabel="pairs")
     return figure
 
 
@@ -200,27 +189,21 @@ def fusion_curves(table: pd.DataFrame, measure: str) -> Figure:
         table: of :func:`berdslib.study.tuning.fusion_sweep`.
         measure: which of its measures.
     """
-    import matplotlib.pyplot as plt
-
     rows = table[table["measure"] == measure]
-    alone, rules = rows.loc[rows["number"] == 0, "mean"], list(dict.fromkeys(rows["fusion"]))
+    alone, several = rows[rows["number"] == 0], rows[rows["number"] > 0]
     figure, axes = panels(2, (10.0, 3.8))
-    shades = plt.get_cmap("cividis")(np.linspace(0, 0.6, max(1, len(rules) - 1)))
     for axis, original in zip(axes, (False, True), strict=True):
-        mine = rows[(rows["original"] == original) & (rows["number"] > 0)]
-        for i, rule in enumerate(rules):
-            part, turns = mine[mine["fusion"] == rule], rule == "round robin"
-            style: dict[str, Any] = {"color": PALETTE[4] if turns else shades[i - 1], "lw": 2.4 if turns else 1.4}
-            style |= {"ls": "-" if turns else DASHES[(i - 1) % 4], "marker": MARKERS[i % len(MARKERS)], "ms": 9 - i}
-            axis.plot(part["number"], part["mean"] * 100, label=rule, **style)
-            if turns:
+        mine = several[several["original"] == original]
+        for i, (rule, part) in enumerate(mine.groupby("fusion", sort=False)):
+            axis.plot(part["number"], part["mean"] * 100, label=rule, lw=1.6, ls=DASHES[i % 4], ms=9 - i, **look(i))
+            if rule == "round robin":
                 band = axis.fill_between(part["number"], part["low"] * 100, part["high"] * 100, color=NOTHING)
                 band.set(label="its 95 % interval", zorder=-1)
-        for value in alone[:1]:
+        for value in alone["mean"][:1]:
             axis.axhline(value * 100, color="black", ls="--", lw=1.0, label="the question alone", zorder=0)
         axis.set_title("expansions and the question" if original else "expansions alone", fontsize=11)
         axis.set_xlabel("expansions that are searched")
-        axis.set_xticks(sorted(set(rows.loc[rows["number"] > 0, "number"])))
+        axis.set_xticks(sorted(set(several["number"])))
     axes[0].set_ylabel(f"{plain(measure)}, %")
     axes[1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
     return figure
@@ -238,20 +221,17 @@ def projection_figure(
         texts: "A  what it says" → (2,); the plane shows the first letter alone.
     """
     figure, (plane, slope) = panels(2, (9.0, 3.9), sharey=False, width_ratios=[5, 4])
-    arrows = ((perspective, "p", 4, "left", (0.03, 0.0)), (query, "q", 0, "left", (0.03, -0.02)),
-              (projected, "q′", 2, "right", (-0.05, 0.0)))  # fmt: skip
     plane.plot(*zip(query, projected, strict=True), ":", color="grey")
     points = np.array(list(texts.values()), dtype=float)
-    for name, point in zip(texts, points, strict=True):
-        plane.plot([0, point[0]], [0, point[1]], color="grey", lw=1, marker="o", markevery=[1])
-        plane.text(point[0], point[1] + 0.03, name[0], ha="center", va="bottom", fontsize=12)
-    for tip, name, colour, side, shift in arrows:
-        plane.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2.5, "color": PALETTE[colour]})
-        place = tip + np.array(shift)
-        plane.text(*place, name, color=PALETTE[colour], fontweight="bold", fontsize=14, ha=side, va="center")
+    for name, (x, y) in zip(texts, points, strict=True):
+        plane.plot([0, x], [0, y], color="grey", lw=1, marker="o", markevery=[1])
+        plane.text(x, y + 0.03, name[0], ha="center", va="bottom", fontsize=12)
+    for name, tip, colour in (("p", perspective, PALETTE[4]), ("q", query, PALETTE[0]), ("q′", projected, PALETTE[2])):
+        plane.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2.5, "color": colour})
+        side, shift = ("left", 0.03) if tip[0] > 0.1 else ("right", -0.05)
+        plane.text(tip[0] + shift, tip[1], name, color=colour, fontweight="bold", fontsize=14, ha=side, va="center")
     plane.set(xlabel="sounds like the perspective", ylabel="is about the topic")
-    plane.set_aspect("equal")  # so that an angle looks like what it is
-    plane.set(xticks=[-0.5, 0, 0.5, 1], yticks=[0, 0.5, 1])
+    plane.set(xticks=[-0.5, 0, 0.5, 1], yticks=[0, 0.5, 1], aspect="equal")  # so that an angle looks like what it is
     plane.margins(0.12)
     cosines = np.array([query, projected]) @ points.T / np.linalg.norm(points, axis=1)
     ranks = 1 + (-cosines).argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
@@ -259,8 +239,9 @@ def projection_figure(
         slope.plot([0, 1], ranks[:, i], f"{MARKERS[i]}-", color=PALETTE[i], lw=2)
         slope.text(-0.07, ranks[0, i], name[0], va="center", ha="right", fontsize=12)
         slope.text(1.07, ranks[1, i], plain(name), va="center", fontsize=11)
-    slope.set(xlim=(-0.25, 2.4), ylim=(len(texts) + 0.4, 0.6), ylabel="place in the list")
-    slope.set_yticks(range(1, len(texts) + 1))
+    slope.set(
+        xlim=(-0.25, 2.4), ylim=(len(texts) + 0.4, 0.6), ylabel="place in the list", yticks=range(1, len(texts) + 1)
+    )
     slope.set_xticks([0, 1], ["by q", "by q′"])
     return figure
 
@@ -272,12 +253,13 @@ def labelled_tokens(rows: Sequence[Sequence[tuple[str, str]]]) -> str:
         rows: for each sequence its tokens, each with its label: "ignored", or what the model has to say there. Tokens
             and labels are escaped.
     """
-    ignored, answer = f"background:{NOTHING};color:#000", f"background:{PALETTE[0]};color:#FFF"
     parts = []
     for row in rows:
         boxes = []
         for token, label in row:
-            style, said = (ignored, "") if label == "ignored" else (answer, f" → <b>{escape(label)}</b>")
-            boxes.append(f'<span style="{style}">{escape(token)}{said}</span>')
+            look_of, said = f"background:{PALETTE[0]};color:#FFF", f" → <b>{escape(label)}</b>"
+            if label == "ignored":
+                look_of, said = f"background:{NOTHING};color:#000", ""
+            boxes.append(f'<span style="{look_of}">{escape(token)}{said}</span>')
         parts.append(f'<p style="font-family:monospace;font-size:11px;line-height:1.6">{" ".join(boxes)}</p>')
     return "\n".join(parts)

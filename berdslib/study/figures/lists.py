@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill, shorten
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from berdslib.data.records import Question, check_run, check_verdicts
-from berdslib.study.figures.style import NOTHING, PALETTE, plain
+from berdslib.study.figures.style import NOTHING, PALETTE, legend, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,9 +34,11 @@ def rank_table(question: Question, runs: Mapping[str, pd.DataFrame], verdicts: p
     for system, run in runs.items():
         run = check_run(run)
         listed = run[(run["qid"] == question.qid) & (run["rank"] <= k)]
-        for docno, rank in zip(listed["docno"], listed["rank"], strict=True):
-            for pid in range(len(question.perspectives)):
-                rows.append((system, int(rank), docno, pid, (docno, pid) in supported))
+        rows += [
+            (system, int(rank), docno, pid, (docno, pid) in supported)
+            for docno, rank in zip(listed["docno"], listed["rank"], strict=True)
+            for pid in range(len(question.perspectives))
+        ]
     return pd.DataFrame(rows, columns=["system", "rank", "docno", "pid", "supports"])
 
 
@@ -59,81 +60,50 @@ def perspectives_by_rank(
     import matplotlib.pyplot as plt
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    systems = list(dict.fromkeys(table["system"]))
-    m = len(question.perspectives)
-    figure, axes = plt.subplots(
-        len(systems),
-        1,
-        figsize=(10.5, 1.1 + len(systems) * (0.75 + 0.62 * m)),
-        squeeze=False,
-        layout=ConstrainedLayoutEngine(h_pad=0.12),  # so that a heading stands with the list below it
-    )
+    systems, m = list(dict.fromkeys(table["system"])), len(question.perspectives)
+    height = 1.1 + len(systems) * (0.75 + 0.62 * m)
+    layout = ConstrainedLayoutEngine(h_pad=0.12)  # so that a heading stands with the list below it
+    figure, axes = plt.subplots(len(systems), 1, figsize=(10.5, height), squeeze=False, layout=layout)
     for axis, system in zip(axes[:, 0], systems, strict=True):
-        _draw_list(axis, question, table[table["system"] == system], k)
-        name = (labels or {}).get(system, system)
-        summary = _summary(table[table["system"] == system], m, k)
-        axis.set_title(f"{plain(name)}  →  {summary}", x=_LEFT, ha="left", fontsize=12, pad=12)
+        mine = table[(table["system"] == system) & table["supports"]]
+        telling = set(mine["rank"])
+        for pid in range(m):
+            _draw_row(axis, pid, sorted(mine.loc[mine["pid"] == pid, "rank"]), k)
+        axis.set(xlim=(0.4, k + 4.2), ylim=(m - 0.45, -0.55), xticks=range(1, k + 1))
+        for rank, label in enumerate(axis.get_xticklabels(), start=1):
+            label.set_color("black" if rank in telling else "#B5B5B5")
+        axis.set_yticks(range(m), [plain(fill(p, 42)) for p in question.perspectives], fontsize=10)
+        axis.tick_params(length=0)
+        axis.spines[["left", "bottom"]].set_visible(False)
+        shows = f"shows {mine['pid'].nunique()} of {m} perspectives ({k - len(telling)} of {k} results argue none)"
+        name = plain((labels or {}).get(system, system))
+        axis.set_title(f"{name}  →  {shows}", x=_LEFT, ha="left", fontsize=12, pad=12)
     axes[-1, 0].set_xlabel("rank in the list (pale number: this passage argues none of the perspectives)")
-    axes[0, 0].annotate(
-        plain(fill(question.text, 90)),
-        (_LEFT, 1),
-        (0, 36),
-        "axes fraction",
-        "offset points",
-        fontsize=15,
-        fontweight="bold",
-    )
+    above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    axes[0, 0].annotate(plain(fill(question.text, 90)), (_LEFT, 1), (0, 36), fontsize=15, fontweight="bold", **above)
     return figure
 
 
-def _draw_list(axis, question: Question, mine: pd.DataFrame, k: int) -> None:  # type: ignore[no-untyped-def]
-    m = len(question.perspectives)
-    shown = set(zip(mine.loc[mine["supports"], "rank"], mine.loc[mine["supports"], "pid"], strict=True))
-    for pid in range(m):
-        y, colour = m - 1 - pid, PALETTE[pid % len(PALETTE)]
-        ranks = sorted(r for r, p in shown if p == pid)
-        for rank in range(1, k + 1):
-            axis.add_patch(_tile(rank, y, colour if rank in ranks else NOTHING))
-            if rank in ranks:  # so that nobody has to tell colours apart
-                axis.text(rank, y, "✓", ha="center", va="center", fontsize=13, color=_on(colour), fontweight="bold")
-        take_away = f"{len(ranks)} of {k}, first at rank {ranks[0]}" if ranks else "HIDDEN: never shown"
-        axis.text(k + 0.75, y, take_away, va="center", fontsize=10.5, color="black" if ranks else "#B00020",
-                  fontweight="normal" if ranks else "bold")  # fmt: skip
-    axis.set_xlim(0.4, k + 4.2)
-    axis.set_ylim(-0.55, m - 0.45)
-    axis.set_xticks(range(1, k + 1))
-    for rank, label in enumerate(axis.get_xticklabels(), start=1):
-        label.set_color("black" if any(r == rank for r, _ in shown) else "#B5B5B5")
-    axis.set_yticks(range(m), [plain(fill(p, 42)) for p in reversed(question.perspectives)], fontsize=10)
-    axis.tick_params(length=0)
-    for side in ("left", "bottom"):
-        axis.spines[side].set_visible(False)
+def _draw_row(axis: Any, pid: int, ranks: Sequence[int], k: int) -> None:
+    colour, every = colour_of(pid), range(1, k + 1)
+    axis.bar(every, 0.68, 0.8, bottom=pid - 0.34, color=[colour if rank in ranks else NOTHING for rank in every])
+    for rank in ranks:  # so that nobody has to tell colours apart
+        axis.text(rank, pid, "✓", ha="center", va="center", fontsize=13, color=ink_on(colour), fontweight="bold")
+    said = f"{len(ranks)} of {k}, first at rank {ranks[0]}" if ranks else "HIDDEN: never shown"
+    weight = {"color": "black"} if ranks else {"color": "#B00020", "fontweight": "bold"}
+    axis.text(k + 0.75, pid, said, va="center", fontsize=10.5, **weight)
 
 
-def _tile(rank: int, y: int, colour: str):  # type: ignore[no-untyped-def]
-    from matplotlib.patches import FancyBboxPatch
+def ink_on(colour: str) -> str:
+    """Return black or white, whichever contrasts more with a colour by the formula of WCAG 2 (at least 4.5 to 1).
 
-    return FancyBboxPatch(
-        (rank - 0.4, y - 0.34),
-        0.8,
-        0.68,
-        boxstyle="round,pad=0,rounding_size=0.12",
-        facecolor=colour,
-        edgecolor="white",
-    )
-
-
-def _on(colour: str) -> str:
-    """Return black or white, whichever is easier to read on a colour."""
-    from matplotlib.colors import to_rgb
-
-    return "white" if np.dot(to_rgb(colour), (0.299, 0.587, 0.114)) < 0.5 else "black"
-
-
-def _summary(mine: pd.DataFrame, m: int, k: int) -> str:
-    covered = mine.loc[mine["supports"], "pid"].nunique()
-    silent = k - mine.loc[mine["supports"], "rank"].nunique()
-    return f"shows {covered} of {m} perspectives ({silent} of {k} results argue none)"
+    >>> ink_on("#0072B2"), ink_on("#009E73")
+    ('#ffffff', '#000000')
+    """
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
 
 
 def lists_beside(question: Question, table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
@@ -149,7 +119,6 @@ def lists_beside(question: Question, table: pd.DataFrame, titles: Mapping[str, s
         titles: docno → title.
     """
     import matplotlib.pyplot as plt
-    from matplotlib.lines import Line2D
 
     systems, k = list(dict.fromkeys(table["system"])), int(table["rank"].max())
     figure, axis = plt.subplots(figsize=(3.6 * len(systems), 1.6 + 0.72 * k), layout="constrained")
@@ -164,30 +133,21 @@ def lists_beside(question: Question, table: pd.DataFrame, titles: Mapping[str, s
             if docno in before:  # from the right edge of its box on the left
                 axis.plot([column - 0.57, column - 0.43], [before[docno], rank], color="#777777", lw=1.6, zorder=0)
         before = places
-    axis.set_xlim(-0.5, len(systems) - 0.5)
-    axis.set_ylim(k + 0.5, 0.5)
+    axis.set(xlim=(-0.5, len(systems) - 0.5), ylim=(k + 0.5, 0.5), yticks=range(1, k + 1))
     axis.set_xticks(range(len(systems)), [plain(system) for system in systems], fontsize=12)
     axis.xaxis.tick_top()
-    axis.set_yticks(range(1, k + 1), [str(rank) for rank in range(1, k + 1)])
     axis.tick_params(length=0)
-    for side in axis.spines.values():
-        side.set_visible(False)
+    axis.spines[:].set_visible(False)
     axis.set_title(plain(fill(question.text, 30 * len(systems))), fontsize=13, fontweight="bold", loc="left", pad=12)
-    marks = [
-        Line2D([], [], ls="none", marker="s", ms=9, color=colour_of(pid)) for pid in range(len(question.perspectives))
-    ]
-    names = [plain(f"{letter_of(pid)}: {text}") for pid, text in enumerate(question.perspectives)]
-    figure.legend(marks, names, loc="outside lower left", frameon=False, fontsize=10)
+    for pid, text in enumerate(question.perspectives):
+        axis.scatter([], [], s=81, marker="s", color=colour_of(pid), label=plain(f"{letter_of(pid)}: {text}"))
+    legend(figure, "outside lower left", fontsize=10)
     return figure
 
 
-def _draw_box(axis, column: int, rank: int, title: str, argued: Sequence[int], *, new: bool) -> None:  # type: ignore[no-untyped-def]
-    from matplotlib.patches import FancyBboxPatch
-
+def _draw_box(axis: Any, column: int, rank: int, title: str, argued: Sequence[int], *, new: bool) -> None:
     edge: dict[str, Any] = {"ec": "black", "lw": 2.0} if new else {"ec": "#B5B5B5", "lw": 0.8}
-    box = FancyBboxPatch((column - 0.42, rank - 0.36), 0.84, 0.72, boxstyle="round,pad=0,rounding_size=0.05",
-                         facecolor="white" if argued else NOTHING, **edge)  # fmt: skip
-    axis.add_patch(box)
+    axis.barh(rank, 0.84, 0.72, left=column - 0.42, fc="white" if argued else NOTHING, **edge)
     words = fill(shorten(title, 50, placeholder=" …"), 27)
     axis.text(column - 0.40, rank, plain(words), va="center", fontsize=9.5, color="black" if argued else "#555555")
     if new:
@@ -195,7 +155,7 @@ def _draw_box(axis, column: int, rank: int, title: str, argued: Sequence[int], *
     for i, pid in enumerate(argued):
         chip = {"boxstyle": "square,pad=.25", "fc": colour_of(pid), "ec": "white"}
         axis.text(column + 0.38 - 0.09 * i, rank + 0.12, letter_of(pid), ha="right", va="center", fontsize=9,
-                  fontweight="bold", color=_on(colour_of(pid)), bbox=chip)  # fmt: skip
+                  fontweight="bold", color=ink_on(colour_of(pid)), bbox=chip)  # fmt: skip
 
 
 def letter_of(pid: int) -> str:

@@ -10,14 +10,13 @@ import pandas as pd
 
 from berdslib.errors import InputError, known
 from berdslib.stats import difference_interval
-from berdslib.study.figures.style import HATCHES, MARKERS, NOTHING, PALETTE, YELLOW, legend, look, panels, plain
+from berdslib.study.figures.style import MARKERS, NOTHING, PALETTE, YELLOW, legend, look, panels, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from berdslib.study.experiment import Experiment
 
-MOST_BARS = 5  # more systems are drawn as dots, one below the other
 MOST_ROWS = 20  # of one column of groups
 
 
@@ -32,6 +31,10 @@ def intervals(
     scale: float = 100.0,
     apart: float = 0.28,
     xlabel: str = "%",
+    xlim: tuple[float, float] | None = None,
+    lines: float | Mapping[Any, float] | None = None,
+    written: bool = False,
+    own_rows: bool = False,
     size: tuple[float, float] = (3.6, 0.34),
     ncols: int = 3,
 ) -> Figure:
@@ -47,30 +50,41 @@ def intervals(
         scale: what values are multiplied by.
         apart: how far the marks of two hues stand apart, in lines.
         xlabel: of each panel.
+        xlim: ends of the horizontal axes.
+        lines: where a dashed line shows what all are to be compared with; or panel → where.
+        written: each value is written at the right end of its line.
+        own_rows: each panel has lines of its own.
         size: width of a panel and height of a line, in inches.
         ncols: of the legend.
     """
-    rows, names, hues = (list(dict.fromkeys(table[c])) if c else [None] for c in (row, panel, hue))
+    names, hues = (list(dict.fromkeys(table[c])) if c else [None] for c in (panel, hue))
     looks = looks or {one: look(i) for i, one in enumerate(hues)}
     hues = [one for one in looks if one in hues] if hue else hues
-    height = 1.3 + size[1] * len(rows) + (0.3 * -(-len(hues) // ncols) if hue and apart else 0)
-    figure, axes = panels(len(names), (1.8 + size[0] * len(names), height))
+    parts = {name: table[table[panel] == name] if panel else table for name in names}
+    rows = {name: list(dict.fromkeys((part if own_rows else table)[row])) for name, part in parts.items()}
+    height = 1.3 + size[1] * max(map(len, rows.values())) + (0.3 * -(-len(hues) // ncols) if hue and apart else 0)
+    width = 1.8 + (size[0] + 1.8 * own_rows) * len(names)
+    figure, axes = panels(len(names), (width, height), sharey=not own_rows)
     for axis, name in zip(axes, names, strict=True):
+        mine = rows[name]
         for i, one in enumerate(hues):
-            part = table[(table[panel] == name) if panel else slice(None)]
-            part = part[part[hue] == one] if hue else part
+            part = parts[name][parts[name][hue] == one] if hue else parts[name]
             if part.empty:
                 continue
-            part = part.drop_duplicates(row).set_index(row).reindex(rows)
-            y = np.arange(len(rows)) + apart * (i - (len(hues) - 1) / 2)
+            part = part.drop_duplicates(row).set_index(row).reindex(mine)
+            y = np.arange(len(mine)) + apart * (i - (len(hues) - 1) / 2)
             marks(axis, part, y, value, scale=scale, label=plain(one), **looks[one])
+            for place, number in zip(y, part[value] * scale, strict=True) if written else ():
+                axis.annotate(f"{number:.1f}", (1.03, place), xycoords=("axes fraction", "data"), va="center", size=9)
         axis.grid(axis="x", color=NOTHING)
         axis.set_axisbelow(True)
-        axis.set_ylim(len(rows) - 0.5, -0.5)
-        axis.set_xlabel(plain(xlabel))
+        axis.set(xlabel=plain(xlabel), xlim=xlim)
         if panel:
             axis.set_title(plain(name), fontsize=11)
-    axes[0].set_yticks(range(len(rows)), [plain(one) for one in rows])
+        if (line := lines.get(name) if isinstance(lines, Mapping) else lines) is not None:
+            axis.axvline(line, color="black", ls="--", lw=1.0, zorder=1)
+        axis.set_yticks(range(len(mine)), [plain(one) for one in mine])
+        axis.set_ylim(len(mine) - 0.5, -0.5)
     if hue and apart:
         legend(figure, ncols=min(ncols, len(hues)), fontsize=11)
     return figure
@@ -98,7 +112,7 @@ def _crossed(axis: Any, x: pd.Series, y: pd.Series, **options: Any) -> None:
 def compare_systems(
     table: pd.DataFrame, measures: Sequence[str], *, dataset: str = "macro", baseline: str | None = None
 ) -> Figure:
-    """Draw means with their 95 % intervals: a panel a measure; more than five systems are dots, the best on top.
+    """Draw means with their 95 % intervals: a panel a measure, a line a system, the best by the first measure on top.
 
     Args:
         table: the table of an Experiment.
@@ -107,79 +121,34 @@ def compare_systems(
         baseline: a system whose mean is a dashed line in every panel; None for no line.
     """
     rows = table[(table["dataset"] == dataset) & table["measure"].isin(measures)]
-    systems = list(dict.fromkeys(rows["system"]))
+    wide = rows.pivot(index="system", columns="measure", values="mean")[list(measures)]
     if baseline is not None:
-        known("system of the table", baseline, systems)
-    sideways = len(systems) > MOST_BARS
-    wide = rows.pivot(index="system", columns="measure", values="mean")[list(measures)].reindex(systems)
+        known("system of the table", baseline, wide.index)
+    upwards = rows.drop_duplicates("system")["system"].iloc[::-1]
+    best_first = wide.reindex(upwards).sort_values(measures[0], ascending=False, kind="stable").index
+    order = pd.MultiIndex.from_product([measures, best_first], names=["measure", "system"])
+    ordered = rows.set_index(["measure", "system"]).reindex(order).reset_index()
+    figure = intervals(
+        ordered, "system", panel="measure", xlabel="", xlim=(0, 100), written=True,
+        looks={None: {**look(0), "clip_on": False}},  # a mark at 0 or 100, too
+        lines=None if baseline is None else {m: wide[m][baseline] * 100 for m in measures},
+    )  # fmt: skip
     scores = f"score, %, {'mean' if dataset == 'macro' else plain(dataset)} ({int(rows['n'].iloc[0])} questions)"
-    if sideways:
-        wide = wide.iloc[::-1].sort_values(measures[0], ascending=False, kind="stable")
-        order = pd.MultiIndex.from_product([measures, wide.index], names=["measure", "system"])
-        ordered = rows.set_index(["measure", "system"]).reindex(order).reset_index()
-        whole = {None: {**look(0), "clip_on": False}}  # a mark at 0 or 100, too
-        figure = intervals(ordered, "system", panel="measure", xlabel="", looks=whole)
-        figure.supxlabel(scores + ("" if baseline is None else f"; dashed: {plain(baseline)}"), fontsize=11)
-    else:
-        figure, axes = panels(len(measures), (3.4 * len(measures), 3.4))
-        axes[0].set_ylabel(scores)
-    for axis, measure in zip(figure.axes, measures, strict=True):
-        value = wide[measure] * 100
-        line = None if baseline is None else value[baseline]
-        if not sideways:
-            _bars(axis, rows[rows["measure"] == measure].set_index("system").reindex(systems), line)
-            axis.set_title(plain(measure), fontsize=11)
-            continue
-        axis.set_xlim(0, 100)
-        for place, mean in enumerate(value):
-            axis.annotate(f"{mean:.1f}", (1.03, place), xycoords=("axes fraction", "data"), va="center", fontsize=9)
-        if line is not None:
-            axis.axvline(line, color="black", ls="--", lw=1.0, zorder=0)
-            axis.plot(line, list(wide.index).index(baseline), "D", color="black", ms=8, zorder=5)
+    figure.supxlabel(scores + ("" if baseline is None else f"; dashed: {plain(baseline)}"), fontsize=11)
     return figure
 
 
-def _bars(axis: Any, part: pd.DataFrame, line: float | None) -> None:
-    x, value, high = np.arange(len(part)), part["mean"].to_numpy() * 100, part["high"].to_numpy() * 100
-    axis.bar(x, value, color=[PALETTE[i % len(PALETTE)] for i in x], width=0.65)
-    error = np.abs(np.vstack([value - part["low"] * 100, high - value]))
-    axis.errorbar(x, value, yerr=error, fmt="none", ecolor="black", capsize=4, lw=1.2)
-    for i, (mean, end) in enumerate(zip(value, high, strict=True)):
-        axis.text(i, end + 1.5, f"{mean:.1f}", ha="center", va="bottom", fontsize=9)
-    if line is not None:
-        axis.axhline(line, color="black", ls="--", lw=1.0, zorder=0)
-    short = max(map(len, part.index)) * len(part) <= 24  # so that names stand side by side
-    turned: dict[str, Any] = {} if short else {"rotation": 20, "ha": "right"}
-    axis.set_xticks(x, [plain(system) for system in part.index], **turned)
-    axis.set_ylim(0, 109)
-    axis.set_yticks(range(0, 101, 20))
-
-
 def ceilings_figure(scores: pd.DataFrame, measure: str) -> Figure:
-    """Draw what each retriever reaches in each corpus under the most that it could reach there.
+    """Draw what each retriever reaches in each corpus under the most that it could reach there, a dashed line.
 
     Args:
         scores: columns retriever, corpus, mean, low, high and ceiling, in percent, one row a retriever and corpus.
         measure: what the means are of.
     """
-    corpora, retrievers = (list(dict.fromkeys(scores[column])) for column in ("corpus", "retriever"))
-    figure, (axis,) = panels(1, (2.4 + 2.6 * len(corpora), 4.2))
-    width = 0.8 / len(retrievers)
-    for i, (retriever, part) in enumerate(scores.groupby("retriever", sort=False)):
-        x = part["corpus"].map(corpora.index) + (i - (len(retrievers) - 1) / 2) * width
-        style: dict[str, Any] = {"color": PALETTE[i % len(PALETTE)], "hatch": HATCHES[i % 4], "edgecolor": "white"}
-        axis.bar(x, part["mean"], width * 0.9, label=plain(retriever), **style)
-        error = [part["mean"] - part["low"], part["high"] - part["mean"]]
-        axis.errorbar(x, part["mean"], yerr=error, fmt="none", ecolor="black", capsize=4, lw=1.2)
-        for place, value in zip(x, part["mean"], strict=True):
-            axis.text(place - 0.03, value + 2, f"{value:.1f}", ha="right", fontsize=11)
-    for i, ceiling in enumerate(scores.drop_duplicates("corpus")["ceiling"]):
-        axis.hlines(ceiling, i - 0.48, i + 0.48, color="black", ls="--", lw=2, label="" if i else "ceiling")
-        axis.text(i - 0.48, ceiling + 2, f"ceiling {ceiling:.1f}", fontsize=11, fontweight="bold")
-    axis.set_xticks(range(len(corpora)), [plain(corpus) for corpus in corpora])
-    axis.set(ylim=(0, 105), xlabel="corpus", ylabel=f"{plain(measure)}, %")
-    axis.legend(frameon=False, loc="upper left")
-    return figure
+    named = scores["corpus"] + scores["ceiling"].map(" (ceiling {:.1f})".format)
+    options: dict[str, Any] = {"scale": 1, "xlim": (0, 105), "xlabel": f"{measure}, %", "written": True}
+    lines = dict(zip(named, scores["ceiling"], strict=True))
+    return intervals(scores.assign(named=named), "retriever", panel="named", lines=lines, size=(3.0, 0.5), **options)
 
 
 def difference_table(result: Experiment, measure: str) -> pd.DataFrame:
@@ -189,17 +158,14 @@ def difference_table(result: Experiment, measure: str) -> pd.DataFrame:
     """
     if result.baseline is None:
         raise InputError("differences need an experiment with a baseline", field="baseline")
-    base, rows = result.scores[result.baseline][measure], []
-    by_dataset: dict[str, list[str]] = {}
-    for question in result.questions:
-        by_dataset.setdefault(question.source, []).append(question.qid)
-    p_values = result.table[result.table["measure"] == measure].set_index(["dataset", "system"])["p_value"]
-    for dataset, qids in by_dataset.items():
-        for system, scores in result.scores.items():
-            if system != result.baseline:
-                gain = (scores.loc[qids, measure] - base[qids]).to_numpy()
-                star = bool(p_values[dataset, system] < 0.05)
-                rows.append((dataset, system, gain.mean(), *difference_interval(gain), star))
+    values = pd.DataFrame({name: table[measure].to_numpy() for name, table in result.scores.items()})
+    gains = values.drop(columns=result.baseline).sub(values[result.baseline], axis=0)
+    p_values = result.table[result.table["measure"] == measure].set_index(["dataset", "system"])["p_value"].to_dict()
+    rows = [
+        (dataset, system, gain.mean(), *difference_interval(gain.to_numpy()), bool(p_values[dataset, system] < 0.05))
+        for dataset, part in gains.groupby([q.source for q in result.questions], sort=False)
+        for system, gain in part.items()
+    ]
     return pd.DataFrame(rows, columns=["dataset", "system", "difference", "low", "high", "star"])
 
 
@@ -211,15 +177,13 @@ def differences_figure(table: pd.DataFrame, measure: str, labels: Mapping[str, s
         measure: its name, for the axis.
         labels: system → what to call it; its name where there is no label.
     """
-    named = table.assign(system=[(labels or {}).get(system, system) for system in table["system"]])
+    named = table.replace({"system": dict(labels or {})})
     common = {"color": PALETTE[4], "marker": "o", "ecolor": "grey", "capsize": 0}
-    looks = {True: common, False: {**common, "mfc": "white"}}
-    options: dict[str, Any] = {"looks": looks, "apart": 0, "size": (3.2, 0.3), "xlabel": ""}
-    figure = intervals(named, "system", "difference", panel="dataset", hue="star", **options)
     ends = 105 * min(0, table["low"].min()), 105 * max(0, table["high"].max())
-    for axis in figure.axes:
-        axis.axvline(0, color="black", lw=1)
-        axis.set_xlim(*ends)
+    figure = intervals(
+        named, "system", "difference", panel="dataset", hue="star", apart=0, size=(3.2, 0.3), xlabel="",
+        looks={True: common, False: {**common, "mfc": "white"}}, lines=0, xlim=ends,
+    )  # fmt: skip
     figure.supxlabel(f"{plain(measure)}, difference from the baseline in points (filled: p < .05)", fontsize=12)
     return figure
 
@@ -261,28 +225,18 @@ def groups_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
     Args:
         tables: system → table of :func:`berdslib.evaluation.arguments.group_shares`.
     """
-    first = next(iter(tables.values()))
-    starts = first["property"] != first["property"].shift()
-    # Two columns where one would be too long to read; a property is not torn apart.
-    half, places = len(first), np.flatnonzero(starts)
-    if len(first) > MOST_ROWS:
-        half = int(places[np.abs(places - len(first) / 2).argmin()])
-    columns = [part for part in (slice(0, half), slice(half, None)) if len(first.iloc[part])]
-    most = max(len(first.iloc[part]) for part in columns)
-    figure, axes = panels(len(columns), (6.6 * len(columns), 1.6 + 0.34 * most), sharey=False, sharex=True)
-    for axis, part in zip(axes, columns, strict=True):
-        y = -np.arange(len(first.iloc[part])) - starts.iloc[part].cumsum().to_numpy()  # a line between two properties
-        for i, (system, table) in enumerate(tables.items()):
-            shift = (i - (len(tables) - 1) / 2) * 0.27
-            style: dict[str, Any] = {**look(i), "ms": 6, "capsize": 0, "elinewidth": 1.0}
-            marks(axis, table.iloc[part], y - shift, "ratio", scale=1, label=plain(system), **style)
-        axis.axvline(1.0, color="black", lw=0.8, zorder=0)
-        names = first.iloc[part]["property"].str.replace("_", " ") + ": " + first.iloc[part]["group"]
-        axis.set_yticks(y, names.map(plain), fontsize=10)
-        axis.margins(y=0.02)
-    axes[0].set_xlim(left=0)  # of both, once both are drawn
+    table = pd.concat([one.assign(system=system) for system, one in tables.items()])
+    sizes = next(iter(tables.values()))["property"].value_counts(sort=False)
+    # Two panels where one would be too long to read; a property is not torn apart.
+    first = sizes.index[sizes.cumsum() - sizes / 2 < sizes.sum() / 2] if sizes.sum() > MOST_ROWS else sizes.index
+    named = {True: f"{first[0]} … {first[-1]}", False: f"… {sizes.index[-1]}"}
+    table = table.assign(
+        group=table["property"].str.replace("_", " ") + ": " + table["group"],
+        part=table["property"].isin(first).map(named).str.replace("_", " "),
+    )
+    options: dict[str, Any] = {"scale": 1, "lines": 1.0, "xlabel": "", "own_rows": True}
+    figure = intervals(table, "group", "ratio", panel="part", hue="system", **options)
     figure.supxlabel("share of the first places / share of the corpus  (1 = neither favoured nor hidden)", fontsize=12)
-    legend(figure, ncols=len(tables), fontsize=11)
     return figure
 
 
@@ -330,12 +284,12 @@ def judge_error_figure(table: pd.DataFrame) -> Figure:
     alone = table.drop(columns=list(theirs.values())).rename(columns=theirs).assign(kind="the judge alone")
     looks = {"the judge alone": {"color": PALETTE[4], "marker": "s"}, table["kind"].iloc[0]: look(0)}
     both = pd.concat([alone, table])
-    options: dict[str, Any] = {"looks": looks, "apart": 0.32, "size": (3.9, 0.62), "xlabel": "score, %"}
+    ends = min(0, table["low"].min() * 100 - 2), max(102, table["high"].max() * 100 + 2)
+    options: dict[str, Any] = {"looks": looks, "apart": 0.32, "size": (3.9, 0.62), "xlabel": "score, %", "xlim": ends}
     figure = intervals(both, "judge", "value", panel="panel", hue="kind", **options)
     for axis, (_, part) in zip(figure.axes, table.groupby("panel", sort=False), strict=True):
         y = np.arange(len(part))
         axis.vlines(part["gold"] * 100, y - 0.36, y + 0.36, color="black", lw=2.5, label="gold: everything labelled")
-        axis.set_xlim(min(0, part["low"].min() * 100 - 2), max(102, part["high"].max() * 100 + 2))
     figure.legends[0].remove()
     legend(figure, ncols=3)
     return figure
@@ -347,26 +301,17 @@ def judges_figure(table: pd.DataFrame) -> Figure:
     Args:
         table: columns judge, f1, f1_low, f1_high, said_yes, recall, precision and n, one row a judge.
     """
-    figure, (left, right) = panels(2, (9.0, 1.6 + 0.5 * len(table)), width_ratios=[3, 2])
-    y = np.arange(len(table))
-    marks(left, table.assign(low=table["f1_low"], high=table["f1_high"]), y, "f1", **look(0))
-    for value, end, at in zip(table["f1"] * 100, table["f1_high"] * 100, y, strict=True):
-        left.text(end + 2, at, f"{value:.1f}", va="center", fontsize=10)
-    right.barh(y, table["said_yes"] * 100, color=PALETTE[5], height=0.5)
+    f1, yes = f"F1 against labels, %, n = {int(table['n'].iloc[0])} pairs", "says yes, % of pairs"
+    left = table.assign(what=f1, mean=table["f1"], low=table["f1_low"], high=table["f1_high"])
+    right = table.assign(what=yes, mean=table["said_yes"], low=table["said_yes"], high=table["said_yes"])
     # precision * said yes = recall * is yes, so the labels' share of yes is in the table already.
     true = table[table["recall"] > 0]
-    if len(true):
-        share = float((true["precision"] * true["said_yes"] / true["recall"]).iloc[0]) * 100
-        all_yes = 200 * share / (100 + share)  # its precision is the share, its recall 1
-        for axis, line, what in ((left, all_yes, "yes to all"), (right, share, "the labels themselves")):
-            axis.axvline(line, color="black", ls="--", lw=1.2)
-            axis.set_title(f"dashed: {what}, {line:.1f} %", fontsize=10)
-    left.set(xlim=(0, 100), xlabel=f"F1 against labels, %, n = {int(table['n'].iloc[0])} pairs")
-    left.set_yticks(y, table["judge"].map(plain))
-    right.set(xlim=(0, 100), ylim=(len(table) - 0.4, -0.6), xlabel="says yes, % of pairs")
-    for axis in (left, right):
-        axis.grid(axis="x", color=NOTHING)
-        axis.set_axisbelow(True)
+    share = float((true["precision"] * true["said_yes"] / true["recall"]).head(1).sum()) * 100
+    lines = {f1: 200 * share / (100 + share), yes: share}  # of yes to all, the precision is the share, the recall 1
+    options: dict[str, Any] = {"xlim": (0, 100), "written": True, "size": (3.9, 0.5), "lines": lines}
+    figure = intervals(pd.concat([left, right]), "judge", panel="what", xlabel="", **options)
+    for axis, line, what in zip(figure.axes, lines.values(), ("yes to all", "the labels themselves"), strict=True):
+        axis.set_xlabel(f"dashed: {what}, {line:.1f} %")
     return figure
 
 
@@ -378,19 +323,14 @@ def judge_scores(table: pd.DataFrame) -> Figure:
             "all yes" becomes the dashed lines.
     """
     parts = [
-        table[["judge"]].assign(measure=m, mean=table[m], low=table[f"{m}_low"], high=table[f"{m}_high"])
+        table[["judge"]].assign(measure=m.upper(), mean=table[m], low=table[f"{m}_low"], high=table[f"{m}_high"])
         for m in ("f1", "auc")
     ]
     both = pd.concat(parts)
     floor, rows = both[both["judge"] == "all yes"], both[both["judge"] != "all yes"]
-    looks = {measure: {"color": PALETTE[i], "marker": "o"} for i, measure in enumerate(("f1", "auc"))}
-    options: dict[str, Any] = {"looks": looks, "apart": 0, "size": (3.6, 0.45)}
-    figure = intervals(rows, "judge", panel="measure", hue="measure", **options)
-    for axis, measure in zip(figure.axes, looks, strict=True):
-        for of_all_yes in floor.loc[floor["measure"] == measure, "mean"]:
-            axis.axvline(of_all_yes * 100, color="black", ls="--", lw=1.2)
-        axis.set(title="", xlim=(0, 100), xlabel=f"{measure.upper()}, %  (dashed: yes to all)")
-    return figure
+    lines = dict(zip(floor["measure"], floor["mean"] * 100, strict=True))
+    options: dict[str, Any] = {"lines": lines, "apart": 0, "size": (3.6, 0.45), "xlim": (0, 100)}
+    return intervals(rows, "judge", panel="measure", hue="measure", xlabel="%  (dashed: yes to all)", **options)
 
 
 # ---------------------------------------------------------------- sides
@@ -410,13 +350,11 @@ def sycophancy_figure(table: pd.DataFrame) -> Figure:
     styles = ({"color": PALETTE[0], "marker": "^"}, {"color": "black"}, {"color": PALETTE[1], "marker": "v"})
     looks = {name: {"marker": "o", "ms": 6, **style} for name, style in zip(names.values(), styles, strict=True)}
     several = table["dataset"].nunique() > 1
-    options: dict[str, Any] = {"looks": looks, "apart": 0.22, "scale": 1, "size": (2.6, 0.5)}
-    options |= {"panel": "dataset" if several else None, "xlabel": "leaning, (p − n) / (p + n)"}
-    options["ncols"] = 3 if several else 1
-    figure = intervals(table.assign(asked=table["asked"].map(names)), "system", "leaning", hue="asked", **options)
-    for axis in figure.axes:
-        axis.axvline(0, color="grey", lw=0.8, zorder=0)
-    return figure
+    return intervals(
+        table.assign(asked=table["asked"].map(names)), "system", "leaning", hue="asked", looks=looks, apart=0.22,
+        panel="dataset" if several else None, ncols=3 if several else 1, scale=1, size=(2.6, 0.5), lines=0,
+        xlabel="leaning, (p − n) / (p + n)",
+    )  # fmt: skip
 
 
 def correlations_figure(table: pd.DataFrame, targets: Sequence[str], systems: Sequence[str], title: str) -> Figure:
@@ -432,10 +370,7 @@ def correlations_figure(table: pd.DataFrame, targets: Sequence[str], systems: Se
         f"with the {target}": {"color": PALETTE[(0, 4, 2)[i]], "marker": MARKERS[i]} for i, target in enumerate(targets)
     }
     shown = table[table["target"].isin(targets)].set_index("system").loc[list(systems)].reset_index()
-    options: dict[str, Any] = {"looks": looks, "scale": 1, "size": (6.6, 0.62)}
-    options["xlabel"] = f"correlation r of the essays' polarity ({title})"
-    figure = intervals(shown.assign(target="with the " + shown["target"]), "system", "r", hue="target", **options)
-    (axis,) = figure.axes
-    axis.axvline(0, color="black", lw=1.2, zorder=1)
-    axis.set(xlim=(-1.02, 1.02), xticks=[-1, -0.5, 0, 0.5, 1], ylabel="how passages were found")
-    return figure
+    return intervals(
+        shown.assign(target="with the " + shown["target"]), "system", "r", hue="target", looks=looks, scale=1, lines=0,
+        size=(6.6, 0.62), xlim=(-1.02, 1.02), xlabel=f"correlation r of the essays' polarity ({title})",
+    )  # fmt: skip

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from berdslib.errors import InputError
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.parts import (
+from berdslib.retrieval.systems import (
     DIVERSIFIER,
     EXPANDING,
     EXPANSION,
@@ -18,7 +18,7 @@ from berdslib.retrieval.parts import (
     offers,
     parse_system,
 )
-from berdslib.study.explorer.controls import (
+from berdslib.study.explorer.widget import (
     NONE,
     SystemControls,
     part_of,
@@ -108,17 +108,6 @@ def test_where_a_part_goes(text, group, part, made):
     assert with_part(parse_system(text), group, part) == parse_system(made)
 
 
-@pytest.mark.parametrize(
-    ("text", "group", "part"),
-    [
-        pytest.param("bm25+mmr:0.5+expand:rule", DIVERSIFIER, Part("coverage", "0.5"), id="coverage-before-expansion"),
-    ],
-)
-def test_menus_that_make_a_string_which_cannot_be_read(text, group, part):
-    with pytest.raises(InputError, match="must come before"):  # which its list will say
-        parse_system(with_part(parse_system(text), group, part).text)
-
-
 # ---------------------------------------------------------------- the controls
 
 
@@ -178,31 +167,6 @@ def test_menus_make_the_string():
     assert len(seen.told) == 9
 
 
-@given(st.sampled_from(["bm25", "minilm"]), st.sampled_from(EXPANSIONS), st.sampled_from(list(DIVERSIFIERS)), weights)
-@settings(deadline=None, max_examples=15)
-def test_there_and_back_through_the_menus(first, expansion, diversifier, weight):
-    seen = Seen("mpnet")
-    seen.controls.first.value, seen.controls.expansion.value = first, expansion
-    seen.controls.diversifier.value, seen.controls.dial.value = diversifier, float(weight)
-    made = seen.controls.system
-    assert parse_system(made).values(diversifier) == [f"{float(weight):g}"]
-    assert menus(Seen(made).controls) == menus(seen.controls) == [first, NONE, expansion, diversifier]
-
-
-def test_a_projection_keeps_the_strength_that_was_typed_until_another_is_chosen():
-    seen = Seen("minilm+pap:0.5")
-    seen.controls.expansion.value = "multi:rule"
-    assert seen.controls.system == "minilm+pap:0.5+multi:rule"
-    seen.controls.projection.value = "pap+"
-    assert seen.controls.system == "minilm+pap++multi:rule"
-
-
-def test_the_dial_moves_nothing_without_a_diversifier():
-    seen = Seen("minilm")
-    seen.controls.dial.value = 0.2
-    assert seen.controls.system == "minilm"
-
-
 def test_runs_of_ones_own_have_no_parts():
     seen = Seen("theirs", own=["theirs", "mine+mmr:0.5"])
     controls = seen.controls
@@ -237,8 +201,4 @@ def test_every_retriever_and_diversifier_can_be_chosen():
     assert {"bm25", "minilm", "mpnet", "contriever"} <= set(said)
     assert said["minilm"] == "minilm" and said["mpnet"] == "mpnet (where it is installed)"
     assert set(controls.diversifier.options) == {NONE, *DIVERSIFIERS}
-    assert len(set(controls.first.options)) == len(controls.first.options)
-
-
-def test_no_family_of_retrievers_is_offered_without_the_name_of_one():
-    assert not [name for _, name in Seen("bm25").controls.first.options if name.endswith((":", "…"))]
+    assert not [name for name in said if name.endswith((":", "…"))]  # a family is not offered without a name

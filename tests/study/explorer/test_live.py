@@ -335,7 +335,7 @@ def test_the_page_says_what_the_app_says(tmp_path, warm_cache):
         page.goto(page_file.as_uri())
         page.locator(".berds-list button").nth(9).wait_for()
         shoot(page, "page_1_open")
-        from berdslib.data.load import load
+        from berdslib.data.datasets import load
         from berdslib.study.explorer.session import Session, Wish
 
         session = Session({"sample": load("sample", split="all")})

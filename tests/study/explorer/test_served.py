@@ -111,7 +111,7 @@ def test_whoever_lacks_the_token_or_comes_by_another_name_reaches_no_kernel(serv
 
 def test_other_names_are_refused_while_it_listens_here_and_the_user_does_not_say_otherwise():
     """Settings in Jupyter's own folders count, as docs/explorer.md says; a file of the current folder does not."""
-    from berdslib.study.explorer.server import Server
+    from berdslib.study.explorer.app import Server
 
     behind_a_proxy = Config({"Voila": {"tornado_settings": {"allow_remote_access": True}}})
     for server, answered in ((Server(), False), (Server(ip="0.0.0.0"), True), (Server(config=behind_a_proxy), True)):

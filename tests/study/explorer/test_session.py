@@ -3,24 +3,20 @@
 import itertools
 import json
 import shlex
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from shell import berds
 from small_scenarios import small_scenario
 
 import berdslib as bd
 from berdslib.data.records import make_verdicts, ranked_run
-from berdslib.data.trec import read_trec_qrels
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import retrievers as retrievers_module
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
 from berdslib.study.explorer import session as session_module
-from berdslib.study.explorer.session import TYPED, Session, Wish, typed_question
-from berdslib.study.explorer.widget import session_for
+from berdslib.study.explorer.session import TYPED, Session, Wish, session_for, typed_question
 
 PASSAGES = [
     bd.Passage("cruel", "zoos are cruel to animals and must close"),
@@ -162,26 +158,6 @@ def test_a_projection_searches_full_queries_as_sides_does_with_the_question_firs
     assert not full.equals(plain)
 
 
-def test_lists_on_the_sample():
-    sample = bd.load("sample")
-    systems = ("bm25", "bm25+expand:rule")
-    whole, sides = bd.experiment(systems, sample, "MRecall@5"), bd.sides(systems, sample, 5)
-    here, first = session_for(sample, systems)
-    assert first == Wish("sample", sample.questions[0].qid, systems=systems)
-    for question in sample.questions:
-        view = last(here, first._replace(qid=question.qid))
-        assert docnos(view) == [lists_of(whole.runs[system], question.qid, 5) for system in systems]
-        gold = sample.gold[(sample.gold["qid"] == question.qid) & sample.gold["supports"]]
-        argued = set(zip(gold["docno"], gold["pid"], strict=True))
-        for one in view["lists"]:
-            assert {(row["docno"], pid) for row in one["rows"] for pid in row["argues"]} == {
-                (docno, pid) for docno, pid in argued if docno in [row["docno"] for row in one["rows"]]
-            }
-    for question in sides.questions[:2]:
-        view = last(here, first._replace(qid=question.qid, asked=1))
-        assert docnos(view) == [lists_of(sides.runs[system], f"{question.qid}#1", 5) for system in systems]
-
-
 # ---------------------------------------------------------------- views come as they are ready
 
 
@@ -194,25 +170,10 @@ def test_views_become_ever_more_complete():
         [False, False],
     ]
     assert [view["judged"] for view in views] == [False, False, False, True]
-    assert [bool(view["headline"]) for view in views] == [False, False, False, True]
     assert views[-1]["judge"] == "by_word" and not views[2]["judge"]
     for before, after in itertools.pairwise(views):
         for one, later in zip(docnos(before), docnos(after), strict=True):
             assert not one or one == later
-
-
-def test_recorded_verdicts_mark_a_list_as_it_arrives():
-    views = list(session().looks(wish()))
-    assert len(views) == 3 and all(view["judged"] for view in views)
-    assert views[1]["lists"][0]["figures"] and views[1]["lists"][1]["searching"]
-    assert views[-1]["judge"] == "recorded verdicts"
-
-
-def test_what_is_at_hand_is_shown_at_once():
-    here = session()
-    last(here, wish())
-    assert len(list(here.looks(wish()))) == 1
-    assert len(list(here.looks(wish("letters", "bm25+mmr:0.5")))) == 2
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -232,16 +193,7 @@ def test_a_system_that_fails_is_told_of_and_the_other_list_is_there(system, said
     view = last(session(), wish(*systems, asked=asked))
     failed, fine = view["lists"][place], view["lists"][1 - place]
     assert said in failed["problem"] and not failed["rows"] and not failed["searching"]
-    assert not fine["problem"] and fine["figures"] and len(view["headline"]) == 1
-
-
-def test_a_system_that_returns_nonsense_is_told_of():
-    class Wrong(Counting):
-        def search(self, questions, k):
-            return ranked_run({"another": ["tea"]})
-
-    view = last(session(own={"wrong": Wrong()}), wish("wrong", "bm25"))
-    assert "which was not asked" in view["lists"][0]["problem"] and view["lists"][1]["rows"]
+    assert not fine["problem"] and fine["figures"]
 
 
 # ---------------------------------------------------------------- questions of one's own
@@ -277,18 +229,10 @@ def test_a_typed_question_is_searched_alone_and_read_by_the_judge():
     assert view["lists"][0]["figures"][-1]["name"] == "leaning"
 
 
-def test_a_typed_question_without_perspectives_is_not_judged():
-    here = session(judge=lambda pairs: pytest.fail("asked"))
-    view = last(here, wish(qid="", typed="Tea and zoos"))
-    assert view["perspectives"] == [] and view["lists"][0]["rows"] and not view["lists"][0]["figures"]
-    with pytest.raises(bd.InputError, match="no perspective number 1 to search with"):
-        last(here, wish(qid="", typed="Tea and zoos", asked=0))
-
-
 def test_perspectives_of_ones_own_are_judged_and_never_marked_by_what_is_recorded():
     here = session(UNLABELLED, judge=by_word)
     with_gold = session(TOY)  # recorded verdicts are there, and its judge is the function all the same
-    with_gold._judges["laptop"] = here._reader()
+    with_gold._reading = here._reader
     mine = ("Tea is best.", "Coffee is best.")
     for one in (here, with_gold):
         for wished in (
@@ -304,13 +248,6 @@ def test_perspectives_of_ones_own_are_judged_and_never_marked_by_what_is_recorde
             assert [one["stance"] for one in view["perspectives"]] == ["", ""]
 
 
-def test_a_perspective_of_ones_own_is_searched_by_itself():
-    view = last(session(UNLABELLED, judge=by_word), wish("bm25", "bm25", perspectives=("Coffee is best.",), asked=0))
-    best = bd.Question("q", "Coffee is best.", ("x",))
-    run = bd.experiment("bm25", bd.Collection("x", [best], PASSAGES), "P@3", judge=by_word).runs["bm25"]
-    assert docnos(view)[0] == lists_of(run, "q", 3) and view["asked"] == "Coffee is best."
-
-
 def test_recorded_perspectives_typed_again_are_recorded_still():
     here = session()
     again = wish(perspectives=(CLOSE, STAY))
@@ -319,13 +256,6 @@ def test_recorded_perspectives_typed_again_are_recorded_still():
     assert not here.is_recorded(wish(perspectives=(STAY, CLOSE)))  # their numbers would not be those of the verdicts
     assert not here.is_recorded(wish(qid="", typed=ZOOS.text))
     assert not session(judge=by_word).is_recorded(wish()) and session(judge="gold").is_recorded(wish())
-
-
-def test_recorded_perspectives_typed_again_are_searched_as_before(counting):
-    here = session(own={"mine": counting})
-    last(here, wish("mine", "mine", asked=0))
-    last(here, wish("mine", "mine", asked=0, perspectives=(CLOSE, STAY)))
-    assert len(counting.asked) == 1
 
 
 def test_what_cannot_be_asked():
@@ -353,19 +283,7 @@ def test_finished_runs_stand_side_by_side():
     assert first.systems == ("theirs", "others")
     views = list(here.looks(first))
     assert len(views) == 1 and docnos(views[0]) == [["tea", "save"], ["cruel", "save", "coffee"]]
-    assert [one["hidden"] for one in views[0]["headline"]] == [[0], []]
-
-
-def test_runs_and_verdicts_from_trec_files(tmp_path):
-    (tmp_path / "a.txt").write_text("zoos Q0 tea 1 2.0 x\nzoos Q0 save 2 1.0 x\n")
-    (tmp_path / "b.txt").write_text("zoos Q0 cruel 1 9 x\nzoos Q0 save 2 8 x\n")
-    (tmp_path / "qrels.txt").write_text("zoos 0 tea 1\nzoos 1 save 1\nzoos 0 cruel 0\n")
-    pair = {name: bd.read_run(tmp_path / f"{name}.txt") for name in "ab"}
-    labelled = bd.Collection("toy", TOY.questions, PASSAGES, read_trec_qrels(tmp_path / "qrels.txt"))
-    here, first = session_for(labelled, pair, k=2)
-    view = last(here, first)
-    assert docnos(view) == [["tea", "save"], ["cruel", "save"]]
-    assert [[row["argues"] for row in one["rows"]] for one in view["lists"]] == [[[0], [1]], [[], [1]]]
+    assert [one["hidden"] for one in views[0]["lists"]] == [[0], []]
 
 
 def test_a_run_without_a_list_says_which_is_missing():
@@ -402,26 +320,12 @@ def test_a_second_look_searches_nothing(counting):
     assert len(counting.asked) == n
 
 
-def test_own_retrievers_and_perspectives_are_searched_once_a_form(counting):
-    here = session(own={"mine": counting})
-    for asked in (-1, 0, 1, 0, -1):
-        last(here, wish("mine", "mine", asked=asked))
-    assert counting.asked == [[ZOOS.text, BEST.text], [*ZOOS.perspectives, *BEST.perspectives]]
-
-
 def test_another_depth_is_another_search_and_old_runs_are_forgotten_in_time(counting, monkeypatch):
     monkeypatch.setattr(session_module, "_KEPT_RUNS", 2)
     here = session(own={"mine": counting})
     for k, searches in ((1, 1), (2, 2), (1, 2), (3, 3), (1, 3), (2, 4)):  # of two kept, the oldest look goes first
         assert len(docnos(last(here, wish("mine", "mine", k=k)))[0]) == k
         assert len(counting.asked) == searches, k
-
-
-def test_typed_questions_do_not_share_their_lists(counting):
-    here = session(judge=by_word, own={"mine": counting})
-    for text in ("Should zoos close?", "Is tea best?", "Should zoos close?"):
-        last(here, wish("mine", "mine", qid="", typed=text))
-    assert counting.asked == [["Should zoos close?"], ["Is tea best?"]]
 
 
 def test_a_cross_encoder_reads_for_one_question_only(counting, monkeypatch):
@@ -458,20 +362,12 @@ def test_what_a_judge_reads_for_is_searched_alone_and_says_so(counting):
     assert view["lists"][0]["note"].startswith("Searched by itself") and not view["lists"][1]["note"]
 
 
-def test_a_chat_model_is_asked_for_one_question_only(counting, monkeypatch):
-    monkeypatch.setattr(
-        systems_module, "expansions_by", lambda name, asked, **_: {q.qid: [("it", "zoos")] for q in asked}
-    )
-    last(session(), wish("counting+expand:chat:m", "bm25"))
-    assert len(counting.asked) == 1 and BEST.text not in " ".join(counting.asked[0])
-
-
 # ---------------------------------------------------------------- a passage that is opened
 
 
 def test_an_opened_passage_has_its_labels_and_what_the_judge_says():
     here = session()
-    here._judges["laptop"] = session(judge=lambda pairs: [0.9 if p.pid else 0.45 for p in pairs])._reader()
+    here._reading = session(judge=lambda pairs: [0.9 if p.pid else 0.45 for p in pairs])._reader
     found = here.opened(wish(), "cruel")
     assert (found["docno"], found["title"], found["text"]) == ("cruel", "", PASSAGES[0].text)
     assert found["judge"] == "laptop" and found["labelled"]
@@ -487,17 +383,6 @@ def test_an_opened_passage_has_its_labels_and_what_the_judge_says():
     assert not mine["labelled"] and [one["label"] for one in mine["opinions"]] == [None]
 
 
-def test_opinions_of_several_passages_are_those_of_each():
-    here = session(judge=lambda pairs: [len(p.passage.text) / 100 if p.pid else 0.1 for p in pairs])
-    together = here.opinions(wish(), ["cruel", "tea", "save"])
-    assert list(together) == ["cruel", "tea", "save"]
-    for docno, told in together.items():
-        opened = here.opened(wish(), docno)
-        assert {key: opened[key] for key in told} == told
-        assert told["opinions"][1]["p"] == len({p.docno: p.text for p in PASSAGES}[docno]) / 100
-    json.dumps(together, allow_nan=False)
-
-
 # ---------------------------------------------------------------- where the lists differ most
 
 
@@ -505,13 +390,13 @@ def test_questions_in_order_of_their_difference():
     here, first = session_for(TOY, ("bm25", "letters"), k=2)
     found = here.ordered(first)
     whole = bd.experiment(("bm25", "letters"), TOY, ["MRecall@2", "Coverage@2", "Precision@2"])
-    for row in found.itertuples():
+    for row in found:
         change = (whole.scores["letters"] - whole.scores["bm25"]).loc[row.qid]
         assert [row.MRecall, row.Coverage, row.Precision] == change.tolist()
-    assert sorted(found["qid"]) == ["best", "zoos"]
-    size = found[["MRecall", "Coverage"]].abs().assign(alike=-found["overlap"])
-    assert [*map(tuple, size.to_numpy())] == sorted(map(tuple, size.to_numpy()), reverse=True)
-    pd.testing.assert_frame_equal(here.ordered(first._replace(asked=1, perspectives=("Mine.",))), found)
+    assert sorted(one.qid for one in found) == ["best", "zoos"]
+    sizes = [(abs(one.MRecall), abs(one.Coverage), -one.overlap) for one in found]
+    assert sizes == sorted(sizes, reverse=True)
+    assert here.ordered(first._replace(asked=1, perspectives=("Mine.",))) == found
 
 
 def test_an_order_needs_perspectives_and_searches_slow_systems_for_all_questions(counting, monkeypatch):
@@ -521,20 +406,6 @@ def test_an_order_needs_perspectives_and_searches_slow_systems_for_all_questions
     bare = bd.Collection("toy", [bd.Question("q", "Zoos?")], PASSAGES)
     with pytest.raises(bd.InputError, match="no question has perspectives to order them by"):
         session(bare).ordered(wish(qid="q"))
-
-
-def test_an_order_without_recorded_verdicts_is_judged():
-    here = session(UNLABELLED, judge=by_word)
-    found = here.ordered(wish("bm25", "letters"))
-    judged = bd.experiment(("bm25", "letters"), UNLABELLED, "Coverage@3", judge=by_word)
-    change = judged.scores["letters"] - judged.scores["bm25"]
-    assert found.set_index("qid")["Coverage"].to_dict() == change["Coverage@3"].to_dict()
-
-
-def test_an_order_of_runs_that_leave_out_the_first_question():
-    others = ranked_run({"best": ["tea"]})
-    here, first = session_for(TOY, {"theirs": THEIRS, "others": others}, k=2)
-    assert set(here.ordered(first._replace(qid="best"))["qid"]) >= {"best"}
 
 
 # ---------------------------------------------------------------- what is kept
@@ -579,16 +450,12 @@ def named_sample(**options):
     return here.command(first)
 
 
-def test_the_command_names_the_judge():
+def test_the_command_names_judge_and_depth():
+    assert "--depth 3" in named_sample(depth=3) and "--depth" not in named_sample()
     named = named_sample(judge="laptop")
     assert shlex.split(named)[shlex.split(named).index("-j") + 1] == "laptop"
     assert "-j" not in shlex.split(named_sample())
     assert "-j" not in shlex.split(named_sample(judge="gold"))
-
-
-def test_the_command_names_the_depth():
-    assert "--depth 3" in named_sample(depth=3)
-    assert "--depth" not in named_sample()
 
 
 def test_a_judge_of_ones_own_has_no_name():
@@ -628,8 +495,3 @@ def test_collections_that_cannot_be_explored():
 def test_arguments_that_cannot_be_used(data, systems, options, said):
     with pytest.raises(bd.InputError, match=said):
         session_for(data, systems, **options)
-
-
-def test_the_place_of_recordings_does_not_depend_on_the_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert session(recordings="answers.jsonl")._recordings == Path(tmp_path / "answers.jsonl").resolve()

@@ -3,7 +3,6 @@
 import itertools
 import json
 
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,17 +11,17 @@ import berdslib as bd
 from berdslib.data.records import make_verdicts, ranked_run
 from berdslib.study.explorer.views import (
     Listing,
+    by_change,
+    change_of,
     figures_of,
-    headline,
-    ink_on,
     leaning_of,
     matched_words,
-    most_telling,
     perspective_marks,
     top_overlap,
     view_of,
     visible,
 )
+from berdslib.study.figures.lists import ink_on
 from berdslib.study.figures.style import PALETTE
 
 ZOOS = bd.Question("zoos", "Should zoos be closed?", ("Close them.", "Keep them."), ("support", "oppose"), "toy")
@@ -69,7 +68,6 @@ def test_a_view_holds_what_each_list_shows_and_hides():
         left["said"] == "shows 1 of 2 perspectives; 1 of 2 passages argues none (1 not labelled, which counts as none)"
     )
     assert (left["note"], right["note"]) == ("", "by itself")
-    assert shown["headline"] == [{"system": name, "hidden": [1], "all": False} for name in ("one", "two")]
     assert set(shown["passages"]) == {"cruel", "tea"}  # those below the cut-off are not sent
     assert shown["passages"]["tea"] == {"title": "On tea", "text": TEXTS["tea"], "cut": False}
     assert shown["words"] == ["zoos"]
@@ -80,11 +78,6 @@ def test_what_stands_in_one_list_only_is_marked():
     only = [[row["docno"] for row in one["rows"] if row["only_here"]] for one in shown["lists"]]
     assert only == [["cruel"], ["save"]]
     assert not any(row["only_here"] for row in view(right=Listing("two"))["lists"][0]["rows"])  # not known yet
-
-
-def test_places_below_the_cut_off_do_not_make_a_passage_common():
-    shown = view(Listing("one", ["cruel", "tea", "save"]), Listing("two", ["save"]))
-    assert shown["lists"][1]["rows"] == [{"docno": "save", "argues": [1], "labelled": True, "only_here": True}]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +100,7 @@ def test_while_it_searches_or_judges_a_list_says_nothing():
     assert searching["searching"] and not searching["rows"] and not searching["said"] and not searching["figures"]
     assert not there["searching"] and there["said"]
     judging = view(verdicts=None)
-    assert not judging["judged"] and not judging["headline"]
+    assert not judging["judged"]
     for one in judging["lists"]:
         assert not one["said"] and not one["figures"] and not one["searching"]
         assert one["rows"] and all(row["argues"] == [] for row in one["rows"])
@@ -117,13 +110,13 @@ def test_a_problem_stands_in_its_list_and_the_other_is_told_of():
     shown = view(Listing("bad", problem="no such \u202emodel"))
     bad, good = shown["lists"]
     assert bad["problem"] == "no such ⟨U+202E⟩model" and not bad["searching"] and not bad["rows"]
-    assert good["figures"] and shown["headline"] == [{"system": "two", "hidden": [1], "all": False}]
+    assert good["figures"] and good["hidden"] == [1]
 
 
 def test_without_perspectives_nothing_is_marked():
     bare = ZOOS._replace(perspectives=(), stances=())
     shown = view(question=bare, verdicts=make_verdicts([], "none"))
-    assert shown["perspectives"] == [] and shown["headline"] == []
+    assert shown["perspectives"] == []
     for one in shown["lists"]:
         assert one["rows"] and not one["said"] and not one["figures"] and not one["hidden"]
     assert view(Listing("one", []), question=bare, verdicts=make_verdicts([], "none"))["lists"][0]["said"]
@@ -134,11 +127,6 @@ def test_long_passages_are_cut_and_say_so():
     assert shown["tea"]["text"] == "Tea i" and shown["tea"]["cut"]
     exact = view(longest=len(TEXTS["tea"]))["passages"]["tea"]
     assert exact["text"] == TEXTS["tea"] and not exact["cut"]
-
-
-def test_what_was_searched_with_says_which_words_match():
-    assert view(asked="a cruel drink")["words"] == ["cruel", "drink"]
-    assert view(asked="a cruel drink")["asked"] == "a cruel drink"
 
 
 hostile = st.text(alphabet=st.one_of(st.characters(), st.sampled_from("<>&\"'/\u2028\u202e\u200d\ud800\x00")))
@@ -155,25 +143,12 @@ def test_a_view_is_strict_json_whatever_the_texts_are(question, perspective, tex
     json.dumps(shown, ensure_ascii=False, allow_nan=False).encode()  # nothing that no browser could be sent
 
 
-# ---------------------------------------------------------------- headline, figures, leaning
-
-
-@pytest.mark.parametrize("open_list", [{"searching": True, "said": "", "problem": ""}, {"said": "", "problem": ""}])
-def test_the_headline_waits_for_both_lists(open_list):
-    done = {"system": "a", "searching": False, "said": "shows 1 of 2 perspectives", "problem": "", "hidden": [0]}
-    waiting = {"system": "b", "searching": False, "hidden": [], **open_list}
-    assert headline([done, waiting], 2) == [] == headline([waiting, done], 2)
-    whole = {**done, "hidden": []}
-    assert headline([done, whole], 2) == [
-        {"system": "a", "hidden": [0], "all": False},
-        {"system": "a", "hidden": [], "all": True},
-    ]
-    assert headline([done, whole], 0) == []
+# ---------------------------------------------------------------- figures, leaning
 
 
 def values(docnos, k, question=ZOOS):
     supported = {"cruel": [0], "save": [1], "both": [0, 1]}
-    return {one["name"]: one["value"] for one in figures_of(question, docnos, supported, k)}
+    return {one["name"]: one["value"] for one in figures_of(question, [supported.get(d, ()) for d in docnos], k)}
 
 
 @pytest.mark.parametrize(
@@ -206,10 +181,10 @@ def test_figures_worked_out_by_hand(docnos, k, mrecall, coverage, precision, lea
 def test_figures_are_those_of_evaluate(docnos, argued, k):
     question = bd.Question("q", "Which?", ("A.", "B.", "C."))
     verdicts = make_verdicts([("q", pid, docno, 1.0, True) for pid, docno in argued], "hand")
-    supported = {docno: [pid for pid in range(3) if (pid, docno) in argued] for docno in docnos}
+    supported = [[pid for pid in range(3) if (pid, docno) in argued] for docno in docnos]
     names = [f"MRecall@{k}", f"Coverage@{k}", f"Precision@{k}"]
     whole = bd.evaluate(ranked_run({"q": docnos}), verdicts, [question], names).iloc[0]
-    found = figures_of(question, docnos[:k], supported, k)
+    found = figures_of(question, supported, k)
     assert {one["name"]: one["value"] for one in found} == {name: whole[name] for name in names}
 
 
@@ -221,22 +196,14 @@ def test_leaning_needs_both_sides_to_be_recorded():
 
 def test_leaning_counts_passages_not_perspectives():
     four = bd.Question("q", "?", ("a", "b", "c", "d"), ("support", "support", "oppose", None))
-    assert leaning_of(four, ["x", "y", "z", "w"], {"x": [0, 1], "y": [2], "z": [1, 2], "w": [3]}) == 0
-    assert leaning_of(four, ["x", "w"], {"x": [0, 1], "w": [3]}) == 1
-    assert leaning_of(four, ["w"], {"w": [3]}) is None
+    assert leaning_of(four, [[0, 1], [2], [1, 2], [3]]) == 0
+    assert leaning_of(four, [[0, 1], [3]]) == 1
+    assert leaning_of(four, [[3]]) is None
 
 
 # ---------------------------------------------------------------- how alike two lists are
 
 lists_of_five = st.permutations("abcdefg").map(lambda order: order[:5])
-
-
-@given(lists_of_five, lists_of_five)
-def test_overlap_is_symmetric_between_0_and_1_and_1_only_for_the_same_order(one, other):
-    found = top_overlap(one, other, 5)
-    assert found == top_overlap(other, one, 5) and 0 <= found <= 1
-    assert (found == pytest.approx(1)) == (one == other)
-    assert (found == 0) == (not set(one) & set(other))
 
 
 @given(lists_of_five, lists_of_five, st.integers(1, 5))
@@ -251,14 +218,8 @@ def test_overlap_by_hand():
     assert top_overlap("abc", "acb", 3) == pytest.approx((1 + 1 / 2 + 1) / 3)
     assert top_overlap("abc", "xyz", 3) == 0
     assert top_overlap("abc", "abx", 2) == 1  # the third place is below the cut-off
-
-
-def test_one_of_two_lists_may_be_shorter():
     assert top_overlap("a", "ab", 2) == pytest.approx((1 + 1 / 2) / 2)
-
-
-def test_two_equal_lists_are_alike_however_short():
-    assert top_overlap("a", "a", 5) == 1
+    assert top_overlap("a", "a", 5) == 1  # however short
 
 
 # ---------------------------------------------------------------- matched words
@@ -295,11 +256,6 @@ def test_every_character_that_hides_or_reorders_is_written_out(hidden):
             assert character not in shown and shown == around.format(f"⟨U+{ord(character):04X}⟩")
 
 
-@pytest.mark.parametrize("character", ["\u061c", "\u200e", "\u200f", "\u034f", "\u206a", "\u206f", "\u3164"])
-def test_other_invisible_characters_inside_latin_words_are_written_out(character):
-    assert visible(f"pay{character}load") == f"pay⟨U+{ord(character):04X}⟩load"
-
-
 @pytest.mark.parametrize("joiner", ["\u200c", "\u200d"])
 def test_joiners_hide_only_beside_latin_letters(joiner):
     code = f"⟨U+{ord(joiner):04X}⟩"
@@ -326,12 +282,6 @@ def test_what_people_write_stays_as_it_is(text):
     assert visible(text) == text
 
 
-@pytest.mark.parametrize("half", ["\ud800", "\udbff", "\udc00", "\udfff"])
-def test_half_a_surrogate_pair_is_written_out_and_a_whole_character_is_not(half):
-    assert visible(f"a{half}b") == f"a⟨U+{ord(half):04X}⟩b"
-    assert visible("😀") == "😀"
-
-
 @given(hostile)
 def test_writing_out_twice_changes_nothing_and_the_result_can_be_sent(text):
     once = visible(text)
@@ -356,11 +306,6 @@ def contrast(one, other):
 
     dark, light = sorted([luminance(one), luminance(other)])
     return (light + 0.05) / (dark + 0.05)
-
-
-@pytest.mark.parametrize("colour", PALETTE)
-def test_letters_are_read_on_every_colour_of_the_palette(colour):
-    assert contrast(colour, ink_on(colour)) >= 4.5
 
 
 @given(st.integers(0, 0xFFFFFF).map("#{:06X}".format))
@@ -390,21 +335,23 @@ def test_the_order_of_questions_is_that_of_comparing_every_two(lists, first_side
     k = data.draw(st.integers(1, 4))
     second_side = data.draw(st.sets(st.sampled_from("abcdef")))
     questions = [bd.Question(f"q{i}", f"Question {i}?", ("A.", "B.")) for i in range(len(lists))]
-    argued = [(pid, docno) for pid, side in enumerate((first_side, second_side)) for docno in side]
-    rows = [(q.qid, pid, docno, 1.0, True) for q in questions for pid, docno in argued]
-    runs = tuple(ranked_run({q.qid: pair[side] for q, pair in zip(questions, lists, strict=True)}) for side in (0, 1))
-    found = most_telling(questions, runs, make_verdicts(rows, "hand"), k)
+
+    def argues(docno):
+        return [pid for pid, side in enumerate((first_side, second_side)) if docno in side]
+
+    pairs = [[[(docno, argues(docno)) for docno in one[:k]] for one in pair] for pair in lists]
+    found = by_change(change_of(q, pair, k) for q, pair in zip(questions, pairs, strict=True))
 
     def scores(docnos):
         sides = [bool(set(docnos[:k]) & side) for side in (first_side, second_side)]
         return (int(sum(sides) >= min(2, k)), sum(sides) / 2, len(set(docnos[:k]) & (first_side | second_side)) / k)
 
     wanted = {
-        q.qid: [b - a for a, b in zip(scores(left), scores(right), strict=True)] + [top_overlap(left, right, k)]
+        q.qid: [b - a for a, b in zip(scores(left), scores(right), strict=True)] + [top_overlap(left[:k], right[:k], k)]
         for q, (left, right) in zip(questions, lists, strict=True)
     }
-    assert sorted(found["qid"]) == sorted(wanted)
-    for row in found.itertuples():
+    assert sorted(one.qid for one in found) == sorted(wanted)
+    for row in found:
         assert [row.MRecall, row.Coverage, row.Precision, row.overlap] == pytest.approx(wanted[row.qid])
         assert row.text == f"Question {row.qid[1:]}?"
 
@@ -412,12 +359,4 @@ def test_the_order_of_questions_is_that_of_comparing_every_two(lists, first_side
         mrecall, coverage, _, overlap = wanted[qid]
         return (-abs(mrecall), -abs(coverage), round(overlap, 9), qid)
 
-    assert all(told(a) <= told(b) for a, b in itertools.pairwise(found["qid"]))
-
-
-def test_equal_questions_stay_in_the_order_of_the_data():
-    questions = [bd.Question(qid, qid, ("A.",)) for qid in ("b", "a", "c")]
-    run = ranked_run({q.qid: ["x"] for q in questions})
-    found = most_telling(questions, (run, run), make_verdicts([("b", 0, "x", 1.0, True)], "hand"), 1)
-    assert found["qid"].tolist() == ["b", "a", "c"] and (found["overlap"] == 1).all()
-    assert isinstance(found, pd.DataFrame) and not found[["MRecall", "Coverage", "Precision"]].any(axis=None)
+    assert all(told(a) <= told(b) for a, b in itertools.pairwise(one.qid for one in found))

@@ -12,8 +12,7 @@ import berdslib as bd
 from berdslib.data.records import make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.progress import chunk_starts
-from berdslib.study.explorer.session import AS_LISTED, QUESTION
-from berdslib.study.explorer.widget import MOST_TELLING
+from berdslib.study.explorer.session import AS_LISTED, MOST_TELLING, QUESTION
 
 LONG = 10  # seconds after which a test gives up waiting
 
@@ -114,16 +113,11 @@ def test_changing_a_control_changes_the_view(explored):
     assert "unknown retriever" in ready(explorer)["lists"][1]["problem"] and docnos(explorer)[0]
     explorer.right.text.value = "bm25+multi:recorded"
     assert ready(explorer)["lists"][1]["system"] == "bm25+multi:recorded"
-
-
-def test_several_collections(explored):
     other = bd.Collection("other", [bd.Question("tea2", "Is tea good?", ("Tea.",))], PASSAGES[2:])
     explorer = explored([TOY, other])
     explorer.corpus.value = "other"
     assert ready(explorer)["question"]["qid"] == "tea2" and docnos(explorer)[0] == ["tea"]
     assert explorer.question.options == (("Is tea good?", "tea2"),)
-    explorer.corpus.value = "toy"
-    assert ready(explorer)["question"]["qid"] == "zoos"
 
 
 def test_a_question_and_perspectives_of_ones_own(explored):
@@ -190,19 +184,6 @@ def test_cancel_during_a_slow_search(explored):
     assert docnos(explorer) == [["tea"], ["tea"]]
 
 
-def test_a_newer_wish_stops_an_older_one(explored):
-    slow = Slow()
-    explorer = explored(systems=[slow, Slow("fast")])
-    explorer.session.own["fast"].open.set()
-    with released(slow):
-        assert slow.begun.wait(LONG)
-        explorer.k.value = 1
-        explorer.left.first.value = "bm25"
-        slow.open.set()
-        view = ready(explorer)
-    assert slow.searches == 1 and [one["system"] for one in view["lists"]] == ["bm25", "fast"] and view["k"] == 1
-
-
 def test_opening_a_passage_while_a_list_is_searching_loses_neither(explored):
     slow = Slow()
     explorer = explored(systems=[Slow("fast"), slow], judge=by_word)
@@ -218,19 +199,6 @@ def test_opening_a_passage_while_a_list_is_searching_loses_neither(explored):
     assert docnos(explorer) == [["tea", "cruel"]] * 2 and view["judged"]
     explorer.face._handle_custom_msg({"do": "close"}, [])
     assert explorer.face.opened == {}
-
-
-def test_opening_a_passage_when_all_is_there_searches_nothing_again(explored):
-    slow = Slow()
-    slow.open.set()
-    explorer = explored(systems=[slow, Slow("fast")], judge=by_word)
-    explorer.session.own["fast"].open.set()
-    before = ready(explorer)
-    explorer.open("tea")
-    assert ready(explorer) is before and slow.searches == 1 and explorer.face.opened["docno"] == "tea"
-    explorer.question.value = "te/a"
-    ready(explorer)
-    assert explorer.face.opened == {}  # it belonged to another question
 
 
 def test_opening_a_passage_before_the_next_look_has_begun_loses_neither(explored):
@@ -255,34 +223,6 @@ def test_opening_a_passage_before_the_next_look_has_begun_loses_neither(explored
     assert explorer.face.view["k"] == 1
 
 
-def test_a_judge_that_fails_while_a_list_is_searching_does_not_lose_the_list(explored):
-    def judge(pairs):
-        raise InputError("the judge is ill")
-
-    slow = Slow()
-    explorer = explored(BARE, [Slow("fast"), slow], judge=judge)
-    explorer.session.own["fast"].open.set()
-    with released(slow):
-        assert slow.begun.wait(LONG)
-        explorer.open("cruel")
-        slow.open.set()
-        ready(explorer)
-    assert "the judge is ill" in explorer.face.status["problem"]
-    assert docnos(explorer) == [["tea", "cruel"]] * 2
-
-
-def test_a_passage_is_not_asked_about_for_ever(explored):
-    def judge(pairs):
-        raise InputError("the judge is ill")
-
-    explorer = explored(judge=judge)
-    ready(explorer)
-    explorer.open("cruel")
-    ready(explorer)
-    assert "the judge is ill" in explorer.face.status["problem"]
-    assert not explorer.face.opened.get("asking")
-
-
 def test_an_unknown_passage_is_told_of(explored):
     explorer = explored()
     ready(explorer)
@@ -300,9 +240,9 @@ def test_questions_are_listed_by_difference_and_as_they_were_again(explored):
     explorer.order.value = MOST_TELLING
     ready(explorer)
     wanted = explorer.session.ordered(explorer.wish)
-    assert [qid for _, qid in explorer.question.options] == wanted["qid"].tolist()
+    assert [qid for _, qid in explorer.question.options] == [one.qid for one in wanted]
     assert all("% alike]" in label for label, _ in explorer.question.options)
-    assert explorer.face.view["question"]["qid"] == wanted["qid"].iloc[0]
+    assert explorer.face.view["question"]["qid"] == wanted[0].qid
     explorer.order.value = AS_LISTED
     assert explorer.question.options == ((ZOOS.text, "zoos"), (TEA.text, "te/a"))
     explorer.order.value = MOST_TELLING
@@ -311,41 +251,8 @@ def test_questions_are_listed_by_difference_and_as_they_were_again(explored):
     explorer.left.text.value = "bm25+multi:rule"  # another pair is ordered anew, and the question stays
     ready(explorer)
     assert explorer.order.value == MOST_TELLING and explorer.question.value == shown
-    assert [qid for _, qid in explorer.question.options] == explorer.session.ordered(explorer.wish)["qid"].tolist()
+    assert [qid for _, qid in explorer.question.options] == [one.qid for one in explorer.session.ordered(explorer.wish)]
     assert explorer.face.view["lists"][0]["system"] == "bm25+multi:rule"
-
-
-def slow_order(explored):
-    """Return an explorer that is putting questions in order, and what it waits for."""
-    slow = Slow("slow", ("save",))
-    explorer = explored(systems=[slow, Slow("fast")], judge=by_word)
-    explorer.session.own["fast"].open.set()
-    slow.open.set()
-    ready(explorer)
-    slow.open.clear()
-    slow.begun.clear()
-    explorer.session._runs.clear()
-    explorer.order.value = MOST_TELLING
-    assert slow.begun.wait(LONG)
-    return explorer, slow
-
-
-def test_an_order_that_is_not_wanted_any_more(explored):
-    explorer, slow = slow_order(explored)
-    with released(slow):
-        explorer.order.value = AS_LISTED
-        slow.open.set()
-        ready(explorer)
-    assert explorer.question.options == ((ZOOS.text, "zoos"), (TEA.text, "te/a"))
-
-
-def test_an_order_that_was_cancelled(explored):
-    explorer, slow = slow_order(explored)
-    with released(slow):
-        explorer.face._handle_custom_msg({"do": "cancel"}, [])
-        slow.open.set()
-        ready(explorer)
-    assert explorer.order.value == AS_LISTED
 
 
 # ---------------------------------------------------------------- what is kept
@@ -375,23 +282,6 @@ def test_a_table_is_saved_as_it_is_shown(explored, tmp_path):
     pd.testing.assert_frame_equal(table, rank_table(ZOOS, runs, GOLD, 2), check_dtype=False)
 
 
-def test_names_of_files_are_made_of_letters_only(explored, tmp_path):
-    explorer = explored(question="te/a")
-    explorer.asked.value = 1
-    ready(explorer)
-    click(explorer, "Save table")
-    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["explorer_te-a_asked_1.csv"]
-
-
-def test_a_figure_is_saved_with_its_table(explored, tmp_path):
-    explorer = explored()
-    ready(explorer)
-    click(explorer, "Save figure")
-    written = explorer.face.kept["text"].splitlines()
-    assert {path.name for path in (tmp_path / "kept").iterdir()} == {line.rpartition("/")[2] for line in written}
-    assert {"explorer_zoos.png", "explorer_zoos.csv"} <= {path.name for path in (tmp_path / "kept").iterdir()}
-
-
 def test_what_cannot_be_kept_is_told_beside_the_buttons(explored, tmp_path):
     explorer = explored(output=tmp_path / "file")
     (tmp_path / "file").write_text("in the way")
@@ -419,19 +309,10 @@ def test_a_table_of_half_a_view_is_not_saved(explored):
             explorer.table()
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"k": 21}, "at most 20 places"),
-        ({"k": 0}, "at least 1"),
-        ({"question": "quark"}, "unknown question"),
-        ({"systems": ("bm25",)}, "two systems"),
-        ({"place": 3}, "explore: .*it takes data, systems"),
-    ],
-)
-def test_what_explore_refuses(options, said):
-    with pytest.raises(InputError, match=said):
-        bd.explore(TOY, **options)
+def test_what_explore_refuses():
+    for options, said in (({"k": 21}, "at most 20 places"), ({"place": 3}, "explore: .*it takes data, systems")):
+        with pytest.raises(InputError, match=said):
+            bd.explore(TOY, **options)
 
 
 # ---------------------------------------------------------------- a cell that runs again

@@ -4,7 +4,6 @@ import threading
 
 import pytest
 
-from berdslib.errors import InputError
 from berdslib.progress import chunk_starts
 from berdslib.study.explorer.worker import Worker
 
@@ -85,33 +84,6 @@ def test_cancel_stops_at_the_next_chunk_and_keeps_what_was_done(told):
     assert done == [0, 1, 2]
     assert ("Judging …", 0.2, True, "") in told.said
     assert told.said[-1] == ("Cancelled; what was done is kept. Change anything to search again.", None, False, "")
-
-
-def test_cancel_forgets_what_waits(told):
-    gate, done = Gate(), []
-    told.worker.do(gate)
-    assert gate.begun.wait(LONG)
-    told.worker.do(done.append)
-    told.worker.cancel()
-    gate.open.set()
-    assert told.worker.wait(LONG) and not done and gate.ended == ["worked"]
-
-
-def test_a_single_chunk_has_no_share_to_tell(told):
-    told.worker.do(lambda _: list(chunk_starts(1, 1, "judging")))
-    assert told.worker.wait(LONG)
-    assert [said[1] for said in told.said] == [None, None]
-
-
-def test_a_problem_is_told_and_the_next_job_is_done(told):
-    def bad(_):
-        raise InputError("no such thing", field="k")
-
-    done = []
-    told.worker.do(bad)
-    assert told.worker.wait(LONG) and told.said[-1] == ("", None, False, "[k]: no such thing")
-    told.worker.do(done.append)
-    assert told.worker.wait(LONG) and done and told.said[-1] == ("", None, False, "")
 
 
 def test_the_thread_survives_what_nobody_expected(told, caplog):

@@ -70,10 +70,11 @@ function drawLegend(view) {
 
 /** What to see in ten seconds: which list hides what. */
 function drawHeadline(view) {
-  const sentences = view.headline.map((one) => {
+  const known = view.perspectives.length && view.lists.every((one) => one.said || one.problem);
+  const sentences = view.lists.filter((one) => known && !one.problem).map((one) => {
     const name = make("strong", {}, foreign(one.system));
     if (!view.recorded) return drawGuess(view, one, name);
-    if (one.all) return make("p", {}, make("span", { class: "berds-whole" }, "✓ "), name, " shows every perspective.");
+    if (!one.hidden.length) return make("p", {}, make("span", { class: "berds-whole" }, "✓ "), name, " shows every perspective.");
     const hidden = one.hidden.flatMap((pid, i) => {
       const perspective = view.perspectives[pid];
       return [i ? " · " : " ", chip(perspective, false), " ", foreign(perspective.text)];
@@ -92,7 +93,7 @@ function drawHeadline(view) {
 /** The same by a model's guess, which proves nothing. */
 function drawGuess(view, one, name) {
   const missed = one.hidden.flatMap((pid, i) => [i ? " · " : "", chip(view.perspectives[pid]), " "]);
-  return make("p", {}, "? ", name, ...(one.all ? [": something is marked for every perspective."] : [": nothing is marked for ", ...missed]));
+  return make("p", {}, "? ", name, ...(missed.length ? [": nothing is marked for ", ...missed] : [": something is marked for every perspective."]));
 }
 
 /** Perspectives x ranks: a letter where that place argues that perspective, a dot where it does not. */

@@ -1,29 +1,29 @@
-"""Perspective-detection sets: the paper's arithmetic, near-duplicates by hand and by brute force, labels, files."""
+"""Labelled pairs: the paper's arithmetic, near-duplicates by hand and by brute force, labels, files, sources."""
 
-import csv
 import random
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berdslib.data.datasets import load_passages, load_questions
+from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Overlap
-from berdslib.judging.detection_set import (
+from berdslib.judging.examples import (
+    Example,
+    build,
     detection_pairs,
     draw_questions,
     label_by_judge,
+    read_examples,
     without_near_duplicates,
     write_examples,
     write_unlabelled,
 )
 from berdslib.judging.store import VerdictStore
-from berdslib.judging.training.pairs import Example, read_examples
 from berdslib.retrieval.retrievers import make_retriever
 
 
@@ -76,24 +76,6 @@ def test_by_hand():
     assert [p.passage.docno for p in detection_pairs(questions, [second, first], passages, k=2)][:4:2] == ["d2", "d3"]
 
 
-@pytest.mark.parametrize(("changed", "dropped"), [(0, True), (1, True), (2, True), (3, False), (10, False)])
-def test_how_much_may_differ(changed, dropped):
-    """Of 100 words, c spread-out replacements leave 96 - 5c of 96 + 5c runs of five words in common."""
-    words = [f"w{i}" for i in range(100)]
-    other = ["new" if i in range(10, 10 + 9 * changed, 9) else w for i, w in enumerate(words)]
-    assert other.count("new") == changed
-    assert ((96 - 5 * changed) / (96 + 5 * changed) >= 0.8) == dropped
-    pair = [Passage("a", " ".join(words)), Passage("b", " ".join(other))]
-    assert len(without_near_duplicates(pair)) == 2 - dropped
-
-
-@pytest.mark.parametrize(("shift", "dropped"), [(1, True), (10, True), (11, False), (50, False)])
-def test_windows_of_one_page(shift, dropped):
-    page = [f"w{i}" for i in range(200)]
-    pair = [Passage("a", " ".join(page[:100])), Passage("b", " ".join(page[shift : shift + 100]))]
-    assert len(without_near_duplicates(pair)) == 2 - dropped
-
-
 @given(st.lists(st.lists(st.sampled_from("abc"), max_size=12), max_size=10), st.sampled_from([0.2, 0.5, 0.8, 1.0]))
 def test_near_duplicates_by_brute_force(texts, near):
     passages = [Passage(str(i), " ".join(words)) for i, words in enumerate(texts)]
@@ -119,21 +101,6 @@ def test_the_draw():
     assert {len(q.perspectives) for q in draw_questions(questions, 30, perspectives=None)} == {2, 3}
     everywhere = {q.qid for seed in range(60) for q in draw_questions(questions, 2, seed)}
     assert len(everywhere) == 40  # each of 20 in each set can be drawn
-
-
-def test_what_cannot_be_drawn_or_paired():
-    questions, runs, passages = made_up(3)
-    for n in (4, 0, -1):
-        with pytest.raises(InputError, match=f"'arguana' has 3 questions with 2 perspectives; {n} cannot be drawn"):
-            draw_questions(questions, n)
-    with pytest.raises(InputError, match="no questions"):
-        draw_questions([], 1)
-    with pytest.raises(InputError, match="run 2 lists nothing for question 'kialo001'"):
-        detection_pairs(questions, [runs[0], runs[1][runs[1]["qid"] != "kialo001"]], passages)
-    with pytest.raises(InputError, match="not in the corpus"):
-        detection_pairs(questions, runs, {})
-    with pytest.raises(InputError, match="no perspectives"):
-        detection_pairs([Question("q", "Q?")], runs, passages)
 
 
 @pytest.fixture(scope="module")
@@ -174,28 +141,11 @@ def test_labels_of_a_judge_on_the_sample(sample, tmp_path):
     titled = next(i for i, p in enumerate(pairs) if p.passage.title)
     assert after[titled].document == f"{pairs[titled].passage.text} {pairs[titled].passage.title}"
 
+    write_unlabelled(tmp_path / "people.tsv", pairs, questions)
+    with pytest.raises(InputError, match=r"people.tsv:2 \[label\]: '' is not a label"):
+        read_examples(tmp_path / "people.tsv")
     write_examples(tmp_path / "set.tsv", examples)
     assert [e[:4] for e in read_examples(tmp_path / "set.tsv")] == [e[:4] for e in examples]
-
-
-def test_people_fill_in_the_labels(sample, tmp_path):
-    questions, runs, passages = sample
-    pairs, path = detection_pairs(questions, runs, passages), tmp_path / "people.tsv"
-    write_unlabelled(path, pairs, questions)
-    with pytest.raises(InputError, match=r"people.tsv:2 \[label\]: '' is not a label"):
-        read_examples(path)
-    # As a spreadsheet would: read the cells, fill in the last column, write them again.
-    with open(path, newline="", encoding="utf-8") as file:
-        rows = list(csv.reader(file, delimiter="\t"))
-    assert rows[0] == ["question", "document", "perspective", "label"] and {r[3] for r in rows[1:]} == {""}
-    labels = np.random.default_rng(0).integers(0, 2, len(pairs)).tolist()
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        filled = [[*row[:3], label] for row, label in zip(rows[1:], labels, strict=True)]
-        csv.writer(file, delimiter="\t").writerows([rows[0], *filled])
-    examples = read_examples(path, kind="people")
-    assert [int(e.supports) for e in examples] == labels
-    assert [(e.document, e.statement) for e in examples] == [(p.passage.full_text, p.perspective) for p in pairs]
-    assert {e.kind for e in examples} == {"people"} and {e.topic for e in examples} == {q.text for q in questions}
 
 
 _TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(str.strip)
@@ -207,3 +157,28 @@ def test_any_text_survives_the_file(tmp_path_factory, texts):
     examples = [Example(d, s, i % 2 == 0, t, "detection") for i, (d, s, t) in enumerate(texts)]
     write_examples(path, examples)
     assert read_examples(path) == examples
+
+
+# ---------------------------------------------------------------- what a training reads
+
+
+def test_only_development_questions_of_our_sample():
+    examples = build(["sample"])
+    dev, gold = {q.qid: q for q in load_questions("sample", "dev")}, load_gold("sample")
+    texts = {p.docno: p.full_text for p in load_passages("sample")}
+    wanted = [
+        Example(texts[r.docno], dev[r.qid].perspectives[r.pid], bool(r.supports), dev[r.qid].text, "sample")
+        for r in gold.itertuples() if r.qid in dev
+    ]  # fmt: skip
+    assert sorted(examples) == sorted(wanted) != examples and 0 < len(wanted) < len(gold)
+    assert examples == build(["sample"]) != build(["sample"], seed=1)
+    assert not {e.topic for e in examples} & {q.text for q in load_questions("sample", "test")}
+
+
+def test_a_file_is_a_source_too(tmp_path):
+    rows = [Example(f"document {i}", "statement", i % 2 == 0, "topic", "detection") for i in range(9)]
+    write_examples(tmp_path / "own.tsv", [*rows, rows[0]])
+    assert sorted(build([tmp_path / "own.tsv"])) == sorted(rows)
+    assert len(build(["sample", tmp_path / "own.tsv"])) == len(build(["sample"])) + 9
+    with pytest.raises(InputError, match=r"other\.tsv: no such file"):
+        build([tmp_path / "other.tsv"])

@@ -1,23 +1,36 @@
-"""Judges as instruments, on a small world whose answers are known and on the sample."""
-
-import logging
+"""Judges as instruments, on a small world whose answers are known and on the sample; and beside labels."""
 
 import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import kendalltau
+from sklearn.metrics import f1_score, roc_auc_score
+from stance import NEGATED, PROPOSAL, StancePair
 
 from berdslib.data.collection import Collection
-from berdslib.data.load import load
+from berdslib.data.datasets import load
+from berdslib.data.readers import LabelledPair
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
+from berdslib.evaluation.judges import calibration_error
 from berdslib.evaluation.measures import evaluate
+from berdslib.judging.baselines import Overlap
 from berdslib.judging.registry import JUDGES, own_judge
+from berdslib.judging.store import VerdictStore
 from berdslib.study.experiment import experiment
 from berdslib.study.figures.values import judged_systems_figure
 from berdslib.study.front import search
-from berdslib.study.raters import GOLD, ORACLE, judge_systems, order_table, question_clusters, score_sheet
+from berdslib.study.notebooks import load_script
+from berdslib.study.raters import (
+    ALL_YES,
+    GOLD,
+    ORACLE,
+    as_asked,
+    judge_systems,
+    judge_table,
+    score_sheet,
+)
 
 matplotlib.use("Agg")
 
@@ -91,12 +104,6 @@ def test_by_hand(small, runs, judges):
     assert few.loc["corrected", "tau"] == 1
 
 
-def test_pools_go_no_deeper_than_the_measures_look(small, runs, judges):
-    result = judge_systems(runs, small, ["knows"], ["MRecall@1"], labelled=())
-    assert result.pairs == 6 * 2 * 2 and result.labels.empty
-    assert {p.passage.docno.partition("-")[2] for p in judges["knows"]} == {"for", "nothing"}
-
-
 def test_the_scores_are_those_of_an_experiment(judges):
     sample = load("sample", split="dev")
     found = search("bm25", sample, 10)
@@ -114,17 +121,8 @@ def test_the_scores_are_those_of_an_experiment(judges):
     assert row["same"] == (gold == judged).to_numpy().mean()
     best = evaluate(result.runs[ORACLE], sample.gold, sample.questions, "MRecall@5")["MRecall@5"].to_numpy()
     assert (best >= gold.to_numpy().max(axis=1).round()).all()
-    sheet = score_sheet(result)
-    assert sheet["system"].tolist() == [*systems, ORACLE]
-    assert sheet.columns[1:].tolist() == [f"{m} {j}" for j in (GOLD, "random") for m in ("MRecall@5", "Precision@5")]
-    part = order_table(result.scores, question_clusters(sample), list(systems)[:2], ["random"], ["Precision@5"])
-    assert part["systems"].tolist() == [2]
-
-
-def test_questions_that_are_there_twice_are_drawn_together(small):
-    twin = small.questions[0]._replace(qid="cars-again")
-    doubled = Collection("doubled", (*small.questions, twin), small.passages, small.gold)
-    assert question_clusters(doubled) == [*TOPICS, "cars"]
+    sheet = score_sheet(result).set_index("system")
+    assert sheet["Precision@5 random"].to_dict() == result.scores["random", "Precision@5"].mean().to_dict()
 
 
 def test_doubled_questions_change_no_interval(small, runs, monkeypatch):
@@ -158,11 +156,6 @@ def test_doubled_questions_change_no_interval(small, runs, monkeypatch):
     assert single.order.iloc[0]["tau_low"] < single.order.iloc[0]["tau_high"]
 
 
-def test_one_judge_may_be_named_without_a_list(small, runs, judges):
-    one, several = (judge_systems(runs, small, who, "Coverage@2", labelled=()) for who in ("knows", ["knows"]))
-    pd.testing.assert_frame_equal(one.order, several.order)
-
-
 def test_questions_that_all_overlap_are_found_before_anything_is_judged(small, runs, judges):
     first = small.questions[0]
     same = Collection("same", (first, first._replace(qid="again")), small.passages, small.gold)
@@ -174,24 +167,13 @@ def test_questions_that_all_overlap_are_found_before_anything_is_judged(small, r
         assert order["tau"] == 1 and order[["tau_low", "tau_high", "same_low", "kappa_high"]].isna().all()
 
 
-def test_few_systems_and_few_questions_are_said(small, runs, judges, caplog):
-    with caplog.at_level(logging.WARNING):
-        judge_systems(runs, small, ["knows"], "Coverage@2", labelled=(3, 7), draws=2)
-    assert "4 systems: a tau of fewer than 12" in caplog.text and "than there are: 6" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"systems": "bm25"}, "an order needs two systems at least"),
-        ({"systems": {ORACLE: "bm25", "b": "bm25"}}, "'oracle' is what the best possible list is called"),
-        ({"judges": []}, "name judges to be compared with gold"),
         ({"judges": ["gold"]}, "name judges to be compared with gold"),
-        ({"judges": ["knows", "knows"]}, "'knows' is named twice"),
-        ({"judges": ["knows", "kowns"]}, "unknown judge 'kowns'. Did you mean 'knows'"),
         ({"measures": "MRecall"}, "MRecall needs a cut-off, such as MRecall@5"),
         ({"measures": "pRecall@5"}, "measures of one list are compared here"),
-        ({"draws": 0}, "in at least 1 draw; got .3. and 0"),
         ({"labelled": (20, 1)}, "at least 2 questions are labelled"),
     ],
 )
@@ -200,18 +182,6 @@ def test_what_cannot_be_compared_is_an_error(small, runs, judges, change, messag
     with pytest.raises(InputError, match=message):
         judge_systems(given.pop("systems"), small, given.pop("judges"), given.pop("measures"), **given)
     assert not judges["knows"]
-
-
-def test_a_collection_without_gold_is_refused(small, runs, judges):
-    without = Collection("bare", small.questions, small.passages)
-    with pytest.raises(InputError, match="'bare': judges are compared with recorded verdicts"):
-        judge_systems(runs, without, ["knows"])
-
-
-def test_runs_that_list_nothing_score_nothing(small, judges):
-    nothing = pd.DataFrame({"qid": [], "docno": [], "score": []})
-    result = judge_systems({"a": nothing, "b": nothing}, small, ["knows"], "Coverage@2", labelled=())
-    assert result.pairs == 0 and (result.table["mean"] == 0).all() and np.isnan(result.order["tau"]).all()
 
 
 def test_the_figure_has_a_panel_a_judge_and_a_point_a_system(small, runs, judges):
@@ -224,3 +194,76 @@ def test_the_figure_has_a_panel_a_judge_and_a_point_a_system(small, runs, judges
         means = result.table.pivot(index="system", columns="judge", values="mean").reindex([*runs, ORACLE]) * 100
         assert drawn == list(zip(means[GOLD], means[judge], strict=True))
     assert [t.get_text() for t in figure.legends[0].get_texts()] == [*runs, ORACLE]
+
+
+# ---------------------------------------------------------------- beside labels
+
+
+PAIRS = [
+    LabelledPair(f"q{i % 4}", f"Cats number {i} are {'kind' if i % 3 else 'loud'}.", "Cats are kind.", i % 5 == 0)
+    for i in range(40)
+]
+
+
+def test_the_table_has_auc_calibration_and_the_judge_that_always_says_yes(tmp_path):
+    table = judge_table(PAIRS, ["overlap", "random"], VerdictStore(tmp_path / "v.sqlite"))
+    labels = np.array([p.label for p in PAIRS])
+    p = Overlap().p_yes(as_asked(PAIRS))
+    found = table.set_index(["judge", "measure"])["value"]
+    assert found["overlap", "f1"] == pytest.approx(f1_score(labels, p >= Overlap().threshold))
+    assert found["overlap", "auc"] == pytest.approx(roc_auc_score(labels, p))
+    assert found["overlap", "calibration_error"] == pytest.approx(calibration_error(labels, p))
+    assert found[ALL_YES, "f1"] == pytest.approx(f1_score(labels, np.ones(40)))
+    assert found[ALL_YES].loc[["auc", "recall", "said_yes", "kappa", "accuracy"]].tolist() == [0.5, 1, 1, 0, 0.2]
+    assert found[ALL_YES, "calibration_error"] == pytest.approx(0.8)
+    assert list(dict.fromkeys(table["judge"])) == [ALL_YES, "overlap", "random"]
+    assert list(table.columns) == ["judge", "threshold", "measure", "value", "low", "high"]
+    ordered = table[table["measure"] != "calibration_error"]
+    assert (ordered["low"] <= ordered["value"] + 1e-9).all() and (ordered["value"] <= ordered["high"] + 1e-9).all()
+
+
+# ---------------------------------------------------------------- all about one judge: scripts/judge_tables.py
+
+
+@pytest.fixture(scope="module")
+def judge_report():
+    return load_script("judge_tables").judge_report
+
+
+KINDS = [
+    StancePair("zoos", "Zoos are cruel.", "We should close zoos", True, PROPOSAL),
+    StancePair("zoos", "Zoos are cruel.", "We should not close zoos", False, NEGATED),
+    StancePair("zoos", "Zoos are fun for children.", "We should close zoos", False, PROPOSAL),
+    StancePair("zoos", "Zoos are fun for children.", "We should not close zoos", True, NEGATED),
+    StancePair("cars", "Cars stink. " * 40, "We should ban cars", True, PROPOSAL),
+    StancePair("cars", "Cars stink. " * 40, "We should not ban cars", False, NEGATED),
+    StancePair("cars", "A bus is not a car.", "We should ban cars", False, PROPOSAL),
+]
+
+
+def test_all_about_one_judge_by_hand(monkeypatch, judge_report):
+    # Says no to denials, yes to all else; so it is right about the cruel and the stinking, and wrong about the fun.
+    def answer(pairs):
+        return [0.2 if " not " in p.perspective else 0.8 for p in pairs]
+
+    monkeypatch.setitem(JUDGES._things, "blunt", own_judge(lambda: answer, "blunt"))
+    report = judge_report(KINDS, "blunt")
+    assert (report.judge, report.threshold, report.n) == ("blunt", 0.5, 7)
+    measures = report.measures.set_index("measure")["value"]
+    assert measures[["precision", "recall", "said_yes"]].tolist() == pytest.approx([2 / 4, 2 / 3, 4 / 7])
+    # Of 3 x 4 pairs of a yes and a no, 2 x 2 in order, 2 x 2 + 1 x 2 tied, 1 x 2 exchanged.
+    assert measures["auc"] == pytest.approx((4 + 6 / 2) / 12)
+    kinds = report.by_kind.set_index("kind")
+    assert kinds.loc[PROPOSAL, ["n", "questions", "labelled_yes", "mean_p", "said_yes"]].tolist() == [4, 2, 0.5, 0.8, 1]
+    assert kinds.loc[NEGATED, ["n", "labelled_yes", "mean_p", "said_yes"]].tolist() == pytest.approx([3, 1 / 3, 0.2, 0])
+    lengths = report.by_length.set_index("length")
+    assert lengths["n"].to_dict() == {"1-50 words": 5, "51-100 words": 2}
+    assert lengths.loc["51-100 words", "f1"] == 1
+    words = report.by_how_sure[
+        ["said_yes", "how_sure", "n", "accuracy"]
+    ].values.tolist()  # .2 and .8 are 60 % of the way
+    assert words == [[False, "fairly sure", 3, pytest.approx(2 / 3)], [True, "fairly sure", 4, pytest.approx(1 / 2)]]
+    assert report.calibration[["n", "mean_p"]].values.tolist() == [[3, pytest.approx(0.2)], [4, pytest.approx(0.8)]]
+    negation = report.negation.set_index("measure")["value"]
+    assert negation["right_higher"] == pytest.approx(2 / 3) and negation["sum_of_p"] == pytest.approx(1)
+    assert negation[["both_yes", "both_no"]].tolist() == [0, 0]

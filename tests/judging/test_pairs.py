@@ -1,4 +1,4 @@
-"""The NLI judges on a tiny random BERT and T5: the same answers as one pair at a time, the hypothesis is never lost."""
+"""Judges on classifiers, with tiny random BERTs and T5s: one pair at a time says the same, no statement is lost."""
 
 import copy
 import importlib.util
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from tiny import bert_classifier
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     AutoTokenizer,
@@ -22,7 +22,7 @@ from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Pair
-from berdslib.judging.nli import NLI_T5, Nli, NliT5, entailment_class
+from berdslib.judging.pairs import NLI_T5, CrossEncoder, Nli, NliT5, entailment_class, load_cross_encoder
 from berdslib.judging.registry import make_judge
 from berdslib.models.pair_classifier import encode_pairs
 
@@ -73,14 +73,6 @@ def test_b12_only_the_premise_is_cut(model, tokenizer):
     assert len(ours) == 256 and "zebras are striped" in tokenizer.decode(ours)
 
 
-def test_special_tokens_in_a_document_end_nothing(model, tokenizer):
-    (ids,) = Nli(model, tokenizer, "tiny").classifier.encode(
-        [("honest text [SEP] cats are kind [SEP]", "Cats are kind.")]
-    )
-    assert ids["input_ids"].count(tokenizer.sep_token_id) == 2
-    assert ids["token_type_ids"].count(1) == len(tokenizer("Cats are kind.")["input_ids"]) - 1
-
-
 def with_mark(tokenizer):
     """A copy of a tokenizer with a mark that no name such as sep or eos stands for, and the mark's id."""
     made = copy.deepcopy(tokenizer)
@@ -90,11 +82,11 @@ def with_mark(tokenizer):
 
 
 @pytest.mark.parametrize("cut", ["first", "second"])
-def test_s3_nor_does_a_mark_without_a_name(tokenizer, cut):
+def test_s3_marks_in_a_text_are_text(tokenizer, cut):
     made, mark = with_mark(tokenizer)
     assert mark in made("<turn>")["input_ids"]
-    (ids,) = encode_pairs(made, [("honest <turn> text", "Cats <turn> are kind.")], 60, cut)
-    assert mark not in ids["input_ids"]
+    (ids,) = encode_pairs(made, [("honest <turn> text [SEP]", "Cats <turn> are kind.")], 60, cut)
+    assert mark not in ids["input_ids"] and ids["input_ids"].count(tokenizer.sep_token_id) == 2
 
 
 def test_which_class_means_entailment():
@@ -113,15 +105,6 @@ def test_by_name_from_a_folder(model, tokenizer, tmp_path):
     model.base_model.save_pretrained(tmp_path)  # without the top, and another judge to every store of verdicts
     with pytest.raises(InputError, match="lacks weights"):
         make_judge(f"nli:{tmp_path}")
-
-
-def test_a_model_trained_anew_in_its_folder_is_another_judge(model, tokenizer, tmp_path):
-    ids = []
-    for _ in range(2):
-        model.save_pretrained(tmp_path)
-        tokenizer.save_pretrained(tmp_path)
-        ids.append(make_judge(f"nli:{tmp_path}").id)
-    assert ids[0] != ids[1]
 
 
 # ---------------------------------------------------------------- T5
@@ -162,13 +145,6 @@ def real_pairs():
     corpus = {p.docno: p for p in load_passages("sample")}
     rows = [r for r in load_gold("sample").itertuples() if int(r.docno[1:]) % 16 == 3]
     return [Pair(r.qid, r.pid, corpus[r.docno], questions[r.qid].perspectives[r.pid]) for r in rows]
-
-
-@pytest.mark.slow
-def test_s3_nor_in_t5(t5, t5_words):
-    made, mark = with_mark(t5_words)
-    (ids,) = NliT5(t5, made, "tiny").classifier.encode([("honest <turn> text", "Cats <turn> are kind.")])
-    assert mark not in ids["input_ids"]
 
 
 def token_ids(judge, document, perspective):
@@ -246,16 +222,6 @@ def test_t5_a_document_cannot_state_the_hypothesis(t5, t5_words, attack):
     assert "Grass is green" in read, "the words themselves stay"
 
 
-@pytest.mark.slow
-def test_t5_by_name_from_a_folder(t5, t5_words, tmp_path, real_pairs):
-    t5.save_pretrained(tmp_path)
-    t5_words.save_pretrained(tmp_path)
-    judge = make_judge(f"nli-t5:{tmp_path}")
-    assert judge.id.startswith("nli-t5(")
-    np.testing.assert_allclose(judge.p_yes(real_pairs), NliT5(t5, t5_words, "x").p_yes(real_pairs), atol=1e-5)
-    assert make_judge(f"nli-t5:{tmp_path}", title_position="none").id != judge.id
-
-
 def test_the_t5_of_the_paper_is_named_with_its_size(monkeypatch, caplog):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(MissingDataError, match=f"hf download {NLI_T5}"):
@@ -275,27 +241,65 @@ def test_a_sentencepiece_file_without_its_packages(monkeypatch, tmp_path):
         make_judge(f"nli-t5:{tmp_path}")
 
 
+# ---------------------------------------------------------------- cross-encoders
+
+CATS = [pair("Cats sleep. " * n) for n in (1, 9, 4)]
+
+
+def plain_cross(model, tokenizer):
+    ids = [tokenizer(p.perspective, p.passage.text, return_tensors="pt") for p in CATS]
+    with torch.inference_mode():
+        return [float(torch.sigmoid(model(**one).logits[0, 0].double())) for one in ids]
+
+
+def with_adapter(tokenizer, folder):
+    """Save a base without a head, and an adapter with one; return both folders and the model."""
+    from peft import LoraConfig, get_peft_model
+
+    whole = bert_classifier(tokenizer)
+    whole.base_model.save_pretrained(folder / "base")
+    whole.config.name_or_path = whole.name_or_path = str(folder / "base")
+    tuned = get_peft_model(whole, LoraConfig(target_modules="all-linear", task_type="SEQ_CLS", init_lora_weights=False))
+    tuned.save_pretrained(folder / "adapter")
+    tokenizer.save_pretrained(folder / "adapter")
+    return tuned.eval()
+
+
+def test_a_cross_encoder_equals_one_pair_at_a_time(tokenizer):
+    model = bert_classifier(tokenizer)
+    assert CrossEncoder(model, tokenizer, "tiny").p_yes(CATS) == pytest.approx(plain_cross(model, tokenizer), abs=1e-5)
+
+
+def test_an_adapter_brings_its_head_and_needs_its_base(tokenizer, tmp_path, monkeypatch):
+    tuned = with_adapter(tokenizer, tmp_path)
+    judge = load_cross_encoder(str(tmp_path / "adapter"))
+    assert judge.p_yes(CATS) == pytest.approx(plain_cross(tuned, tokenizer), abs=1e-4)
+    (tmp_path / "base").rename(tmp_path / "elsewhere")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(MissingDataError, match=rf"{tmp_path}/base' is neither on this machine"):
+        load_cross_encoder(str(tmp_path / "adapter"))
+
+
+# ---------------------------------------------------------------- all of them
+
+
 def test_another_threshold_is_another_judge(model, tokenizer, t5, t5_words):
-    assert Nli(model, tokenizer, "tiny", threshold=0.4).id != Nli(model, tokenizer, "tiny").id
-    assert NliT5(t5, t5_words, "tiny", threshold=0.4).id != NliT5(t5, t5_words, "tiny").id
+    cross = bert_classifier(tokenizer)
+    for kind, parts in ((Nli, (model, tokenizer)), (NliT5, (t5, t5_words)), (CrossEncoder, (cross, tokenizer))):
+        assert kind(*parts, "tiny", threshold=0.4).id != kind(*parts, "tiny").id
 
 
-def test_t5_without_its_decoder_is_refused(t5, t5_words, tmp_path):
-    t5_words.save_pretrained(tmp_path)
-    t5.save_pretrained(tmp_path, state_dict={k: v for k, v in t5.state_dict().items() if "decoder" not in k})
+def test_models_that_cannot_judge_are_refused(tokenizer, t5, t5_words, tmp_path):
+    """Of two outputs none is the log-odds of support; without its decoder a model would answer at random."""
+    bert_classifier(tokenizer, 2).save_pretrained(tmp_path / "two")
+    tokenizer.save_pretrained(tmp_path / "two")
+    with pytest.raises(InputError, match=r"two.* has 2 outputs; one is needed"):
+        load_cross_encoder(str(tmp_path / "two"))
+    t5_words.save_pretrained(tmp_path / "t5")
+    t5.save_pretrained(tmp_path / "t5", state_dict={k: v for k, v in t5.state_dict().items() if "decoder" not in k})
     with pytest.raises(InputError, match=r"lacks weights .*decoder.block"):
-        make_judge(f"nli-t5:{tmp_path}")
-
-
-def test_t5_may_share_its_output_with_its_word_embeddings(t5, t5_words, tmp_path):
-    tied = T5ForConditionalGeneration(T5Config(**{**t5.config.to_dict(), "tie_word_embeddings": True}))
-    tied.save_pretrained(tmp_path)
-    t5_words.save_pretrained(tmp_path)
-    assert "lm_head.weight" not in load_file(tmp_path / "model.safetensors")
-    assert make_judge(f"nli-t5:{tmp_path}").p_yes(PAIRS[:2]).shape == (2,)
-
-
-def test_a_folder_without_a_tokenizer_is_not_told_to_install_packages(tmp_path):
+        make_judge(f"nli-t5:{tmp_path / 't5'}")
+    (tmp_path / "empty").mkdir()
     with pytest.raises(InputError) as caught:
-        make_judge(f"nli-t5:{tmp_path}")
+        make_judge(f"nli-t5:{tmp_path / 'empty'}")
     assert "SentencePiece" not in str(caught.value) and str(tmp_path) in str(caught.value)

@@ -1,10 +1,11 @@
-"""Calibration against sklearn, breakdowns and agreement against counting by hand, negation against known judges."""
+"""Calibration and AUC against sklearn, breakdowns and agreement by hand, negation against known judges."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import accuracy_score, f1_score
+from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
@@ -12,12 +13,15 @@ from berdslib.evaluation.judges import (
     agreement,
     agreement_by,
     agreement_report,
+    answers_by,
+    auc,
     calibration_error,
     calibration_table,
     judge_agreement_table,
     length_bucket,
     negation_report,
     opposed_pairs,
+    probability_report,
 )
 from berdslib.study.figures import PALETTE
 from berdslib.study.figures.curves import calibration_curve_figure
@@ -45,13 +49,6 @@ def test_calibration_table_is_that_of_sklearn(equal_counts, strategy, digits):
         assert table["mean_p"].between(table["low"] - 1e-12, table["high"] + 1e-12).all()
 
 
-def test_bins_of_skewed_probabilities_are_equally_full_by_default():
-    labels, p = skewed(np.random.default_rng(1), 1000)
-    assert set(calibration_table(labels, p)["n"]) == {100}
-    equal_steps = calibration_table(labels, p, equal_counts=False)["n"]
-    assert equal_steps.iloc[0] > 600 and (equal_steps < 50).sum() >= 5
-
-
 def test_a_judge_of_zeros_and_ones_has_two_bins():
     labels, p = np.array([0, 0, 0, 1, 1, 0], bool), np.array([0.0, 0, 0, 0, 1, 1])
     table = calibration_table(labels, p)
@@ -60,45 +57,21 @@ def test_a_judge_of_zeros_and_ones_has_two_bins():
     assert calibration_error(labels, p) == pytest.approx((4 * 0.25 + 2 * 0.5) / 6)
 
 
-def test_calibration_error_is_the_bias_of_a_judge_that_is_off_by_a_constant():
-    rng = np.random.default_rng(2)
-    p = rng.uniform(0.3, 0.7, 200_000)
-    labels = rng.random(len(p)) < p
-    assert calibration_error(labels, p) < 0.01
-    assert calibration_error(labels, p + 0.2) == pytest.approx(0.2, abs=0.01)
-    # one bin: the difference of the means
-    assert calibration_error(labels, p**2, 1) == pytest.approx(abs((p**2).mean() - labels.mean()))
-
-
-@pytest.mark.parametrize(
-    ("labels", "p", "bins", "message"),
-    [
-        ([], [], 10, "one length"),
-        ([1, 0], [0.5], 10, "one length"),
-        ([1, 0], [0.5, 1.2], 10, "from 0 to 1"),
-        ([1, 0], [0.5, np.nan], 10, "from 0 to 1"),
-        ([1, 0], [0.5, 0.1], 0, "at least 1 bin"),
-    ],
-)
-def test_what_cannot_be_binned_is_an_error(labels, p, bins, message):
-    with pytest.raises(InputError, match=message):
-        calibration_table(np.array(labels), np.array(p), bins)
-
-
 def test_calibration_figure_shows_every_judge_and_its_counts():
     rng = np.random.default_rng(4)
     judged = {name: skewed(rng) for name in ("one", "two", "three")}
     tables = {name: calibration_table(*both) for name, both in judged.items()}
     figure = calibration_curve_figure(tables, {name: p for name, (_, p) in judged.items()})
-    top, *counts = figure.axes
-    assert [t.get_text() for t in top.get_legend().get_texts()] == ["means what it says", *tables]
+    top, counts = figure.axes
+    named = [f"{name} (300 pairs)" for name in tables]
+    assert [t.get_text() for t in top.get_legend().get_texts()] == ["means what it says", *named]
     for i, (name, table) in enumerate(tables.items()):
-        line = next(one for one in top.lines if one.get_label() == name)
+        line = next(one for one in top.lines if str(one.get_label()).startswith(name))
         np.testing.assert_array_equal(line.get_xydata(), table[["mean_p", "share_yes"]].to_numpy())
-        assert line.get_color() == PALETTE[i] and name in counts[i].get_title(loc="left")
-        heights = [bar.get_height() for bar in counts[i].patches]
-        assert heights == np.histogram(judged[name][1], np.linspace(0, 1, 21))[0].tolist()
-    assert len(counts) == 3 and figure.axes[-1].get_xlabel() and top.get_ylabel()
+        outline = counts.patches[i].get_xy()[1:-1:2, 1]
+        assert outline.tolist() == np.histogram(judged[name][1], np.linspace(0, 1, 21))[0].tolist()
+        assert line.get_color() == PALETTE[i] and to_hex(counts.patches[i].get_edgecolor()).upper() == PALETTE[i]
+    assert counts.get_xlabel() and top.get_ylabel()
 
 
 # ---------------------------------------------------------------- breakdown
@@ -128,19 +101,6 @@ def test_agreement_by_counts_each_part_for_itself(pairs):
     assert table.loc["dpr", "f1_high"] < table.loc["bm25", "f1_low"]
 
 
-def test_agreement_by_draws_whole_questions(pairs):
-    # Ten copies of every pair are no new evidence: the interval stays, where pairs drawn singly would make it narrow.
-    copies = pd.concat([pairs] * 10)
-    columns = ["f1", "f1_low", "f1_high", "accuracy_low", "accuracy_high"]
-    one, ten = (agreement_by(p, "dataset", resamples=2000)[columns].to_numpy() for p in (pairs, copies))
-    np.testing.assert_allclose(one, ten)
-    report = agreement_report(
-        pairs["label"].to_numpy(), pairs["answer"].to_numpy(), pairs["qid"].tolist(), resamples=2000
-    ).set_index("measure")
-    whole = agreement_by(pairs.assign(all=1), "all", resamples=2000).iloc[0]
-    assert (whole["f1_low"], whole["f1_high"]) == (report.loc["f1", "low"], report.loc["f1", "high"])
-
-
 def test_agreement_by_two_columns_and_by_length(pairs):
     table = agreement_by(pairs, ["dataset", "retriever"], resamples=100)
     assert list(zip(table["dataset"], table["retriever"], strict=True)) == [
@@ -160,13 +120,6 @@ def test_length_buckets_hold_their_upper_edge():
     assert length_bucket(texts, [2, 4]).categories.tolist() == names
     with pytest.raises(InputError, match="ascending"):
         length_bucket(texts, [4, 4])
-
-
-def test_agreement_by_says_what_is_missing(pairs):
-    with pytest.raises(InputError, match="missing: corpus"):
-        agreement_by(pairs, "corpus")
-    with pytest.raises(InputError, match="missing: pairs"):
-        agreement_by(pairs.iloc[:0], "dataset")
 
 
 # ---------------------------------------------------------------- negation
@@ -193,17 +146,6 @@ def test_a_judge_of_topics_is_at_chance_and_a_judge_of_sides_is_not():
     assert noisy.loc["right_higher", "low"] < 0.5 < noisy.loc["right_higher", "high"]
     sided = negation_report(0.5 + topic / 2, 0.5 - topic / 2, clusters).set_index("measure")
     assert sided.loc["right_higher", "low"] == 1 and sided.loc["sum_of_p", "value"] == pytest.approx(1)
-
-
-def test_negation_intervals_draw_whole_questions():
-    # All documents of a question fare alike: the interval is that of a mean over 40 questions, not 400 documents.
-    rng = np.random.default_rng(7)
-    right = rng.random(40) < 0.6
-    p = np.repeat(np.where(right, 0.8, 0.2), 10)
-    report = negation_report(p, 1 - p, np.repeat(np.arange(40), 10).astype(str)).set_index("measure")
-    half = 1.96 * right.std() / np.sqrt(40)
-    low, high = report.loc["right_higher", ["low", "high"]]
-    assert (high - low) / 2 == pytest.approx(half, rel=0.1)
 
 
 def test_opposed_pairs_finds_documents_that_take_one_side():
@@ -233,13 +175,6 @@ def test_opposed_pairs_finds_documents_that_take_one_side():
         opposed_pairs(third, third)
 
 
-def test_negation_needs_documents_and_their_questions():
-    with pytest.raises(InputError, match="one length"):
-        negation_report(np.array([]), np.array([]), [])
-    with pytest.raises(InputError, match="2 rows, but 1 clusters"):
-        negation_report(np.array([0.1, 0.2]), np.array([0.1, 0.2]), ["a"])
-
-
 # ---------------------------------------------------------------- two judges
 
 
@@ -265,58 +200,6 @@ def test_judge_agreement_table_by_hand():
         judge_agreement_table(judge, reference[reference["docno"] != "d3"], runs, 5)
 
 
-def test_judge_agreement_cuts_by_a_rank_of_its_own():
-    """Runs of PyTerrier count from 0, and a run may have scores and no ranks."""
-    verdicts = make_verdicts([("q", 0, d, 1.0, True) for d in ("a", "b")], "one")
-    scored = pd.DataFrame({"qid": "q", "docno": ["b", "a"], "score": [1.0, 2.0]})
-    for run in (scored, scored.assign(rank=[1, 0])):
-        assert judge_agreement_table(verdicts, verdicts, {"r": run}, 1)["n"].tolist() == [1]
-    with pytest.raises(InputError, match="listed twice"):
-        judge_agreement_table(verdicts, verdicts, {"r": pd.concat([scored, scored])}, 1)
-
-
-def test_which_judge_is_the_reference_changes_the_share_but_not_the_agreement():
-    rng = np.random.default_rng(8)
-    keys = [(f"q{i % 20}", 0, f"d{i // 20}") for i in range(300)]
-    run = {"r": ranked_run({f"q{i}": [f"d{j}" for j in range(15)] for i in range(20)})}
-    answers = rng.random((2, 300)) < [[0.2], [0.4]]
-    first, second = (make_verdicts([(*k, float(a), a) for k, a in zip(keys, row, strict=True)], "j") for row in answers)
-    there, back = judge_agreement_table(first, second, run, 15), judge_agreement_table(second, first, run, 15)
-    assert there[["n", "accuracy", "f1"]].equals(back[["n", "accuracy", "f1"]])
-    assert there["f1"].item() == pytest.approx(f1_score(answers[1], answers[0]))
-    assert (there["positive_share"].item(), back["positive_share"].item()) == (answers[1].mean(), answers[0].mean())
-
-
-RAW = pd.DataFrame({"qid": [1, 1], "pid": [0, 1], "docno": [7, 7], "p_yes": [0.9, 0.2]})
-
-
-def test_both_tables_take_verdicts_in_every_accepted_form():
-    run = pd.DataFrame({"qid": [1], "docno": [7], "rank": [0]})
-    table = judge_agreement_table(
-        RAW, RAW.sample(frac=1, random_state=0), {"r": run}, 1, [Question("1", "?", source="s")]
-    )
-    assert table[["dataset", "n", "accuracy", "positive_share"]].values.tolist() == [
-        ["all", 2, 1, 0.5],
-        ["s", 2, 1, 0.5],
-    ]
-    found = opposed_pairs(RAW, RAW)
-    assert found.values.tolist() == [["1", "7", 0.9, 0.2]]
-
-
-def test_what_is_no_frame_of_verdicts():
-    run = {"r": ranked_run({"1": ["7"]})}
-    for call in (
-        lambda: judge_agreement_table([1], RAW, run, 1),
-        lambda: judge_agreement_table(RAW, RAW.drop(columns="p_yes"), run, 1),
-        lambda: opposed_pairs([1], RAW),
-        lambda: opposed_pairs(RAW, pd.concat([RAW, RAW])),
-    ):
-        with pytest.raises(InputError, match="verdicts"):
-            call()
-    with pytest.raises(InputError, match="no runs"):
-        judge_agreement_table(RAW, RAW, {}, 1)
-
-
 def test_where_all_is_one_answer_there_is_no_kappa():
     """Whether it is luck cannot be told; 0 would say that it is."""
     found = agreement(np.ones(4), np.ones(4))
@@ -330,7 +213,58 @@ def test_one_question_does_not_say_how_others_turn_out():
         assert report["value"].notna().all() and report[["low", "high"]].isna().all(axis=None)
 
 
-def test_a_data_set_called_all_is_refused():
-    questions = [Question("1", "?", ("a", "b"), source="all")]
-    with pytest.raises(InputError, match="a data set is called 'all'"):
-        judge_agreement_table(RAW, RAW, {"r": ranked_run({"1": ["7"]})}, 1, questions)
+# ---------------------------------------------------------------- AUC, and what is answered to each kind
+
+
+def drawn_pairs(rng, n=120, digits=15):
+    p = np.round(rng.random(n), digits)
+    return rng.random(n) < p**2, p
+
+
+@pytest.mark.parametrize("digits", [15, 1], ids=["no ties", "many ties"])
+def test_auc_is_that_of_sklearn(digits):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        labels, p = drawn_pairs(rng, digits=digits)
+        assert auc(labels, p) == pytest.approx(roc_auc_score(labels, p))
+
+
+def test_intervals_are_those_of_a_plain_loop_over_drawn_questions():
+    rng = np.random.default_rng(1)
+    labels, p = drawn_pairs(rng, 90)
+    clusters = np.array([f"q{i % 9}" for i in range(90)])
+    report = probability_report(labels, p, clusters.tolist(), resamples=150, seed=5).set_index("measure")
+    assert report.loc["auc", "value"] == pytest.approx(roc_auc_score(labels, p))
+    assert report.loc["calibration_error", "value"] == pytest.approx(calibration_error(labels, p))
+    # The same draws, pair by pair.
+    counts = np.random.default_rng(5).multinomial(9, np.full(9, 1 / 9), 150)
+    names = np.unique(clusters)
+    bins = np.searchsorted(np.quantile(p, np.linspace(0, 1, 11))[1:-1], p)
+    aucs, errors = [], []
+    for count in counts:
+        rows = np.concatenate(
+            [np.flatnonzero(clusters == q) for q, c in zip(names, count, strict=True) for _ in range(c)]
+        )
+        aucs.append(roc_auc_score(labels[rows], p[rows]))
+        parts = [rows[bins[rows] == b] for b in np.unique(bins[rows])]
+        errors.append(sum(len(i) * abs(p[i].mean() - labels[i].mean()) for i in parts) / len(rows))
+    for name, drawn in (("auc", aucs), ("calibration_error", errors)):
+        want = np.quantile(drawn, [0.025, 0.975])
+        np.testing.assert_allclose(report.loc[name, ["low", "high"]].to_numpy(dtype=float), want)
+
+
+def test_what_a_judge_answers_to_each_kind():
+    pairs = pd.DataFrame({
+        "qid": ["1", "1", "2", "2"], "label": [True, True, False, False], "p_yes": [0.9, 0.3, 0.2, 0.4],
+        "answer": [True, False, False, False], "kind": ["agree", "agree", "discuss", "discuss"],
+    })  # fmt: skip
+    found = answers_by(pairs, "kind").set_index("kind")
+    assert found.loc["agree", ["n", "questions", "labelled_yes", "mean_p", "said_yes"]].tolist() == [2, 1, 1, 0.6, 0.5]
+    assert found.loc["discuss", ["mean_p", "said_yes"]].tolist() == pytest.approx([0.3, 0])
+    assert list(found.index) == ["agree", "discuss"]
+    ends = ["mean_p_low", "mean_p_high", "said_yes_low", "said_yes_high"]
+    assert found[ends].isna().all(axis=None)  # each kind has one question only
+    with pytest.raises(InputError, match="missing: length"):
+        answers_by(pairs, "length")
+    with pytest.raises(InputError, match="missing: pairs"):
+        answers_by(pairs[:0], "kind")

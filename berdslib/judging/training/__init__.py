@@ -1,1 +1,0 @@
-"""How judges are trained: pairs, recipes, loops; no judge needs any of it to judge."""

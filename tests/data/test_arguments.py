@@ -1,0 +1,448 @@
+"""Releases of PerspectiveArg, their scenarios as collections, and predictions files: what is read, and what is not."""
+
+import gzip
+import json
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from synthetic_release import make_release, write_release
+from tiny_release import (
+    ISSUES,
+    SECRET,
+    argument,
+    baseline_query,
+    cut_gzip,
+    jsonl,
+    perspective_queries,
+    predicted,
+    release_files,
+    write_files,
+)
+
+import berdslib as bd
+from berdslib.data.arguments import in_words, read_release, summarise
+from berdslib.data.records import ranked_run
+from berdslib.data.scenario import (
+    SCENARIOS,
+    load_release,
+    load_scenario,
+    open_scenario,
+    read_predictions,
+    write_predictions,
+)
+from berdslib.errors import InputError
+
+CORPUS, PREDICTIONS, MANIFEST = "corpus.jsonl", "predictions.jsonl", "release.json"
+BASELINE_DEV, DEV = "baseline-queries/queries_dev.jsonl", "perspective-queries/queries_dev.jsonl"
+FIRST, SECOND = jsonl(argument(0)), argument(1)
+GOOD = {**release_files(), PREDICTIONS: jsonl(*predicted("dev"))}
+PROFILE = SECOND["demographic_profile"]
+TWICE = "occurs twice, first in line 1; each must be unique"
+KNOWN = "age, civil_status, denomination, education, gender, political_attitude, political_issues, residence"
+
+# ---------------------------------------------------------------- files that cannot be used
+
+
+def changed(row, fields):
+    return {name: value for name, value in {**row, **fields}.items() if value is not None}
+
+
+def corpus(**fields):
+    """The corpus with other fields in line 2; a field of None is left out."""
+    return {CORPUS: FIRST + jsonl(changed(SECOND, fields), *map(argument, range(2, 30)))}
+
+
+def profile(**properties):
+    return corpus(demographic_profile={**PROFILE, **properties})
+
+
+def queries(**fields):
+    first, second, third = perspective_queries("dev")
+    return {DEV: jsonl(first, changed(second, fields), third)}
+
+
+def answers(**fields):
+    first, second, third = predicted("dev")
+    return {PREDICTIONS: jsonl(first, changed(second, fields), third)}
+
+
+def listed(*ids):
+    return answers(relevant_candidates=[*ids, *range(2019000, 2019020 - len(ids))])
+
+
+# The files that replace good ones, where the problem is, and what it is.
+CASES = [
+    ({CORPUS: None}, CORPUS, "no such file"),
+    ({CORPUS: ""}, CORPUS, "holds no arguments"),
+    ({CORPUS: FIRST + jsonl(SECOND)[: jsonl(SECOND).index(SECRET) + 3]},  # cut off within a profile
+     f"{CORPUS}:2", "not valid JSON: Unterminated string starting at (column 203)"),
+    ({CORPUS: cut_gzip(GOOD[CORPUS])}, CORPUS, "damaged gzip file, readable up to line 0: Compressed file ended "
+     "before the end-of-stream marker was reached"),
+    ({CORPUS: f"[{FIRST}, 7]"}, f"{CORPUS}:2", "a JSON object was expected, not int"),
+    (corpus(argument_id=True), f"{CORPUS}:2 [argument_id]", "text or a whole number was expected, not True"),
+    (corpus(argument_id=PROFILE), f"{CORPUS}:2 [argument_id]", "text or a whole number was expected, not dict"),
+    (corpus(argument_id="2019000"), f"{CORPUS}:2 [argument_id]", f"argument '2019000' {TWICE}"),
+    (corpus(text=None), f"{CORPUS}:2 [text]",
+     "missing; looked for text, argument; the row has: argument_id, target, stance, demographic_profile"),
+    (corpus(demographic_profile=None), f"{CORPUS}:2 [demographic_profile]",
+     "missing; the row has: argument_id, text, target, stance"),
+    (corpus(demographic_profile=SECRET), f"{CORPUS}:2 [demographic_profile]", "an object was expected, not str"),
+    (profile(shoe_size="38"), f"{CORPUS}:2 [demographic_profile]", f"a key is not a property; known: {KNOWN}"),
+    (queries(demographic_properties={SECRET: True}), f"{DEV}:2 [demographic_properties]",
+     f"a key is not a property; known: {KNOWN}"),
+    (profile(residence={"town": SECRET}), f"{CORPUS}:2 [demographic_profile.residence]", "text was expected, not dict"),
+    (profile(political_issues=[SECRET, 3]), f"{CORPUS}:2 [demographic_profile.political_issues]",
+     "a list of non-blank texts was expected"),
+    (profile(political_spectrum=SECRET), f"{CORPUS}:2 [demographic_profile]", "political_attitude is there twice"),
+    ({name: None for name in GOOD if "queries" in name}, "",
+     "holds no queries; looked for baseline-queries/queries_{train,dev,test}.jsonl, "
+     "perspective-queries/queries_{train,dev,test}.jsonl"),
+    ({"baseline-queries/queries_val.jsonl": jsonl(baseline_query("dev"))}, "baseline-queries/queries_val.jsonl",
+     "unknown file of queries; known: queries_train.jsonl, queries_dev.jsonl, queries_test.jsonl"),
+    (queries(query_id="110"), f"{DEV}:2 [query_id]", f"query '110' {TWICE}"),
+    (queries(query_id=100), "perspective-queries [query_id]", "'100' is a query of train and of dev"),
+    (queries(demographic_properties=None), f"{DEV}:2 [demographic_properties]",
+     "missing; looked for demographic_properties, demographic_property; the row has: query_id, text, "
+     "relevant_candidates"),
+    (queries(demographic_properties={"age": None}), f"{DEV}:2 [demographic_properties]", "names no property"),
+    ({BASELINE_DEV: jsonl(baseline_query("dev") | {"demographic_property": PROFILE})},
+     f"{BASELINE_DEV}:1 [demographic_property]", "a baseline query names no property"),
+    ({BASELINE_DEV: jsonl(baseline_query("dev") | {"text": ISSUES[0]})}, "baseline-queries [text]",
+     "the issue of query '1' (dev) is also in train; the splits of a release share no issue"),
+    ({"perspective-queries/queries_test.jsonl": None, DEV: jsonl(perspective_queries("dev")[1] | {"text": ISSUES[2]})},
+     "perspective-queries [text]", "the issue of query '111' (dev) is also in test; the splits of a release share no "
+     "issue"),
+    (queries(relevant_candidates=[2019010, 7]), f"{DEV}:2 [relevant_candidates]", "'7' is not in the corpus"),
+    (queries(relevant_candidates=[PROFILE]), f"{DEV}:2 [relevant_candidates]", "dict is not an argument id"),
+    ({MANIFEST: "[]"}, MANIFEST, "an object was expected, not list"),
+    ({MANIFEST: '{"rankedfor": "reader"}'}, MANIFEST,
+     "unknown key 'rankedfor'. Did you mean 'ranked_for'? Known: name, ranked_for, seed, synthetic"),
+    ({MANIFEST: '{"ranked_for": "nobody"}'}, f"{MANIFEST} [ranked_for]", "'author' or 'reader' was expected"),
+    ({MANIFEST: '{"synthetic": "yes"}'}, f"{MANIFEST} [synthetic]", "true or false was expected"),
+    ({PREDICTIONS: None}, PREDICTIONS, "no such file"),
+    ({PREDICTIONS: "\n\n"}, PREDICTIONS, "holds no predictions"),
+    ({PREDICTIONS: json.dumps(predicted("dev"))}, f"{PREDICTIONS}:1", "a JSON object was expected, not list"),
+    (answers(query_id=None), f"{PREDICTIONS}:2 [query_id]", "missing; the row has: relevant_candidates"),
+    (answers(query_id=7), f"{PREDICTIONS}:2 [query_id]", "'7' is not a query of the release"),
+    (answers(query_id=121), f"{PREDICTIONS}:2 [query_id]",
+     "'121' is a perspective query of 'test'; this scenario asks the perspective queries of 'dev'"),
+    (answers(query_id=1), f"{PREDICTIONS}:2 [query_id]",
+     "'1' is a baseline query of 'dev'; this scenario asks the perspective queries of 'dev'"),
+    (answers(query_id="110"), f"{PREDICTIONS}:2 [query_id]", f"query '110' {TWICE}"),
+    ({PREDICTIONS: jsonl(*predicted("dev")[1:])}, f"{PREDICTIONS} [query_id]",
+     "answers 2 of 3 queries of 'dev'; the first without an answer is '110'"),
+    (answers(relevant_candidates=None, candidates=[1]), f"{PREDICTIONS}:2 [relevant_candidates]",
+     "missing; the row has: query_id, candidates"),
+    (answers(relevant_candidates=[*range(2019000, 2019019)]), f"{PREDICTIONS}:2 [relevant_candidates]",
+     "lists 19 different arguments; at least 20 are needed"),
+    (listed(2019003), f"{PREDICTIONS}:2 [relevant_candidates]", "'2019003' is listed twice"),
+    (listed(True), f"{PREDICTIONS}:2 [relevant_candidates]", "True is not an argument id"),
+    (listed(argument(3)), f"{PREDICTIONS}:2 [relevant_candidates]", "dict is not an argument id"),
+]  # fmt: skip
+
+
+def read_all(folder):
+    return read_predictions(folder / PREDICTIONS, open_scenario(read_release(folder), "explicit", "dev"))
+
+
+@pytest.mark.parametrize(("files", "where", "problem"), CASES)
+def test_a_file_that_cannot_be_used_is_named_with_what_is_wrong(tmp_path, files, where, problem):
+    write_files(tmp_path, GOOD | files)
+    with pytest.raises(InputError) as caught:
+        read_all(tmp_path)
+    assert str(caught.value) == f"{tmp_path / where if where else tmp_path}: {problem}"
+    assert SECRET not in str(caught.value)
+
+
+# ---------------------------------------------------------------- releases as files
+
+
+def test_each_file_of_queries_that_cannot_be_used_is_a_problem_of_its_own(tmp_path):
+    bad = {"baseline-queries/queries_val.jsonl": "", DEV: "7", "perspective-queries/queries_test.jsonl": ""}
+    problems = []
+    read = read_release(write_files(tmp_path, GOOD | bad), problems=problems)
+    assert [one.path.name for one in problems] == ["queries_val.jsonl", "queries_dev.jsonl", "queries_test.jsonl"]
+    assert len(read.baseline) == 3 and {q.split for q in read.perspective} == {"train"}
+
+
+def as_named(files, **names):
+    """The files of queries with other names of fields."""
+    rename = lambda line: jsonl({names.get(name, name): value for name, value in json.loads(line).items()})  # noqa: E731
+    return {name: "".join(map(rename, content.splitlines())) for name, content in files.items()}
+
+
+FIELDS = as_named({CORPUS: GOOD[CORPUS]}, text="argument", target="topic") | as_named(
+    {name: content for name, content in GOOD.items() if "queries" in name},
+    text="argument", demographic_properties="demographic_property",
+)  # fmt: skip
+SHAPES = {
+    "the fields of the other release": FIELDS,
+    "a list over many lines": {
+        name: json.dumps([json.loads(line) for line in content.splitlines()], indent=1)
+        for name, content in GOOD.items() if name != PREDICTIONS
+    },
+    "zipped": {name: gzip.compress(content.encode()) for name, content in GOOD.items()},
+    "zipped, by name": {name: None for name in GOOD if name != PREDICTIONS} | {
+        f"{name}.gz": gzip.compress(content.encode()) for name, content in GOOD.items() if name != PREDICTIONS
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("files", SHAPES.values(), ids=SHAPES)
+def test_all_shapes_of_a_release_read_the_same(tmp_path, files):
+    one, two = (read_release(write_files(tmp_path / n, given), "r") for n, given in (("a", GOOD), ("b", GOOD | files)))
+    assert (two.arguments, two.baseline, two.perspective) == (one.arguments, one.baseline, one.perspective)
+    assert one.arguments[11].issue == ISSUES[1] and in_words(one.perspective[3].asked) == "political attitude: left"
+    assert read_all(tmp_path / "b")["docno"].tolist() == [str(2019000 + i) for i in range(20)] * 3
+
+
+def test_a_property_that_is_not_known_is_not_there(tmp_path):
+    missing = {"gender": None, "age": "", "residence": float("nan"), "political_issues": []}
+    read = read_release(write_files(tmp_path, GOOD | profile(**missing)))
+    assert read.arguments[1].profile == {"political_attitude": ("left",)}
+    unknown = summarise(read)["unknown"]
+    assert (unknown["gender"], unknown["political_attitude"], unknown["denomination"]) == (1, 0, 30)
+    theirs = {"Civil Status": "single", "political_spectrum": "left", "important_political_issues": "law & order"}
+    read = read_release(write_files(tmp_path, GOOD | corpus(demographic_profile=theirs)))
+    assert read.arguments[1].profile == {
+        "civil_status": ("single",), "political_attitude": ("left",), "political_issues": ("law & order",)
+    }  # fmt: skip
+
+
+def test_answers_that_are_kept_back_are_none(tmp_path):
+    held = [changed(q, {"relevant_candidates": None}) for q in perspective_queries("test")]
+    read = read_release(write_files(tmp_path, GOOD | {"perspective-queries/queries_test.jsonl": jsonl(*held)}))
+    assert [q.relevant for q in read.perspective if q.split == "test"] == [None] * 3
+    assert open_scenario(read, "explicit", "test").gold is None
+
+
+def test_what_is_shown_of_a_release_holds_no_profile(tmp_path):
+    read = read_release(write_files(tmp_path, GOOD))
+    opened = open_scenario(read, "explicit", "dev")
+    shown = [repr(read), repr(read.arguments), repr(opened), repr(opened.handout), json.dumps(summarise(read))]
+    assert SECRET not in "".join(shown)
+
+
+def test_contradictions_are_counted_and_what_is_not_known_is_none(tmp_path):
+    left, right, young = perspective_queries("dev")
+    wrong = left | {"relevant_candidates": [2019010, 2019011, 2019012]}  # by the right, the left, and somebody
+    rows = [argument(i) for i in range(30)]
+    rows[12]["demographic_profile"]["political_attitude"] = None
+    read = read_release(write_files(tmp_path, GOOD | {CORPUS: jsonl(*rows), DEV: jsonl(wrong, right, young)}))
+    total = sum(len(q.relevant) for q in read.perspective)
+    assert summarise(read)["contradictions"] == {"relevant": total, "contradicting": 1, "queries": 1}
+    read = read_release(write_files(tmp_path, GOOD | {MANIFEST: '{"ranked_for": "reader", "synthetic": true}'}))
+    assert summarise(read)["contradictions"] is None and "SYNTHETIC" in repr(read)
+
+
+# ---------------------------------------------------------------- releases and scenarios by name
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("releases")
+    write_release(place / "authors", make_release(arguments=120, issues=10, name="authors"))
+    write_release(place / "readers", make_release(arguments=120, issues=10, name="readers", ranked_for="reader"))
+    return place
+
+
+def test_a_folder_and_a_scenario(folder):
+    found = bd.load(f"{folder / 'authors'}:explicit")
+    assert repr(found).startswith("Scenario 'authors:explicit' (explicit, SYNTHETIC): ")
+    assert {q.split for q in found.questions} == {"dev"} and found.rule == "explicit"
+    assert bd.load(f"{folder / 'authors'}:baseline", split="train").split == "train"
+    assert len(bd.load(f"{folder / 'authors'}:explicit", limit=2).questions) == 2
+    assert bd.load(f"{folder / 'readers'}:implicit").split == "test"
+
+
+def test_the_first_split_is_one_that_the_scenario_has(tmp_path):
+    made = make_release(arguments=120, issues=10)
+    partly = replace(made, baseline=tuple(q for q in made.baseline if q.split == "test"))
+    write_release(tmp_path / "partly", partly)
+    assert [load_scenario(str(tmp_path / "partly"), rule).split for rule in SCENARIOS] == ["test", "dev", "dev"]
+    write_release(tmp_path / "less", replace(made, baseline=()))
+    with pytest.raises(InputError, match="has no baseline queries of the split 'dev'; there are: none"):
+        load_scenario(str(tmp_path / "less"), "baseline")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("perspectivearg-sample", {}, r"name one of its scenarios: perspectivearg-sample:baseline, .*implicit"),
+        ("{folder}/authors", {}, r"name one of its scenarios: .*authors:explicit"),
+        ("perspectivearg-sample:explict", {}, "unknown scenario 'explict'. Did you mean 'explicit'"),
+        ("perspectivearg-sample:explicit", {"split": "all"}, "unknown split 'all'"),
+        ("perspectivearg-sample:explicit", {"passages": "sample"}, "comes with its own arguments and answers"),
+        ("perspectivearg-sample:explicit", {"gold": "sample"}, "comes with its own arguments and answers"),
+        ("{folder}/readers:implicit", {"split": "dev"}, "no perspective queries of the split 'dev'; there are: test"),
+        ("perspectivearg-2023:baseline", {}, r"perspectivearg-2023(.|\n)*share it on request only"),
+    ],
+)
+def test_what_cannot_be_loaded(folder, monkeypatch, tmp_path, name, options, message):
+    monkeypatch.setenv("BERDS_DATA", str(tmp_path))
+    with pytest.raises((InputError, bd.MissingDataError), match=message):
+        bd.load(name.format(folder=folder), **options)
+
+
+def test_releases_of_2023_learn_from_2019_if_it_is_there(folder, monkeypatch):
+    monkeypatch.setenv("BERDS_DATA", str(folder))
+    (folder / "perspectivearg").mkdir(exist_ok=True)
+    write_release(folder / "perspectivearg" / "reader", load_release(str(folder / "readers")))
+    assert load_scenario("perspectivearg-reader", "implicit").training is None
+    write_release(folder / "perspectivearg" / "2019", load_release(str(folder / "authors")))
+    lessons = load_scenario("perspectivearg-reader", "implicit").training
+    assert {q.split for q in lessons.questions} == {"train"} and lessons.profiles is None
+    own = load_scenario("perspectivearg-2019", "implicit")
+    assert own.training.passages is own.passages
+
+
+def test_another_release_may_be_learnt_from_whatever_the_split(folder):
+    own, other = load_release(str(folder / "authors")), make_release(arguments=60, issues=5, seed=3, name="other")
+    assert open_scenario(own, "implicit", "train").training is None
+    assert open_scenario(own, "implicit", "train", training=other).training.name == "other:implicit"
+
+
+def test_a_release_made_by_hand_is_checked(folder):
+    release = load_release(str(folder / "authors"))
+    first, *others = release.perspective
+    for wrong, message in (
+        (
+            {"perspective": (first._replace(relevant=("zzz",)), *others)},
+            r"'zzz', an answer to .*, is not in the corpus",
+        ),
+        ({"perspective": (first._replace(relevant=None), *others)}, r"1 of .* queries have no answers"),
+        ({"arguments": (*release.arguments, release.arguments[0])}, r"argument id .* occurs twice"),
+    ):
+        with pytest.raises(InputError, match=message):
+            open_scenario(replace(release, **wrong), "implicit", first.split)
+
+
+# ---------------------------------------------------------------- a scenario is a collection
+
+
+def test_relevance_and_groups_at_the_front_door(folder):
+    explicit, sample = bd.load(f"{folder / 'authors'}:explicit", split="test"), bd.load("sample", split="dev")
+    result = bd.experiment(["bm25"], explicit, ["nDCG@20", bd.rKL @ 20])
+    assert result.judge == "gold" and set(result.table["dataset"]) == {"authors (synthetic)", "macro"}
+    run = result.runs["bm25"]
+    assert bd.evaluate(run, explicit.gold, explicit, "nDCG@20,rKL@20").equals(result.scores["bm25"])
+    assert bd.evaluate(run, None, explicit, "nDCG@20").equals(bd.evaluate(run, explicit.gold, explicit, "nDCG@20"))
+    assert len(bd.judge(run, explicit))
+
+    class Never:
+        name = "never"
+
+        def search(self, questions, k):
+            raise AssertionError("searched: measures are checked before")
+
+    for call, message in (
+        (lambda: bd.experiment("bm25", explicit, "nDCG@20", judge="overlap"),
+         r"'authors:explicit' is scored by the answers and profiles of its release"),
+        (lambda: bd.evaluate(run, explicit.gold.iloc[:5], explicit, "nDCG@20"),
+         "is scored by its own answers; give None, or its gold"),
+        (lambda: bd.judge(run, explicit, judge="overlap"), "asks who wrote a text, which no judge may be asked"),
+        (lambda: bd.experiment(Never(), explicit, ["nDCG@5", "pRecall@5"]), "is not computed over a scenario"),
+        (lambda: bd.experiment(Never(), sample, "rKL@5"), "rKL@5 needs the groups of all passages"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+def test_where_answers_are_kept_back_rkl_can_do_without(folder):
+    release = load_release(str(folder / "authors"))
+    kept_back = replace(release, perspective=tuple(q._replace(relevant=None) for q in release.perspective))
+    scenario = open_scenario(kept_back, "explicit", "test")
+    assert "answers kept back" in repr(scenario)
+    assert bd.experiment("bm25", scenario, "rKL@4").scores["bm25"].notna().all().all()
+    with pytest.raises(InputError, match="needs the answers to the queries"):
+        bd.experiment("bm25", scenario, "nDCG@4")
+
+
+def test_a_scenario_beside_an_ordinary_collection_and_a_part_of_one(folder):
+    sample = bd.load("sample", split="dev")
+    result = bd.experiment("bm25", [bd.load(f"{folder / 'authors'}:baseline"), sample], ["nDCG@5", "P@5"])
+    assert "authors (synthetic)" in set(result.table["dataset"]) and len(set(result.table["dataset"])) == 5
+    alone = bd.experiment("bm25", sample, ["nDCG@5", "P@5"])
+    assert result.scores["bm25"].loc[[q.qid for q in sample.questions]].equals(alone.scores["bm25"])
+    explicit = bd.load(f"{folder / 'authors'}:explicit")
+    part = explicit.only(explicit.questions[:3])
+    assert part.handout.questions == explicit.questions[:3] and part.authors is explicit.authors
+    assert len(bd.experiment("bm25", part, "P@5").scores["bm25"]) == 3
+
+
+# ---------------------------------------------------------------- predictions files
+
+
+@pytest.fixture
+def release(tmp_path):
+    return read_release(write_files(tmp_path / "release", release_files()))
+
+
+def found(scenario, n=20):
+    """A run in the scenario's docnos: the corpus as the release has it, from another argument on for each query."""
+    ids = [one.docno for one in scenario.release.arguments]
+    lists = {q.qid: (ids[at:] + ids[:at])[:n] for at, q in enumerate(scenario.questions)}
+    return ranked_run({qid: [scenario.docnos[one] for one in own] for qid, own in lists.items()})
+
+
+@pytest.mark.parametrize("rule", SCENARIOS)
+def test_a_run_is_read_back_as_it_was_and_written_in_the_published_form(release, tmp_path, rule):
+    scenario = open_scenario(release, rule, "dev")
+    run = found(scenario)
+    for name in ("p.jsonl", "p.jsonl.gz"):
+        write_predictions(tmp_path / name, run, scenario)
+        pd.testing.assert_frame_equal(read_predictions(tmp_path / name, scenario), run)
+    qids = [1] if rule == "baseline" else [110, 111, 112]
+    want = [{"query_id": q, "relevant_candidates": [2019000 + at + i for i in range(20)]} for at, q in enumerate(qids)]
+    assert (tmp_path / "p.jsonl").read_text() == jsonl(*want) and SECRET not in jsonl(*want)
+
+
+def test_ids_that_are_text_in_the_release_are_text_in_its_predictions(tmp_path):
+    files = release_files()
+    files[CORPUS] = files[CORPUS].replace('"argument_id": 2019000,', '"argument_id": "2019000",')
+    scenario = open_scenario(read_release(write_files(tmp_path / "release", files)), "explicit", "dev")
+    write_predictions(tmp_path / "p.jsonl", found(scenario, 1), scenario)
+    first = (tmp_path / "p.jsonl").read_text().splitlines()[0]
+    assert json.loads(first) == {"query_id": 110, "relevant_candidates": ["2019000"]}
+
+
+def test_a_run_that_found_nothing_is_read_back_where_that_is_allowed(release, tmp_path):
+    scenario = open_scenario(release, "implicit", "dev")
+    write_predictions(tmp_path / "p.jsonl", ranked_run({}), scenario)
+    with pytest.raises(InputError, match="holds no predictions"):
+        read_predictions(tmp_path / "p.jsonl", scenario, least=1)
+    pd.testing.assert_frame_equal(read_predictions(tmp_path / "p.jsonl", scenario, least=0), ranked_run({}))
+
+
+def test_a_run_of_something_else_is_not_written(release, tmp_path):
+    for lists, problem in (
+        ({"120": ["2019000"]}, "[qid]: '120' is not a query of 'release:explicit' (dev)"),
+        ({"110": ["2019000", "d1"]}, "[docno]: 'd1' is not an argument of 'release:explicit' (dev)"),
+    ):
+        with pytest.raises(InputError) as caught:
+            write_predictions(tmp_path / "p.jsonl", ranked_run(lists), open_scenario(release, "explicit", "dev"))
+        assert str(caught.value) == problem and not (tmp_path / "p.jsonl").exists()
+
+
+def test_a9_a_repeat_is_an_error_or_counts_once(release, tmp_path):
+    scenario = open_scenario(release, "explicit", "dev")
+    first, *others = predicted("dev", n=21)
+    first["relevant_candidates"].insert(4, 2019001)  # which is second already
+    path = tmp_path / "p.jsonl"
+    path.write_text(jsonl(first, *others))
+    with pytest.raises(InputError, match=r"p.jsonl:1 \[relevant_candidates\]: '2019001' is listed twice"):
+        read_predictions(path, scenario)
+    run = read_predictions(path, scenario, repeats="once")
+    assert run[run["qid"] == "110"]["docno"].tolist() == [str(2019000 + i) for i in range(21)]
+
+
+def test_fewer_will_do_where_it_is_said_or_the_corpus_has_no_more(release, tmp_path):
+    path, scenario = tmp_path / "p.jsonl", open_scenario(release, "explicit", "dev")
+    path.write_text(jsonl(*predicted("dev", n=4)))
+    assert len(read_predictions(path, scenario, least=4)) == 12
+    path.write_text(jsonl(*predicted("dev", n=30)))
+    assert len(read_predictions(path, scenario, least=100)) == 90
+    for options in ({"repeats": "twice"}, {"least": -1}, {"least": True}, {"least": 1.5}):
+        with pytest.raises(InputError, match=r"repeats|least"):
+            read_predictions(path, scenario, **options)
