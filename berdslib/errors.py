@@ -18,14 +18,7 @@ class BerdsError(Exception):
 
 
 class InputError(BerdsError, ValueError):
-    """A file, value or table that cannot be used.
-
-    Args:
-        problem: what is wrong and what would be accepted.
-        path: the file it was read from, if any.
-        line: the line in that file, counted from 1.
-        field: the name of the field or column.
-    """
+    """A file, value or table that cannot be used; the message names file, line (from 1) and field."""
 
     def __init__(
         self,
@@ -66,9 +59,7 @@ def known(kind: str, name: str, choices: Iterable[str]) -> str:
 
 @contextmanager
 def errors_in(path: str | Path, field: str = "") -> Iterator[None]:
-    """Add a file's name to an InputError of the block that does not name one yet.
-
-    The field is the part of the file that the block is about; it comes before the error's own.
+    """Add a file's name to an InputError of the block that names none yet, and `field` before its own field.
 
     >>> with errors_in("a.tsv"):
     ...     raise InputError("is blank", line=3, field="qid")
@@ -101,10 +92,7 @@ def says_what_it_takes(function: Function) -> Function:
 
 
 def check_call(what: str, function: Callable[..., Any], *given: str) -> None:
-    """Raise InputError unless a function of the user's can be called with these arguments.
-
-    For the message, `what` says which function it is ("the judge 'mine'"), and `given` what the arguments are.
-    """
+    """Raise InputError unless a function of the user's, called `what`, takes as many arguments as are `given`."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

@@ -1,8 +1,4 @@
-"""Files: reading lines, writing whole or not at all, and looking up many keys in SQLite.
-
-Text is UTF-8, plain or gzip-compressed, and is read as a stream. What is written with :func:`atomic_path` or
-:func:`write_text` appears under its name only when it is complete.
-"""
+"""Files: reading lines (UTF-8, plain or gzip), writing whole or not at all, and many keys in SQLite."""
 
 from __future__ import annotations
 
@@ -28,11 +24,7 @@ _PLACE_IS_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBI
 
 
 def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
-    """Yield (line number, line with its end) of a UTF-8 file, gzip-compressed or not (told by its first bytes).
-
-    Raises:
-        InputError: no such file, a directory, not UTF-8, a null byte, or a damaged gzip file.
-    """
+    """Yield (line number, line with its end) of a UTF-8 file, gzip-compressed or not (told by its first bytes)."""
     line = 0
     try:
         with open(path, "rb") as raw:
@@ -65,10 +57,8 @@ def unfinished_names(path: Path) -> str:
 def atomic_path(path: Path, marker: str | None = None) -> Iterator[Path]:
     """Yield a hidden name beside `path` to write to; it gets its own name only when the block ends without an error.
 
-    Args:
-        path: the file or folder to make or replace.
-        marker: for a folder, a file that one of its kind holds; of other folders only an empty one is replaced. None
-            for a file, which replaces no folder.
+    `marker` is a file that a folder of this kind holds: of other folders only an empty one is replaced. None for a
+    file.
     """
     path = Path(os.path.realpath(path))  # a link stays a link
     if path.is_dir():
@@ -136,8 +126,8 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 def write_text(path: StrPath) -> Iterator[TextIO]:
     """Write a UTF-8 text file (compressed if it ends in .gz) that appears under its name only when complete.
 
-    What is there and is no plain file, such as a pipe or /dev/stdout, is written to directly. A link stays a link. A
-    BrokenPipeError says that whoever read the pipe has gone; any other error about the place is an InputError.
+    A pipe or /dev/stdout is written to directly; a BrokenPipeError says that whoever read it has gone. A link stays a
+    link.
     """
     path = Path(path)
     zipped = path.suffix == ".gz"
@@ -172,7 +162,7 @@ def _as_text(raw: BinaryIO, zipped: bool) -> Iterator[TextIO]:
 
 @contextmanager
 def store_errors(path: Path, what: str) -> Iterator[None]:
-    """Turn what SQLite says of a file that it cannot use into an InputError that names the file and what it should be.
+    """Turn SQLite's error about a file that it cannot use into an InputError that says what it should be.
 
     >>> with store_errors(Path("v.sqlite"), "a verdict store"):
     ...     raise sqlite3.DatabaseError("file is not a database")

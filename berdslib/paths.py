@@ -15,11 +15,9 @@ PACKAGE = Path(__file__).resolve().parent
 
 
 def project_root() -> Path | None:
-    """Return the checkout that BERDS_PROJECT names, else the one that the package or the current folder belongs to.
+    """Return the checkout that BERDS_PROJECT names, else that of the package or of the current folder, or None.
 
-    A checkout is the first folder, walking up, that holds both a pyproject.toml named "berdslib" and notebooks/. Its
-    notebooks are executed. So one that merely lies above the current folder comes last, and is used only if it belongs
-    to this user, as with git: anybody could have put it into a shared folder. None outside of a checkout.
+    One that merely lies above the current folder is used only if it belongs to this user: its notebooks are executed.
     """
     if chosen := os.environ.get("BERDS_PROJECT"):
         folder = Path(chosen).expanduser().resolve()
@@ -47,10 +45,7 @@ def _is_ours(checkout: Path) -> bool:
 
 
 def shipped(name: str) -> Path:
-    """Return data/NAME of the checkout that the package is in (also for an editable install), else the installed copy.
-
-    So an installed package does not read another copy's files, whatever the current folder is.
-    """
+    """Return data/NAME of the checkout that the package is in, editable installs included, else the installed copy."""
     places = [PACKAGE / "_shipped" / name]
     if _is_checkout(PACKAGE.parent):
         places.insert(0, PACKAGE.parent / "data" / name)

@@ -1,8 +1,7 @@
 """Things by name: one pattern for retrievers, judges, data sets and diversifiers.
 
-A name is a word, "bm25", or a word and what it is about, "hf:org/model". Names of your own join by :meth:`Registry.add`
-(at the front door ``berdslib.register``). Where you cannot call it yourself, in the shell or in a notebook of a grid,
-the environment variable ``BERDS_PLUGINS`` names the modules that do, and they are imported when a name is looked up.
+A name is a word, "bm25", or a word and what it is about, "hf:org/model". Names of one's own join by ``bd.register``;
+the modules that BERDS_PLUGINS lists do so in the shell and in the notebooks of a grid.
 """
 
 from __future__ import annotations
@@ -26,12 +25,7 @@ _importing = threading.RLock()  # the thread that imports a plugin comes back he
 
 
 class Registry(Mapping[str, Thing], Generic[Thing]):
-    """What is known by name, of one kind.
-
-    Args:
-        kind: what these things are, for messages ("retriever").
-        things: name → thing. A name that ends in ":" takes whatever follows it as its argument, as "hf:" does.
-        more: returns those that are written down elsewhere, asked at each look; they come behind all others.
+    """Things of one kind by name; one that ends in ":" takes what follows it as its argument.
 
     >>> pets = Registry("pet", {"cat": "Felis catus", "dog:": "Canis familiaris"})
     >>> pets.find("cat"), pets.find("dog:poodle")
@@ -43,11 +37,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         self._built_in = frozenset(things)
 
     def add(self, name: str, thing: Thing) -> None:
-        """Add a thing under a name of yours; adding it again replaces it, as running a notebook's cell twice does.
-
-        Raises:
-            InputError: the name is taken by a built-in, or could not be told apart in a system string.
-        """
+        """Add a thing under a name of yours; adding it again replaces it, as running a notebook's cell twice does."""
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise InputError(
                 f"a {self.kind} needs a name of letters, digits, '.', '_' and '-', not {name!r}", field="name"
@@ -66,11 +56,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         return {name: self._things[name] for name in self._things if name in self._built_in}
 
     def find(self, name: str) -> tuple[Thing, str]:
-        """Return the thing of a name and the argument behind its colon, "" where it takes none.
-
-        Raises:
-            InputError: the name is not known; the message lists those that are.
-        """
+        """Return the thing of a name and the argument behind its colon, "" where it takes none."""
         things = self._all()
         head, colon, argument = name.partition(":")
         if name not in things and colon and argument and head + colon in things:

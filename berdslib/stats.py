@@ -1,13 +1,7 @@
 """Intervals, tests, power and thresholds; questions are what is drawn (or clusters of them), never pairs of one.
 
-A mean gets its interval from :func:`mean_interval`, a paired difference from :func:`difference_interval`, whatever the
-scores; a p-value comes from :func:`paired_test`. ``scripts/simulate_statistics.py`` prints how often the intervals hold
-the truth, and how often the test finds a difference where there is none.
-
-Throughout, `groups` is (n,) the data set of each question, whose means count equally, None for one; `clusters` is (n,)
-what each is about, where questions about the same thing (an issue) belong together, None where each is about something
-else; `level` is the coverage of an interval, between 0 and 1. InputError is raised for no values, one that is not
-finite, another number of groups or clusters, and a level that is not between 0 and 1.
+Throughout, `groups` is (n,) the data set of each question, whose means count equally, None for one; `clusters` (n,)
+what belongs together, such as questions about one issue; `level` the coverage of an interval.
 """
 
 from __future__ import annotations
@@ -36,9 +30,7 @@ def macro_mean(values: np.ndarray, groups: Sequence[str] | None = None) -> float
 
 
 def wilson_interval(successes: float, n: float, level: float = 0.95) -> tuple[float, float]:
-    """Return the score interval of a share (Wilson, 1927), which has a width also where all succeed.
-
-    `successes`, from 0 to n, and `n`, above 0, need not be whole: see the effective number in :func:`mean_interval`.
+    """Return the score interval of a share (Wilson, 1927); `successes` of `n` need not be whole numbers.
 
     >>> low, high = wilson_interval(134, 134)
     >>> print(f"{low:.3f} to {high:.3f}")
@@ -57,22 +49,14 @@ def mean_interval(
     clusters: Sequence[str] | None = None,
     level: float = 0.95,
 ) -> tuple[float, float]:
-    """Return the interval of a (macro) mean of scores.
+    """Return the interval (low, high) of a (macro) mean of scores.
 
-    - 0 or 1: Wilson's score interval.
-    - From 0 to 1: the same for the number of 0/1 scores that would leave the mean as uncertain as these do, with
-      Student's quantile, since the spread is estimated. Close to 0 and 1 the t-interval and the percentile bootstrap
-      miss the truth too often, and of 24 questions the latter does everywhere.
-    - Beyond: Student's t.
+    For 0 or 1 it is Wilson's score interval; from 0 to 1 the same for the number of 0/1 scores that would leave the
+    mean as uncertain as these do, with Student's quantile; beyond, Student's t. For clusters, n is divided by the
+    design effect (Kish), at least 1. Where all scores of a data set are equal, their spread and the likeness within
+    clusters are taken to be the largest there are. The limits of several data sets are squared and added.
 
-    Questions of one cluster tell less than as many others: n is divided by the design effect (Kish), the variance of
-    the mean with clusters over that without, at least 1. Where all scores of a data set are equal, their spread is not
-    known: it is taken to be the largest there is, and the questions of a cluster to be wholly alike. The limits of
-    several data sets are squared and added.
-
-    Returns:
-        low, high; NaN where the questions of a group are all of one cluster, or a score that is not from 0 to 1 is its
-        only one: that does not say how others turn out.
+    NaN where the questions of a group are all of one cluster, or a score that is not from 0 to 1 is its only one.
 
     Source: Wilson (1927); Rao and Scott (1992) and Franco et al. (2019) for clusters; Zou and Donner (2008) for several
     data sets.
@@ -103,16 +87,12 @@ def difference_interval(
     clusters: Sequence[str] | None = None,
     level: float = 0.95,
 ) -> tuple[float, float]:
-    """Return the interval of the (macro) mean of paired differences, question by question.
+    """Return the interval (low, high) of the (macro) mean of paired differences, question by question.
 
     Two questions are added, one that goes up and one that goes down, by the root mean square of the differences that
-    are not 0; by 1 where there is none. Several data sets share the two. Then it is Student's t-interval, or the normal
-    one where all differences are -1, 0 or 1, for which this is the interval of Bonett and Price. Without those two,
-    where systems seldom differ, the t-interval and the bootstrap miss the truth too often. n counts as in
-    :func:`mean_interval`, and the ends are NaN where the questions of a group are all of one cluster.
-
-    Source: Bonett and Price (2012), recommended by Fagerland et al. (2014); for several data sets Price and Bonett
-    (2004).
+    are not 0, or by 1 (Bonett and Price, 2012, recommended by Fagerland et al., 2014; for several data sets, which
+    share the two, Price and Bonett, 2004). Then it is Student's t-interval, or the normal one where all differences are
+    -1, 0 or 1. NaN where the questions of a group are all of one cluster.
     """
     parts, every = _parts(differences, groups, clusters), np.asarray(differences, dtype=np.float64)
     if clusters is not None and (parts.clusters == 1).any():
@@ -129,10 +109,9 @@ def difference_interval(
 
 
 class _Parts(NamedTuple):
-    """What the scores of each data set are worth, (data sets,) each.
+    """What the scores of each data set are worth, (data sets,) each; ``square`` is the mean of the squares.
 
-    ``mean``; ``square``, the mean of the squares; ``n`` scores of so many ``clusters``; ``variance`` of the mean,
-    estimated without bias; ``effect``, the design effect: what clusters make of it, at least 1.
+    ``variance`` is of the mean, estimated without bias; ``effect`` the design effect of clusters, at least 1.
     """
 
     mean: np.ndarray
@@ -215,13 +194,8 @@ def paired_test(
 ) -> float:
     """Return the two-sided p-value of a paired randomisation test on the difference of (macro) means.
 
-    Under the null hypothesis the two systems are exchangeable for every question, so the sign of each question's
-    difference is a coin toss (Smucker et al., 2007), one for all questions of a cluster. Exact where 2^m is no more
-    than `resamples`, m being the number of questions on which the two differ; and for any m where they all weigh the
-    same, as 0/1 scores of one data set do: then this is McNemar's exact test.
-
-    `values` and `baseline` are (n,) scores of the same questions in the same order; `resamples` is how many random sign
-    patterns are drawn.
+    The sign of each question's difference, one for all of a cluster, is a coin toss (Smucker et al., 2007). Exact where
+    all sign patterns are no more than `resamples`, or all differences weigh the same (McNemar's exact test).
     """
     from scipy.stats import binomtest, permutation_test
 
@@ -273,11 +247,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def spread_of(
     differences: np.ndarray, groups: Sequence[str] | None = None, *, clusters: Sequence[str] | None = None
 ) -> float:
-    """Return the standard deviation of paired differences, or what stands for it with data sets and clusters.
-
-    That is the standard error of the (macro) mean times the root of n: with as many questions again, of the same data
-    sets and as much alike, the standard error will be this over the root of their number.
-    """
+    """Return the spread of paired differences: the standard error of the (macro) mean times the root of n."""
     parts = _parts(differences, groups, clusters)
     return float(np.sqrt(parts.variance.sum() * len(differences)) / len(parts.n))
 
@@ -289,11 +259,9 @@ def effect_size(
     clusters: Sequence[str] | None = None,
     level: float = 0.95,
 ) -> tuple[float, float, float]:
-    """Return Cohen's d_z of paired differences, their (macro) mean over their spread, and its interval.
+    """Return Cohen's d_z of paired differences, their (macro) mean over their spread, and its large-sample interval.
 
-    The interval is the large-sample one, for differences that are about normal; all is NaN without a spread.
-
-    Source: Cohen (1988), section 2.3.5; Hedges and Olkin (1985).
+    All is NaN without a spread. Source: Cohen (1988), section 2.3.5; Hedges and Olkin (1985).
     """
     spread = spread_of(differences, groups, clusters=clusters)
     if not spread > 0:
@@ -308,12 +276,8 @@ def effect_size(
 def power(difference: float, spread: float, n: int, *, alpha: float = 0.05) -> float:
     """Return how likely n questions show a true difference: the power of the two-sided paired t-test.
 
-    The randomisation test of :func:`paired_test` has as good as the same; of 0/1 scores, where it goes in steps, up to
-    7 points less. `spread` is the standard deviation of the paired differences, above 0, see :func:`spread_of`; of 0/1
-    scores that differ on a share s of the questions, it is the root of s - difference^2. `alpha` is how often a
-    difference is found where there is none.
-
-    Source: Cohen (1988), chapter 2; for the measures of retrieval, Sakai (2018).
+    `spread` is of :func:`spread_of`; of 0/1 scores that differ on a share s of the questions, the root of s -
+    difference^2. Source: Cohen (1988), chapter 2; for the measures of retrieval, Sakai (2018).
 
     >>> round(power(0.5, 1, 34), 2)
     0.81
@@ -336,8 +300,7 @@ def questions_needed(
 ) -> int:
     """Return how many questions show a true difference, which is not 0, with the power wanted; see :func:`power`.
 
-    `binary`: scores are 0 or 1. McNemar's exact test goes in steps, and needs up to 2 / difference questions more, by
-    full enumeration of differences from .05 to .2; they are added.
+    For `binary` scores, 2 / difference are added: McNemar's exact test goes in steps, and needs up to as many more.
 
     >>> questions_needed(0.5, 1)
     34
@@ -390,20 +353,11 @@ def cluster_bootstrap(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a statistic of column sums with its percentile bootstrap interval; whole clusters are drawn.
+    """Return a statistic of column sums with its percentile bootstrap interval (s,) each; whole clusters are drawn.
 
-    Args:
-        rows: (n, m) numbers, an array or a sparse one.
-        clusters: (n,) what belongs together, such as the question of each pair; None where each row stands alone.
-        statistic: sums (r, m) → (r, s); NaN where it is not defined.
-        strata: (n,) the data set of each row, within which its clusters are drawn; None for one.
-        level: coverage.
-        resamples: how many bootstrap samples; those in which the statistic is not defined are left out.
-        seed: of the draws.
-
-    Returns:
-        value (s,), low (s,), high (s,). The ends are NaN where all rows of a stratum are of one cluster, which does not
-        say how others turn out, and where the value is not defined.
+    `rows` is (n, m), an array or a sparse one; `statistic` takes sums (r, m) to (r, s), NaN where it is not defined;
+    such samples are left out. Clusters are drawn within `strata`, the data sets. The ends are NaN where all rows of a
+    stratum are of one cluster.
 
     >>> value, low, high = cluster_bootstrap(np.array([[1.0, 1], [0, 1], [1, 1]]), ["a", "a", "b"], ratio_of_sums)
     >>> value.round(2).tolist(), low.tolist(), high.tolist()
@@ -503,8 +457,7 @@ def both_kinds(labels: np.ndarray, p_yes: np.ndarray) -> tuple[np.ndarray, np.nd
 def choose_threshold(labels: np.ndarray, p_yes: np.ndarray, positive_share: float | None = None) -> float:
     """Return the threshold (two decimals, 0.01 to 1.00) with the best F1; of equals the middle one.
 
-    To be called on development data only. `labels` (n,) bool, of both kinds; `p_yes` (n,) probabilities;
-    `positive_share`, between 0 and 1: weigh the pairs as if so many were positive, None for as many as there are.
+    For development data only. `positive_share` weighs the pairs as if this share of them were positive.
     """
     labels, p_yes = both_kinds(labels, p_yes)
     if not ((p_yes >= 0) & (p_yes <= 1)).all():

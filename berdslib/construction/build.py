@@ -1,7 +1,6 @@
 """A build: raw rows through steps and checks to questions with perspectives, a split, and a folder to share.
 
-Every answer is recorded as soon as it is there, so a build that broke off, or was stopped by its budget, goes on where
-it was when it is run again: what is recorded is never asked, or paid, twice.
+Every answer is recorded as soon as it is there: a build that broke off goes on, and nothing is asked or paid twice.
 """
 
 from __future__ import annotations
@@ -52,9 +51,7 @@ logger = logging.getLogger(__name__)
 class Builder(NamedTuple):
     """One way from a source to questions.
 
-    Fields: ``title`` in a line; ``read`` turns the raw file into items and those that cannot be used; ``steps`` in
-    their order; ``reasons`` for which this source's items are left out, each with its meaning; ``passes`` the reasons
-    of the automatic checks that do not count here.
+    ``reasons`` say why items are left out; ``passes`` are reasons of the automatic checks that do not count here.
     """
 
     title: str
@@ -131,10 +128,7 @@ def read_items(builder: str, raw: Path, sample: int = 0, seed: int = 0) -> Items
 def make(
     builder: str, drafts: Sequence[Draft], answers: Answers, wording: str = "ours", *, check: bool = True
 ) -> Passed:
-    """Take all items through the steps and checks of a builder, and find out which of two perspectives supports.
-
-    `wording` is "ours", or "published" for the papers' prompts where there are some. A rehearsal has nothing to check.
-    """
+    """Take all items through the steps and checks of a builder, and find out which of two perspectives supports."""
     one = BUILDERS[known("builder", builder, BUILDERS)]
     given = {draft.key for draft in drafts if draft.stances}  # what people said of their own perspectives stands
     label = replace(LABEL, applies=lambda draft: draft.key not in given and LABEL.applies(draft))
@@ -183,8 +177,7 @@ def _checked(drafts: Sequence[Draft], passes: frozenset[str]) -> Passed:
 def split_questions(questions: Sequence[Question], *, dev: float = DEV_SHARE, seed: int = 0) -> list[Question]:
     """Return the questions with their split, "dev" or "test"; those that leak into one another share one.
 
-    BeRDS splits 25 to 75 (Table 1: 250 and 750, 294 and 882, 258 and 774). The number of dev questions is rounded down,
-    and met exactly unless groups of leaking questions (:func:`berdslib.data.leaks.groups`) are too large for that.
+    The share of dev is met from below, and exactly unless groups of leaking questions are too large for that.
     """
     if not 0 < dev < 1:
         raise InputError(f"the share of dev questions must lie between 0 and 1, not {dev}", field="dev")
@@ -205,10 +198,8 @@ def split_questions(questions: Sequence[Question], *, dev: float = DEV_SHARE, se
 class Built(NamedTuple):
     """A finished build.
 
-    Fields: ``collection`` the data set; ``rejected`` what was left out; ``unanswered`` what the endpoint could not
-    answer, which is asked again when the build is run again; ``counts`` a frame with a row for each step: step, items,
-    asked, left_out, unanswered; ``folder`` where the data set lies; ``spent`` what all requests to an endpoint cost so
-    far at the prices given, those included that came to nothing.
+    ``rejected`` was left out, ``unanswered`` is asked again by the next run; ``counts`` is a frame step, items, asked,
+    left_out, unanswered; ``spent`` is what all requests to an endpoint cost so far, also those that came to nothing.
     """
 
     collection: Collection
@@ -254,8 +245,8 @@ def build(
         source: where its texts come from.
         language: of its texts.
         passages: a corpus to go with it; none where it is searched in another's.
-        dev: share of development questions; 0 to leave the splits of the source, if it has some; None for a quarter as
-            in BeRDS, or 0 for a plain list.
+        dev: share of development questions; 0 to leave the splits of the source; None for a quarter as in BeRDS, or 0
+            for a plain list.
         sample: how many items to draw from the source; 0 for all.
         seed: of that draw, and of the split.
         wording: of the prompts: "ours", or "published" for the papers', which are imported first.
@@ -323,11 +314,9 @@ def rehearse(
     seed: int = 0,
     wording: str = "ours",
 ) -> pd.DataFrame:
-    """Return what a build would ask and cost, without asking anything; see :class:`~.pipeline.Rehearsal`.
+    """Return what a build would ask and cost, without asking anything; arguments as for :func:`build`.
 
-    The arguments are those of :func:`build`; what an earlier run recorded in the folder need not be asked. Returns a
-    frame with a row for each step, and one for all: step, recorded, to_ask, prompt_tokens, completion_tokens,
-    likely_cost, most_cost.
+    Frame step, recorded, to_ask, prompt_tokens, completion_tokens, likely_cost, most_cost; the last row is "all".
     """
     if model == ByRule.id:
         raise InputError("the rules ask nobody and cost nothing; a dry run is for a chat model")

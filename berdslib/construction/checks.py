@@ -1,6 +1,5 @@
 """Checks of a made question with its perspectives, by rules that let pass what they cannot judge.
 
-They find what goes wrong when a model writes: the same statement twice, a question that leads, a fact out of nowhere.
 Whether a question is good, people have to say; see :mod:`berdslib.construction.review`.
 """
 
@@ -97,11 +96,7 @@ class Problem(NamedTuple):
 def problems_of(question: str, perspectives: Sequence[str], *, sources: Sequence[str] = ()) -> list[Problem]:
     """Return what is wrong with a made question and its statements; nothing where no rule is sure.
 
-    Args:
-        question: one question.
-        perspectives: a statement for each perspective.
-        sources: the texts that they are made of. Without any, nobody can say which names and numbers are new, nor of an
-            open question, which words.
+    Without `sources`, the texts that they are made of, nobody can say which names, numbers and words are new.
 
     >>> problems_of("Should zoos close?", ["Zoos should close.", "Zoos should not close."])
     []
@@ -213,10 +208,7 @@ def _cut_off(statement: str, others: Sequence[str]) -> str | None:
 
 
 def _is_too_short(statement: str, asked: int) -> bool:
-    """Say whether a statement is too short, given how many of its words are in the question ("Ghosts exist.").
-
-    Letters that are neither small nor capital are of scripts that may have no blanks between words, as that of Chinese.
-    """
+    """Say whether a statement is too short, given how many of its words are in the question ("Ghosts exist.")."""
     words = len(statement.split())
     is_cased = all(letter.lower() != letter.upper() for letter in statement if letter.isalpha())
     return is_cased and not _is_blank(statement) and words < 3 and not words == asked == 2

@@ -30,8 +30,8 @@ ARGUMENT_REASONS = {LONE: "An argument without its counterpart: there are no two
 def read_arguments(path: Path) -> tuple[list[Draft], list[Rejection]]:
     """Read arguments and put each point and its counter-argument together; those that have none come apart.
 
-    `path` is ArguAna in BEIR's layout, a JSONL file or a folder. The ids of a pair are the same up to the "a" of the
-    point and the "b" of the counter-argument at their end ("…-pro02a"; "-point" and "-counter" may follow).
+    `path` is ArguAna in BEIR's layout. The ids of a pair are the same up to "a" (the point) or "b" (what counters it)
+    at their end ("…-pro02a"; "-point" and "-counter" may follow).
     """
     pairs: dict[str, dict[str, tuple[int, Passage]]] = {}
     lines: dict[tuple[str, str], int] = {}
@@ -89,11 +89,8 @@ DISCUSSION_REASONS = {
 def read_discussions(path: Path) -> tuple[list[Draft], list[Rejection]]:
     """Read discussions, each a question with a statement or with several answers.
 
-    Args:
-        path: a table (JSONL, CSV or TSV) with `question` and either `statement` or `answers` (a list), and an `id` if
-            there is one; a discussion as the platform exports it, a text file that begins with "Discussion Title:" and
-            goes on with numbered claims; or a folder of such text files. Of an export, the first claim is the
-            statement; where several claims of the highest level are neither "Pro:" nor "Con:", they are the answers.
+    `path` is a table with `question` and either `statement` or `answers` (a list); or Kialo's text export, or a folder
+    of them, whose first claim is the statement, or whose answers are several claims of the highest level.
     """
     if path.is_dir() or path.suffix == ".txt":
         found = [_of_export(file) for file in (sorted(path.glob("*.txt")) if path.is_dir() else [path])]

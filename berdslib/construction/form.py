@@ -16,15 +16,7 @@ _MUTED = "color:var(--jp-ui-font-color2,#555)"
 
 
 class ReviewForm:
-    """Shows a sheet item by item and writes every answer to its file at once; display it in a notebook.
-
-    It opens at the first item that is not finished. The tab key goes from button to button, and space presses one. The
-    file is read again before every change, so that what was filled in elsewhere stays.
-
-    Args:
-        sheet: a file drawn with :func:`berdslib.construction.review.draw_sheet`, this reviewer's own copy.
-        reviewer: who answers; written beside each answer.
-    """
+    """Shows a reviewer's own copy of a sheet, item by item, and writes every answer to its file at once."""
 
     def __init__(self, sheet: StrPath, reviewer: str) -> None:
         self.path, self.reviewer = Path(sheet), reviewer.strip()

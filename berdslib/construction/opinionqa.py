@@ -29,12 +29,9 @@ _NO_ANSWER = {"refused", "don't know", "dont know", "not sure", "no answer", "sk
 
 
 def read_survey(path: Path) -> tuple[list[Draft], list[Rejection]]:
-    """Read survey questions with their options.
+    """Read survey questions from a table as OpinionQA's `info.csv`: key, question, options in `references`.
 
-    Args:
-        path: a table (CSV, TSV or JSONL) as OpinionQA's `info.csv`: `key`, `question`, and the options as a list in
-            `references` (or `options`). Ways of not answering ("Refused") are no sides and are left out, so that the
-            first and the last option are the ends of the scale (divergences.md B16).
+    Ways of not answering ("Refused") are no options (divergences.md B16).
     """
     found: list[Draft] = []
     lines: dict[str, int] = {}

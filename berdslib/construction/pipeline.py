@@ -29,10 +29,8 @@ REASONS = {
 class Draft(NamedTuple):
     """An item of the source, and what has been made of it so far.
 
-    Fields: ``key`` names it for good, and becomes the question's id; ``where`` is its file and line; ``question`` and
-    ``perspectives`` are "" and () until a step makes them, or the source has them; ``stances`` as in a Question;
-    ``sources`` the texts that it is made of; ``options`` the answers that the source offers; ``documents`` the ids of
-    those texts, where they have some; ``split`` that of the source, where it has one.
+    ``key`` becomes the question's id; ``where`` is its file and line; ``sources`` are the texts that it is made of,
+    ``documents`` their ids; ``options`` the answers that the source offers.
     """
 
     key: str
@@ -72,10 +70,7 @@ class Rejection(NamedTuple):
 
 
 class Rejected(Exception):  # noqa: N818 - not an error: the answer was read, and speaks against the item
-    """Raised by a step that reads an answer and leaves its item out.
-
-    With `ask_again` the answer may be better when asked again, and only a second one like it counts.
-    """
+    """Raised by a step that leaves its item out; with `ask_again`, only a second answer like this one counts."""
 
     def __init__(self, reason: str, detail: str, *, ask_again: bool = False) -> None:
         super().__init__(f"{reason}: {detail}")
@@ -90,8 +85,8 @@ class Step:
         name: what it is called in counts and rejections.
         task: whose prompt is asked, one of :data:`berdslib.llm.prompting.TASKS`.
         values: what fills the prompt for an item: placeholder → text of the source, which is untrusted.
-        read: makes of an item and the answer the item after the step. Raises InputError where the answer cannot be
-            read, and Rejected where it speaks against the item.
+        read: from an item and the answer to the item after the step; raises InputError for what cannot be read, and
+            Rejected for what speaks against the item.
         by_rule: the answer that a rule gives, None where no rule is sure.
         usual: an answer of usual length, in the form asked for; what a rehearsal goes on with.
         applies: which items take this step; the others pass by.
@@ -148,15 +143,7 @@ class ByRule:
 
 
 class Rehearsal:
-    """Answers that cost nothing: those that are recorded already, and answers of usual length in place of all others.
-
-    Which items a model would leave out nobody knows before, so that it is asked at most as often as here, unless it has
-    to be asked again for an answer that cannot be read.
-
-    Args:
-        chat: the model that would be asked; its id and longest answer count.
-        recorded: the file of answers of an earlier run; it need not be there.
-    """
+    """Answers that cost nothing: those recorded already, and answers of usual length in place of all others."""
 
     def __init__(self, chat: ChatModel, recorded: Path) -> None:
         self.id, self._longest = chat.id, int(getattr(chat, "max_tokens", 0))
@@ -173,11 +160,7 @@ class Rehearsal:
         return [Answer(reply or Reply(said)) for reply, said in zip(replies, usual, strict=True)]
 
     def table(self, prices: tuple[float, float]) -> pd.DataFrame:
-        """Return what is left to ask and what it would cost, a row for each step and one for all.
-
-        Columns: step, recorded, to_ask, prompt_tokens, completion_tokens (as is likely), likely_cost and most_cost. The
-        most holds if no answer has to be asked for again.
-        """
+        """Return what is left to ask and what it would cost, if nothing is asked again; the last row is "all"."""
         names = ["step", "recorded", "to_ask", "prompt_tokens", "completion_tokens", "likely_cost", "most_cost"]
         rows = [
             (step, recorded, to_ask, likely.prompt, likely.completion, likely.cost(prices), most.cost(prices))
@@ -203,10 +186,9 @@ def _likely(messages: Messages, answer: str) -> Tokens:
 
 
 class Passed(NamedTuple):
-    """What came of a step, or of several.
+    """What came of one step or several; ``unanswered`` ones are asked again in the next run.
 
-    Fields: ``drafts`` still in; ``rejected`` with the reason; ``unanswered`` because the endpoint failed, to be asked
-    again in the next run; ``counts`` for each step its name, items, how many took it, were left out, were unanswered.
+    ``counts`` holds each step's name and how many items there were, took it, were left out, were unanswered.
     """
 
     drafts: list[Draft]
@@ -216,10 +198,7 @@ class Passed(NamedTuple):
 
 
 def take(step: Step, drafts: Sequence[Draft], answers: Answers, wording: str = "ours") -> Passed:
-    """Take a step with all items; those that it does not apply to pass unchanged.
-
-    An answer that cannot be read is sent back once, with what was wrong with it; the second one counts.
-    """
+    """Take a step with all items that it applies to; an answer that cannot be read is sent back, once."""
     prompt = load_prompt(step.task, wording, needs=TASKS[step.task], asked=answers.id)
     turn: dict[int, Messages] = {i: step.messages(d, prompt) for i, d in enumerate(drafts) if step.applies(d)}
     asked, found = len(turn), list[Draft | Rejection](drafts)

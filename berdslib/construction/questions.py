@@ -143,10 +143,8 @@ LABEL = Step(
 def read_list(path: Path) -> tuple[list[Draft], list[Rejection]]:
     """Read questions, and the perspectives of those that have some already.
 
-    Args:
-        path: a text file (.txt, .md, also .gz) with a question a line, named after the file and the line; blank lines
-            and lines that begin with "#" are passed over. Or a table that :func:`berdslib.data.formats.read_questions`
-            reads, whose perspectives, stances and splits are kept.
+    `path` is a text file (.txt, .md, also .gz) with a question a line, named after the file and the line; or a table
+    that :func:`berdslib.data.formats.read_questions` reads, whose perspectives, stances and splits are kept.
     """
     if path.name.lower().removesuffix(".gz").endswith((".txt", ".md")):
         texts = [(line, text.strip()) for line, text in read_lines(path)]

@@ -1,8 +1,6 @@
 """Reading a chat model's answers: one line, several lines, lines with labels, yes or no, one or two.
 
-Ours ask for a form, and published prompts leave it open, so what is read is broader than what we ask for: labels in
-bold, numbered lines, quotation marks around a sentence, a JSON object of the same names. What cannot be read for sure
-is an error, never a guess.
+What is read is broader than what we ask for; what cannot be read for sure is an error, never a guess.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Reading made items by hand, 20 of each data set as in B.4 of BeRDS: the sheet, its errors, how far two readers agree.
 
-A sheet is a CSV file that a spreadsheet opens as well as :class:`berdslib.construction.form.ReviewForm`, and that may
-be filled in part by part. Each reviewer has a copy of the drawn sheet.
+A sheet is a CSV file that may be filled in part by part; each reviewer has a copy of the drawn one.
 """
 
 from __future__ import annotations
@@ -53,9 +52,7 @@ _UNWRITTEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # no text
 class SheetRow(NamedTuple):
     """One item of a sheet, and what a reviewer says of it; what is still to be said is "".
 
-    Fields: ``qid``; ``data_set`` it was drawn from; ``sources`` and ``perspectives``, one a line, these with their
-    stance in brackets behind them where they have one ("Zoos should close. (support)"); ``question``; the columns of
-    :data:`ANSWERS`; ``note``, free text; ``reviewer``, who answered.
+    ``sources`` and ``perspectives`` are one a line, these with their stance in brackets, such as "(support)".
     """
 
     qid: str
@@ -100,14 +97,7 @@ class SheetRow(NamedTuple):
 def draw_sheet(
     questions: Sequence[Question], sources: Mapping[str, Sequence[str]], n: int = 20, seed: int = 0
 ) -> list[SheetRow]:
-    """Draw so many questions from each data set, or all where there are fewer, for people to read. BeRDS B.4.
-
-    Args:
-        questions: with perspectives.
-        sources: qid → the texts that the question is made of; none for one whose source is the question itself.
-        n: from each data set, without repetition; a warning names those that have fewer.
-        seed: of the draw; neither the order of the questions nor the other data sets matter.
-    """
+    """Draw n questions from each data set, if it has so many, with their sources (qid → texts). BeRDS B.4."""
     check_questions(questions, need_perspectives=True)
     rows = list[SheetRow]()
     for source, of_source in groupby(sorted(questions, key=attrgetter("source")), attrgetter("source")):
@@ -131,10 +121,7 @@ def _lines(texts: Iterable[str]) -> str:
 
 
 def read_sources(path: StrPath) -> dict[str, tuple[str, ...]]:
-    """Read the texts that questions are made of: JSONL with an id (qid, id or key) and `sources`, a list of texts.
-
-    Rows without `sources` are passed over, so that a file of questions will do.
-    """
+    """Read the texts that questions are made of: JSONL with an id (qid, id or key) and, in some rows, `sources`."""
     rows = (row for _, row in read_jsonl(path) if row.get("sources") is not None)
     return {row.text("qid", "id", "key"): row.texts("sources") for row in rows}
 
@@ -158,10 +145,7 @@ def _guarded(cell: str) -> str:
 
 
 def read_sheet(path: StrPath) -> list[SheetRow]:
-    """Read a sheet, filled in or not, also as a spreadsheet has saved it; answers may be in any case.
-
-    Columns may be separated by commas, semicolons or tabs, and rows and columns without any content are passed over.
-    """
+    """Read a sheet, filled in or not, as a spreadsheet may have saved it; answers may be in any case."""
     (first, header), *table = _read_cells(path)
     names = [name.strip() for name in header]
     for name in SheetRow._fields:
@@ -224,13 +208,10 @@ def _cell(value: str) -> str:
 
 
 def summary(rows: Sequence[SheetRow]) -> pd.DataFrame:
-    """Return how many items of each data set have an error. BeRDS Table 19.
+    """Return how many items of each data set, and of all, have an error. BeRDS Table 19.
 
-    Returns:
-        Frame with a row for each data set, and one for all where there are several: data_set, drawn, finished, errors
-        (items with an answer "no" or an error named), percent of the finished with its exact interval (Clopper and
-        Pearson) low and high, NaN where none is finished; of the finished, those with a minor and a major error; the
-        number of answers "no" to each question; at_odds, items that say no without an error or name one without a no.
+    Of the finished ones: errors (an answer "no" or an error named), percent with its exact interval low and high,
+    minor, major, the answers "no" to each question, and at_odds (a no without an error or the reverse).
     """
     data_sets = sorted({row.data_set for row in rows})
     parts = [(name, [row for row in rows if row.data_set == name]) for name in data_sets]
@@ -240,10 +221,7 @@ def summary(rows: Sequence[SheetRow]) -> pd.DataFrame:
 
 
 def exact_percent(count: int, n: int) -> tuple[float, float]:
-    """Return the exact interval at 95 % (Clopper and Pearson) of a share, in percent; NaN where n is 0.
-
-    Not the bootstrap: of 20 items without an error it would say that there is none at all.
-    """
+    """Return the exact interval at 95 % (Clopper and Pearson) of a share, in percent; NaN where n is 0."""
     from scipy.stats import binomtest
 
     interval = binomtest(count, n).proportion_ci(LEVEL, method="exact") if n else (float("nan"), float("nan"))
@@ -280,22 +258,10 @@ def reviewer_agreement(
 ) -> pd.DataFrame:
     """Compare two reviewers' answers, column by column, over the items that both answered there.
 
-    Kappa is Cohen's; alpha is Krippendorff's. The severity is an order: there both weigh
-    a disagreement by its square, so that "none" against "major" counts four times as much as "none" against "minor".
-
-    Args:
-        first: a sheet.
-        second: another reviewer's, of the same items; other items are left aside.
-        resamples: bootstrap samples. Those in which only one answer occurs have neither kappa nor alpha, and are
-            dropped.
-        seed: of the draws.
-
-    Returns:
-        Frame with columns column, n, percent (items with the same answer), kappa and alpha, each with the low and
-        high ends of an interval at 95 % (exact of the percentage, of the others by the bootstrap, which draws items),
-        dropped (the share of the bootstrap samples), and remark. NaN for what is undefined: kappa and alpha where
-        only one answer occurs; their intervals too of fewer than two items, where more samples are dropped than the
-        interval leaves out at its ends, and where it has no width, as that of two who agree on everything.
+    Frame column, n, percent (the same answer), Cohen's kappa and Krippendorff's alpha, each with low and high of an
+    interval at 95 % (exact, or by the bootstrap over items), dropped (the share of the bootstrap samples in which only
+    one answer occurs), and remark, which says why something is undefined (NaN). Of the severity, an order,
+    disagreements are squared.
     """
     pairs = _pairs(first, second)
     rng = np.random.default_rng(seed)
@@ -361,8 +327,7 @@ def _of_column(
 def _chance_corrected(counts: np.ndarray, choices: int) -> np.ndarray:
     """Return Cohen's kappa and Krippendorff's alpha, (r, 2), of counts of pairs of answers; NaN where all are the same.
 
-    Both are 1 - observed / expected disagreement: expected of two reviewers with the answers that each has, or of any
-    two of all answers that were given. The libraries count one sample at a time, which would take minutes.
+    Both are 1 - observed / expected disagreement, expected of each reviewer's answers, or of all that were given.
     """
     counts = counts.reshape(-1, choices, choices)
     distances = np.subtract.outer(np.arange(choices), np.arange(choices)) ** 2.0

@@ -1,13 +1,7 @@
-"""The shared task PerspectiveArg 2024: arguments with profiles of their authors, and queries that ask for some of them.
-
-Source: the task's published description (Falk, Waldis and Gurevych, 2024). A release is a folder::
-
-    corpus.jsonl                               argument_id, text, target, stance, demographic_profile
-    baseline-queries/queries_SPLIT.jsonl       query_id, text, relevant_candidates
-    perspective-queries/queries_SPLIT.jsonl    the same with demographic_properties
+"""The shared task PerspectiveArg 2024 (Falk, Waldis and Gurevych): arguments of known authors, and queries.
 
 Profiles are special-category personal data. Nothing here prints one: records leave theirs out when they are shown, and
-messages say which field is wrong, not what an author wrote beside it.
+messages name the wrong field, not what an author wrote beside it.
 """
 
 from __future__ import annotations
@@ -65,10 +59,7 @@ class Argument(NamedTuple):
 
 
 class ArgumentQuery(NamedTuple):
-    """A query: ``qid``, ``text``, ``split``, the properties it asks for, and the docnos of the answers to it.
-
-    ``asked`` is empty in the baseline queries; ``relevant`` is None in a test set whose answers are kept back.
-    """
+    """A query; ``asked`` is empty in the baseline, ``relevant`` (docnos) None where the answers are kept back."""
 
     qid: str
     text: str
@@ -81,14 +72,8 @@ class ArgumentQuery(NamedTuple):
 class Release:
     """Arguments and queries as the organisers hold them; what a system may see of it is a scenario.
 
-    Args:
-        name: what it is called in messages and tables.
-        arguments: the corpus.
-        baseline: queries of text alone.
-        perspective: queries that also name a property.
-        ranked_for: whose properties the perspective queries name: "author", or "reader" as in the third test set.
-        synthetic: made by scripts/synthetic_release.py, which everything that shows it then says.
-        number_ids: ids of arguments, and of queries, are numbers in its files, and so in predictions.
+    Perspective queries also name a property, of the "author" or, in the third test set, the "reader" (``ranked_for``).
+    ``synthetic`` means made by scripts/synthetic_release.py; ``number_ids`` that ids are numbers in the files.
     """
 
     name: str
@@ -131,17 +116,10 @@ def _plain_or_gz(path: Path) -> Path:
 
 
 def read_release(folder: StrPath, name: str | None = None, *, problems: list[InputError] | None = None) -> Release:
-    """Read a release; either of the published sets of field names will do.
+    """Read a release's folder, by either of the published sets of field names; files may be compressed (.gz).
 
-    Files of one object a line are streamed; one that is a JSON list is read as a whole. Each may be compressed (.gz).
-
-    A file ``release.json`` beside the corpus may say ``{"ranked_for": "reader"}`` (the third test set) and
-    ``"synthetic": true``; the owners' own folders have none.
-
-    Args:
-        folder: holds ``corpus.jsonl`` and the folders of queries, of whichever splits there are.
-        name: what to call it; None for the folder's name.
-        problems: gets the first problem of each file of queries, which is then left out; None to raise it.
+    A file ``release.json`` beside the corpus may set ``ranked_for`` and ``synthetic``. `problems` gets the first
+    problem of each file of queries, which is then left out; without it, that is raised.
     """
     folder = Path(folder)
     about = read_manifest(folder / MANIFEST)
@@ -244,10 +222,7 @@ def _read_queries(path: Path, split: str, docnos: set[str], *, named: bool) -> t
 
 
 def _check_splits(found: Mapping[str, list[ArgumentQuery]], folder: Path) -> None:
-    """Refuse ids and issues that two splits share.
-
-    Predictions name queries by id alone; and what was learnt on an issue would be known of it, in either kind.
-    """
+    """Refuse ids and issues that two splits share: predictions name queries by id, and systems learn of issues."""
     split_of_issue: dict[str, str] = {}
     for kind, queries in found.items():
         place, split_of = folder / f"{kind}-queries", dict[str, str]()
@@ -264,10 +239,7 @@ def _check_splits(found: Mapping[str, list[ArgumentQuery]], folder: Path) -> Non
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    """Yield the objects of a JSONL file; or, as the task's description shows it, of one JSON list over many lines.
-
-    In a list objects are counted in place of lines.
-    """
+    """Yield the objects of a JSONL file, or those of one JSON list, which are counted in place of lines."""
     first = next((text.lstrip()[:1] for _, text in read_lines(path) if text.strip()), "")
     for line, cells in enumerate(read_json(path), start=1) if first == "[" else read_jsonl(path):
         if not isinstance(cells, dict):
@@ -362,12 +334,9 @@ def _harmless(value: object) -> str:
 
 
 def summarise(release: Release) -> dict[str, Any]:
-    """Return how much of what a release holds, and how much is not known.
+    """Return how much of what a release holds; "unknown" is property → how many arguments lack it.
 
-    Returns:
-        release, synthetic, ranked_for, arguments, issues; queries: a row for each kind and split with how many there
-        are and how many come with their answers; unknown: property → how many arguments lack it; contradictions, see
-        :func:`contradictions`, or None where the release is ranked for the reader.
+    "contradictions" is of :func:`contradictions`, or None where the release is ranked for the reader.
     """
     queries = []
     for kind, found in zip(_KINDS, (release.baseline, release.perspective), strict=True):
@@ -387,13 +356,10 @@ def summarise(release: Release) -> dict[str, Any]:
 
 
 def contradictions(release: Release) -> dict[str, int]:
-    """Count relevant arguments whose author is known not to be what the query asks for.
+    """Count relevant pairs (perspective query, answer), contradicting ones, and queries with one of these.
 
-    Of a release that is ranked for the author; for a reader, an argument of anybody may be relevant.
-
-    Returns:
-        relevant: pairs of a perspective query and an argument that answers it; contradicting: those in which the
-        profile has the property with none of the values asked for; queries: with such a pair.
+    A pair contradicts if the author is known not to be what is asked for; for a reader, anybody's argument may be
+    relevant.
     """
     profiles = {one.docno: one.profile for one in release.arguments}
     wrong = [sum(_contradicts(profiles[d], q.asked) for d in q.relevant or ()) for q in release.perspective]

@@ -13,13 +13,9 @@ from berdslib.errors import errors_in
 
 
 def write_source(source: str, folder: Path, *, limit: int = 0, **shape: Any) -> Written:
-    """Write the passages of a source as a corpus on disk, which opens memory-mapped.
+    """Write the passages of a data set, file, BEIR folder or corpus on disk as a corpus, replacing one there.
 
-    Args:
-        source: a data set, a file, a BEIR folder, or a corpus on disk.
-        folder: where to; a corpus that is there is replaced.
-        limit: only the first so many rows; 0 = all.
-        shape: of the corpus: cut, words, duplicates and near of :func:`berdslib.data.corpus.make_corpus`.
+    `limit` is for the first so many rows; `shape` goes to :func:`berdslib.data.corpus.make_corpus`.
     """
     check_limit(limit)
     place = passage_file(source)
@@ -28,13 +24,11 @@ def write_source(source: str, folder: Path, *, limit: int = 0, **shape: Any) -> 
 
 
 def describe_corpus(name: str, documents: str = "auto") -> dict[str, Any]:
-    """Return the columns of BeRDS Table 2 for a corpus, and the words of a passage.
+    """Return the columns of BeRDS Table 2 for a data set, file or folder.
 
-    Args:
-        name: a data set, file or folder; NAME:words and NAME:sentences cut its rows into passages first. Of a folder
-            with a corpus for each question the means over the questions are returned.
-        documents: how passages of one document are told, see :func:`berdslib.data.passages.corpus_statistics`. "auto":
-            by the docno's final -NUMBER only where documents were cut here, as names such as MED-10 end so too.
+    NAME:words and NAME:sentences cut its rows first. Of a folder with a corpus for each question, the means over them.
+    `documents` "auto": passages of one document are told by the docno's final -NUMBER only where documents were cut
+    here, as names such as MED-10 end so too.
     """
     if is_web_corpora(name):
         return {"corpus": name, **web_statistics(name), "documents_by": "docno"}

@@ -1,8 +1,6 @@
 """A corpus on disk: passages in an Arrow file that is mapped into memory, never loaded.
 
-A folder holds ``passages.arrow`` (docno, text, title; a Feather file, which pandas reads as it is) and, to find a
-docno without reading them all, ``hashes.npy`` and ``positions.npy``. Opening reads a few kilobytes, whatever the size;
-pages of the file come in when a passage is asked for, and the system takes them back when it needs the memory.
+Its folder holds ``passages.arrow`` (docno, text, title) and, to find a docno, ``hashes.npy`` and ``positions.npy``.
 """
 
 from __future__ import annotations
@@ -49,15 +47,10 @@ class RepeatedDocnoError(InputError):
 
 
 class Corpus(Sequence[Passage]):
-    """The passages of a corpus on disk, as a sequence, in the order in which they were written.
+    """The passages of a folder that :func:`write_corpus` made, as a sequence in the order in which they were written.
 
-    Args:
-        path: a folder that :func:`write_corpus` made.
-
-    Attributes:
-        path: that folder.
-        cut: how documents were cut into these passages: "words", "sentences", or "none" where they were not, or where
-            nothing is known of it.
+    ``cut`` says how documents became these passages: "words", "sentences", or "none" where they did not, or nobody
+    knows.
     """
 
     def __init__(self, path: StrPath) -> None:
@@ -179,15 +172,10 @@ def is_corpus(path: StrPath) -> bool:
 
 
 def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") -> Corpus:
-    """Write passages as a corpus on disk, which appears under its name only when complete, and open it.
+    """Write a stream of passages as a corpus on disk, which appears under its name only when complete, and open it.
 
-    A corpus that is there under this name is replaced, unless its folder holds other files too: nothing of these is
-    removed. A write that was killed leaves a hidden folder beside `path`.
-
-    Args:
-        passages: any number, as a stream; 4,096 at a time are in memory, and about 32 bytes for each that is written.
-        path: the folder to make.
-        cut: how documents were cut into these passages; it is kept, so that their documents can be counted.
+    A corpus there is replaced, unless its folder holds other files too. A write that was killed leaves a hidden folder
+    beside `path`. In memory are 4,096 passages, and about 32 bytes for each that is written.
     """
     known("cut", cut, _CUTS)
     path = Path(path)
@@ -259,14 +247,8 @@ def make_corpus(
 ) -> Written:
     """Write the passages of a file, BEIR folder or corpus on disk as a corpus, cut and without repeats.
 
-    Args:
-        source: as for :func:`open_corpus`.
-        target: where to; a corpus that is there is replaced.
-        cut: "none" where rows are passages; "words" or "sentences" where they are documents to be cut.
-        words: of a passage, where documents are cut.
-        duplicates: "keep", "exact" (drop the same text), or "near" (drop similar text too).
-        near: similarity (Jaccard) at which a text is a near repeat.
-        limit: only the first so many rows; 0 = all.
+    `cut` "words" or "sentences" cuts rows into passages of so many `words`; `duplicates` "exact" drops the same text,
+    "near" also text of Jaccard similarity `near`; `limit` takes the first so many rows, 0 all.
     """
     known("treatment of duplicates", duplicates, DUPLICATES)
     passages, is_cut = cut_rows(source, cut, words, limit)
@@ -305,18 +287,10 @@ def _with_lines(error: RepeatedDocnoError, source: Path, cut: str) -> InputError
 
 
 def open_corpus(path: StrPath, cut: str = "none") -> Corpus:
-    """Open a file of passages or documents as a corpus on disk, which is built in the user cache the first time.
+    """Open a file or BEIR folder of passages as a corpus on disk, built in the user cache the first time.
 
-    A corpus on disk can be given too: as it is, it is opened where it lies.
-
-    It is made anew when the file's size or time of change, or the cut, is another. What was made before stays: empty
-    the cache's folder ``corpora`` to have the room back.
-
-    Args:
-        path: what :func:`berdslib.data.formats.iter_passages` reads: JSONL, CSV, TSV or a BEIR folder, also with .gz;
-            or a folder that :func:`write_corpus` made.
-        cut: "none" (each row is a passage), "words" or "sentences" (each row is a document to be cut into passages of
-            100 words).
+    A corpus on disk is opened where it lies. One in the cache is made anew when the file's size or time of change, or
+    `cut` (see :func:`make_corpus`), is another; old ones stay until the cache's folder ``corpora`` is emptied.
     """
     from filelock import FileLock
 

@@ -1,8 +1,4 @@
-"""Questions that must not stand on both sides of a split: same wording, same perspectives, or same gold passages.
-
-A check of the wording alone misses most of what leaks: two questions that are worded differently may have the same
-perspectives, or be answered by the same passages.
-"""
+"""Questions that must not stand on both sides of a split: same wording, same perspectives, or same gold passages."""
 
 from __future__ import annotations
 
@@ -45,31 +41,19 @@ def leaks(
     kinds: Collection[str] = KINDS,
     passages: Iterable[Passage] = (),
 ) -> pd.DataFrame:
-    """Return all pairs of questions that overlap, of whatever splits.
+    """Return all pairs of questions that overlap by at least `threshold`, of whatever splits, the strongest first.
 
     Overlap is the Jaccard similarity of two sets, and an empty set overlaps with nothing. The sets are, for each kind:
 
-    * ``text``: the stems of the content words of the question (of the root query, for a query that was made of one). A
-      word weighs log(1 + N / (1 + n)) where n of N questions have it: what all ask counts for little.
-    * ``perspectives``: the perspectives, as statements, in any order. Two count as one if their content words, weighed
-      in the same way, overlap by at least half; each may be matched with one other only, and as many as possible are.
-      A statement and its negation count as one, too: they are about the same.
-    * ``passages``: the gold passages that support any of the perspectives, all of one weight.
+    * ``text``: the stems of the content words of the question (of the root query, where there is one); a word that n
+      of N questions have weighs log(1 + N / (1 + n)).
+    * ``perspectives``: the perspectives in any order. Two are matched if their content words, weighed in the same
+      way, overlap by at least half; a statement and its negation match, too.
+    * ``passages``: the gold passages that support any perspective; those with the same words, as `passages` tells,
+      count as one.
 
-    Stop words and endings are those of English; the weights make up for some of it in other languages. Scripts without
-    blanks between words are compared by pairs of neighbouring characters. All pairs are compared.
-
-    Args:
-        questions: at least one; those of several data sets may stand together.
-        gold: verdicts; those on other questions are left aside. None: passages are not compared.
-        threshold: overlap from which a pair is returned, above 0 and up to 1.
-        kinds: what to compare, at least one. Leave out "perspectives" where they are labels that come back with every
-            question, as in most tasks of PIR.
-        passages: the corpus, or a stream of it. Gold passages with the same words are one passage, whatever their ids.
-
-    Returns:
-        A row for each pair and kind, the strongest first: first, second (qids, in the order of the questions), kind,
-        overlap, first_split, second_split.
+    Leave out the kind "perspectives" where these are labels that come back with every question, as in most tasks of
+    PIR. The frame has first, second (qids), kind, overlap, first_split, second_split.
 
     >>> asked = [Question("1", "Close zoos?", ("Zoos should close.", "Zoos should stay."), split="dev"),
     ...          Question("2", "Is a zoo cruel?", ("Zoos should stay.", "All zoos should close."), split="test")]
@@ -105,10 +89,9 @@ def groups(
     kinds: Collection[str] = KINDS,
     passages: Iterable[Passage] = (),
 ) -> list[list[str]]:
-    """Return the questions in groups, each of which must stay on one side of a split.
+    """Return lists of the questions' ids such that each must stay on one side of a split; arguments as :func:`leaks`.
 
-    Two questions are in one group if they overlap, or if a chain of questions that do leads from one to the other. The
-    arguments are those of :func:`leaks`; each question is in one list of qids, in the order of the questions.
+    Two questions are in one group if they overlap, or if a chain of questions that do leads from one to the other.
 
     >>> asked = [Question("1", "Should zoos close?"), Question("2", "Tea?"), Question("3", "Zoos: should close?")]
     >>> groups(asked)

@@ -1,7 +1,4 @@
-"""From documents to passages: cutting into pieces of 100 words, dropping duplicates, computing statistics.
-
-Everything streams, so that a dump larger than memory can be processed.
-"""
+"""From documents to passages, as streams: cutting into pieces, dropping duplicates, computing statistics."""
 
 from __future__ import annotations
 
@@ -40,10 +37,9 @@ _ABBREVIATIONS = (
 
 
 def split_words(text: str, words: int = WORDS) -> list[str]:
-    """Cut a text into disjoint pieces of exactly so many words; the last piece keeps what is left, however short.
+    """Cut a text into disjoint pieces of exactly so many words; the last keeps what is left (BeRDS section 4.2).
 
-    Single blanks stand between the words of a piece. The DPR dump, made by the same rule, fills its last piece up with
-    words from the document's start instead. Source: BeRDS section 4.2.
+    The DPR dump fills its last piece up with words from the document's start instead.
 
     >>> split_words("a b c d e", words=2)
     ['a b', 'c d', 'e']
@@ -57,8 +53,7 @@ def split_sentences(text: str, words: int = WORDS) -> list[str]:
     """Cut a text into disjoint pieces of whole sentences, as many as fit into so many words.
 
     A sentence longer than that is cut as by :func:`split_words`. Sentences end where NLTK's Punkt finds an end with a
-    short list of English abbreviations, and at blank lines: an abbreviation that is not in the list ends one too, but
-    no word is lost or moved.
+    short list of English abbreviations, and at blank lines.
 
     >>> split_sentences("Dr. No is out. Is he? He is.", words=6)
     ['Dr. No is out. Is he?', 'He is.']
@@ -83,9 +78,7 @@ CUTS: dict[str, Callable[[str, int], list[str]]] = {"words": split_words, "sente
 
 
 def cut_documents(documents: Iterable[Passage], split: Split = split_words) -> Iterator[Passage]:
-    """Cut documents into passages named DOCNO-0, DOCNO-1, …, each with its document's title.
-
-    `split` cuts a text into pieces, such as :func:`split_words`. A document without words gives no passages.
+    """Cut documents into passages named DOCNO-0, DOCNO-1, …, each with its document's title; without words, none.
 
     >>> [p.docno for p in cut_documents([Passage("d7", "a b c")], lambda text: text.split())]
     ['d7-0', 'd7-1', 'd7-2']
@@ -132,18 +125,11 @@ def _start_of_word(text: str, start: int) -> int:
 def without_duplicates(
     passages: Iterable[Passage], near: float | None = NEAR, removed: Counter[str] | None = None
 ) -> Iterator[Passage]:
-    """Yield the passages, leaving out exact and near duplicates of earlier ones.
+    """Yield the passages, leaving out exact and near duplicates of earlier ones; `removed` counts these up.
 
-    Exact repeats have the same words, whatever their case and white space; near ones share many pairs of neighbouring
-    words. MinHash signatures (R-MinHash, from rensa) and locality-sensitive hashing propose candidates, and their true
-    Jaccard similarity decides: a passage below `near` is never dropped, and one exactly at `near` is missed in about 1
-    of 200 cases, rarer above. Of a passage, its text is compared, or its title where there is no text. Memory grows
-    with what is kept: about 0.1 KB a passage for exact repeats, 2 KB with near ones of 100 words.
-
-    Args:
-        passages: any number, as a stream; of equal ones the first is kept.
-        near: Jaccard similarity from which a passage is dropped, 0.5 to 1; None for exact repeats only.
-        removed: is counted up under "exact" and "near" while passages are drawn.
+    Exact repeats have the same words, whatever case and white space; near ones a Jaccard similarity of word pairs of at
+    least `near` (None for exact only). MinHash proposes candidates and the true similarity decides, so that no passage
+    below `near` is dropped; a few at or just above it are missed. Memory grows with what is kept.
 
     >>> [p.docno for p in without_duplicates([Passage("a", "Tea is good"), Passage("b", "tea  is good")])]
     ['a']
@@ -209,18 +195,10 @@ _DOCUMENTS: dict[str, Callable[[Passage], str] | None] = {
 
 
 def corpus_statistics(passages: Iterable[Passage], documents: str = "docno") -> dict[str, float]:
-    """Return the columns of BeRDS Table 2 for some passages, and their mean length.
+    """Return passages, documents and mean_words (per passage, without titles): the columns of BeRDS Table 2.
 
-    Args:
-        passages: any number, as a stream.
-        documents: how passages of one document are told: "docno" (the same but for a final -NUMBER, as
-            :func:`cut_documents` names them), "title" (as in the DPR dump; without one, each is a document), or
-            "passage" (each is a document).
-
-    Returns:
-        passages, documents (numbers), mean_words (between white space, per passage, without titles).
-
-    Source: BeRDS Table 2 (first version of the paper).
+    Passages are of one document if they share their docno but for a final -NUMBER ("docno") or their "title" (as in the
+    DPR dump; without one each is a document); with "passage" each is a document.
 
     >>> corpus_statistics([Passage("a-0", "one two"), Passage("a-1", "three"), Passage("b-0", "four")])
     {'passages': 3, 'documents': 2, 'mean_words': 1.3333333333333333}

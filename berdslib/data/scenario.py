@@ -1,18 +1,7 @@
 """The three scenarios of PerspectiveArg as objects that enforce their rule.
 
-========== ================================ =============================
-scenario   of a query a system sees         of an argument it sees
-========== ================================ =============================
-baseline   the text                         the text
-explicit   the text and the properties      the text and the profile
-implicit   the text and the properties      the text
-========== ================================ =============================
-
-A :class:`Scenario` is a collection and belongs to whoever measures: it knows profiles and answers. A system is handed
-its :attr:`Scenario.handout`, which holds no more than the rule allows. Where profiles are hidden, docnos are too: they
-are made from the ids of the release by a key that only somebody who has the profiles can compute, and passages are in
-the order of these docnos, so that neither tells anything. Which answers belong to which query is never handed out but
-for the training split.
+A system sees the queries' texts in the baseline scenario, also the properties they ask for in the other two, and the
+authors' profiles in the explicit one alone. It is handed a :class:`Handout`; a :class:`Scenario` knows all.
 """
 
 from __future__ import annotations
@@ -62,12 +51,10 @@ class OfAuthors(dict[str, Any]):
 class Handout(Collection):
     """What a system may see: a collection, and as much of the profiles as the rule allows.
 
-    Args:
-        rule: "baseline", "explicit" or "implicit".
-        asked: qid → the properties that a query names; none in the baseline.
-        profiles: docno → its author's profile; None where the rule hides them.
-        training: the training split with its answers (``gold``) and by the same rule; None where there is none.
-        ranked_for: whose properties queries name, "author" or "reader".
+    ``asked`` is qid → the properties that a query names; ``profiles`` docno → its author's, None where the rule hides
+    them; ``training`` the training split with its answers, by the same rule. Docnos of hidden profiles tell nothing,
+    nor does the order of passages: they are made from the release's ids by a key that only who has the profiles can
+    compute.
     """
 
     rule: str = BASELINE
@@ -86,11 +73,7 @@ class Handout(Collection):
 class Scenario(Handout):
     """A split of a release under a rule, as whoever measures holds it; :func:`open_scenario` makes it.
 
-    Args:
-        release: where it is from.
-        split: "train", "dev" or "test".
-        authors: docno → its author's profile, whatever the rule: what fairness is measured by.
-        ids: docno → id in the release.
+    ``authors`` is docno → its author's profile, whatever the rule; ``ids`` docno → id in the release.
     """
 
     release: Release = field(default_factory=lambda: Release("", ()))
@@ -127,14 +110,9 @@ class Scenario(Handout):
 
 
 def open_scenario(release: Release, rule: str, split: str = "dev", *, training: Release | None = None) -> Scenario:
-    """Return a split of a release under the rule of a scenario.
+    """Return a split of a release under a rule ("baseline", "explicit" or "implicit").
 
-    Args:
-        release: arguments and queries.
-        rule: "baseline", "explicit" or "implicit".
-        split: "train", "dev" or "test".
-        training: the release whose training split systems may learn from; None for the same. Nothing is learnt from
-            the split that is scored.
+    Systems may learn from the training split of `training`, None for the same release, and never from the split scored.
     """
     known("scenario", rule, SCENARIOS)
     known("split", split, SPLITS)
@@ -230,14 +208,10 @@ def _docnos(release: Release, rule: str) -> dict[str, str]:
 
 
 def load_scenario(name: str, rule: str, split: str | None = None, *, train: str | None = None) -> Scenario:
-    """Return a scenario of a release of PerspectiveArg.
+    """Return a scenario of a data set, such as "perspectivearg-sample", or of a release's folder.
 
-    Args:
-        name: a data set, such as "perspectivearg-sample", or a release's folder.
-        rule: "baseline", "explicit" or "implicit".
-        split: "train", "dev" or "test"; None for "dev", or the first that has queries for this scenario.
-        train: another release, whose training split systems may learn from; None for the same, or for those of 2023
-            that of 2019, if it is there.
+    `split` None is "dev", or the first with queries for this scenario. `train` is another release to learn from; None
+    for the same one, or for those of 2023 that of 2019, if it is there.
     """
     if not rule:
         raise InputError(f"name one of its scenarios: {', '.join(f'{name}:{one}' for one in SCENARIOS)}")
@@ -280,11 +254,6 @@ def write_predictions(path: StrPath, run: pd.DataFrame, scenario: Scenario) -> N
     """Write a run as a predictions file: queries in the scenario's order, ids as the release has them.
 
     A query without an answer is left out; the file then needs ``least=0`` to be read.
-
-    Args:
-        path: the file to write (compressed if it ends in .gz); it appears under its name when it is complete.
-        run: frame qid, docno and score (or rank) in the scenario's docnos.
-        scenario: what was searched.
     """
     run = check_run(run)
     asked = [q.qid for q in scenario.questions]
@@ -298,18 +267,10 @@ def write_predictions(path: StrPath, run: pd.DataFrame, scenario: Scenario) -> N
 
 
 def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, repeats: str = "error") -> pd.DataFrame:
-    """Read a predictions file as a run.
+    """Read a predictions file, gzipped or not, as a run (qid, docno, rank, score) in the scenario's docnos.
 
-    Args:
-        path: JSONL, gzipped or not.
-        scenario: whose queries it answers.
-        least: how many different arguments each query must list, or all where the corpus has fewer; with 0 a query
-            may also have no answer, and scores as if it found nothing; so may all.
-        repeats: of an id that is listed twice: "error", or "once" to take the first and leave out the others
-            (docs/divergences.md A9).
-
-    Returns:
-        Frame qid, docno, rank, score; docnos are the scenario's.
+    Each query must list `least` different arguments, or all of a smaller corpus; with 0, queries may have no answer. An
+    id that is listed twice is an "error", or with `repeats` "once" counts the first time (docs/divergences.md A9).
     """
     known("treatment of repeats", repeats, REPEATS)
     if isinstance(least, bool) or not isinstance(least, int) or least < 0:

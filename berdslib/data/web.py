@@ -1,9 +1,6 @@
 """A corpus for each question, as a web search gives: search, fetch the pages, take their text, cut it into passages.
 
-What the search engine and the pages answered is kept in the user's cache, failures and their reasons included. The
-same call later reads from there and gives the same passages; ``offline=True`` makes sure that nothing else happens.
-When none of the pages that a call fetches is answered, the network was away rather than they: that is not kept, and
-the next call asks again.
+What the search engine and the pages answered, failures included, is kept in the user's cache and read from there later.
 """
 
 from __future__ import annotations
@@ -63,11 +60,9 @@ class Result(NamedTuple):
 
 
 class Serper:
-    """Google results through serper.dev, as in the paper: a POST with the query, the key in the header X-API-KEY.
+    """Google results through serper.dev (BeRDS section 4.2); the key is read from the environment when it is needed.
 
-    The key is read from the environment when a request is made; it is kept in no object and no file, and no message
-    shows it. The request goes through a proxy if the environment names one; pages never do. `retries`: further attempts
-    after a failure that may pass (no answer, 429, 5xx). Source: BeRDS section 4.2.
+    `retries` are further attempts after a failure that may pass (no answer, 429, 5xx).
     """
 
     def __init__(self, url: str = "https://google.serper.dev/search", retries: int = 3) -> None:
@@ -119,16 +114,10 @@ class Serper:
 
 @dataclass(frozen=True)
 class Web:
-    """How the web is asked.
+    """How the web is asked: `num` results a question (the paper takes 100), and up to `workers` hosts at a time.
 
-    Args:
-        provider: the search engine.
-        num: results asked for, for each question; the paper takes 100.
-        extractor: "trafilatura", or the paper's "readability+html2text" (an extra).
-        limits: of a page, see there.
-        offline: read from the cache only.
-        retry_failed: fetch pages again whose last attempt failed.
-        workers: hosts that are asked at the same time; each gets one request at a time.
+    The extractor is "trafilatura", or the paper's "readability+html2text"; ``offline`` reads from the cache only,
+    ``retry_failed`` fetches pages again whose last attempt failed.
     """
 
     provider: Serper = field(default_factory=Serper)
@@ -146,21 +135,12 @@ class Web:
 
 
 def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None = None) -> pd.DataFrame:
-    """Write a corpus for each question, QID.jsonl, pages.csv with what came of each page, and corpora.json.
+    """Write a corpus for each question, QID.jsonl, pages.csv with what came of each page, and corpora.json (BeRDS 4.2).
 
-    The last one lists the questions with their files, and is written last: without it, a folder is not complete. In a
-    folder that was written before, everything that is asked again is replaced, and what is not is no longer listed.
-
-    Args:
-        questions: at least one; an empty corpus is written for one without any text, with a warning.
-        folder: to write to: a new or empty one, or one of corpora from the web; see :func:`open_web_corpora`.
-        web: how the web is asked.
-
-    Returns:
-        The report, one row per page: qid, position, url, outcome (see :class:`Page` and :class:`PageText`), status,
-        seconds, words, passages, docid (what the page's docnos begin with), final_url, fetched, reason.
-
-    Source: BeRDS section 4.2.
+    The last one lists the questions' files and is written last: without it, a folder is not complete. In an older
+    folder, what is asked again is replaced, and what is not is no longer listed. Returned is what pages.csv holds: qid,
+    position, url, outcome (see :class:`Page` and :class:`PageText`), status, seconds, words, passages, docid (what the
+    page's docnos begin with), final_url, fetched, reason.
     """
     from tqdm.auto import tqdm
 
@@ -263,14 +243,9 @@ class WebCorpora(UserDict[str, Any]):
 
 
 class OwnCorpora(Sequence[Passage]):
-    """Corpora by question and, as a sequence, all their passages, each once.
+    """Corpora by question, each searched in its own; as a sequence all their passages, each once, held in memory.
 
-    Whatever takes a corpus takes these. :func:`berdslib.retrieval.retrievers.make_retriever` searches each question in
-    its own, one at a time. As a sequence, which a judge needs, all are held in memory.
-
-    Args:
-        corpora: qid → its passages; none at all where the web gave no text. A page that was found for two questions has
-            the same docnos in both, and its text is that of the first.
+    A page that was found for two questions has the same docnos in both, and its text is that of the first.
     """
 
     def __init__(self, corpora: Mapping[str, Sequence[Passage]]) -> None:
@@ -309,12 +284,9 @@ class OwnCorpora(Sequence[Passage]):
 
 
 def web_statistics(folder: StrPath) -> dict[str, float]:
-    """Return the columns of BeRDS Table 2 for a folder that :func:`web_corpora` wrote: the means over its questions.
+    """Return the last row of BeRDS Table 2 for a folder of :func:`web_corpora`: means over its questions.
 
-    A question without any passage counts in the first two means, and has no length to count in the third.
-
-    Returns corpora (number), passages, documents, mean_words (per passage); NaN where no question has a passage.
-    Source: BeRDS Table 2, last row.
+    The keys are corpora (number), passages, documents and mean_words (per passage, of questions that have one).
     """
     corpora = open_web_corpora(folder)
     nothing = {"passages": 0, "documents": 0, "mean_words": float("nan")}
@@ -363,11 +335,7 @@ def search(query: str, web: Web | None = None) -> list[Result]:
 
 
 def _pages(urls: Sequence[str], web: Web, fetcher: Fetcher) -> list[Page]:
-    """Return the pages in order, from the cache or the web.
-
-    Each is in the cache as soon as it is there. What nobody answered is put there at the end, and only if there was
-    somebody who did answer: else it is our network that failed.
-    """
+    """Return the pages in order, from the cache or the web; silence is kept only if some page was answered."""
     from tqdm.auto import tqdm
 
     pages = {url: page for url in urls if (page := _recalled(url)) is not None}

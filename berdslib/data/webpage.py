@@ -1,16 +1,7 @@
 """One page from the web: fetched politely, within limits and from public addresses only; and its text.
 
-A page, a redirect or a name server may point anywhere, also at machines that only this one can see. So a host's name is
-resolved once for each request, every address found must be public, and the request goes to one of these addresses, not
-to the name. Host header and TLS server name keep the name. A proxy from the environment is not used: it would resolve
-the names itself.
-
-robots.txt is followed as RFC 9309 has it, by the library Protego. A file that is not there (status 4xx) allows
-everything. One that cannot be fetched (5xx, 429, no answer) allows nothing, and what was wrong with it is the outcome
-of the site's pages.
-
-Pages are untrusted, and a parser can be kept busy for hours by a small one. So they are parsed in a process of their
-own, which is ended when a page takes too long.
+A page, redirect or name server may point anywhere, and a small page can keep a parser busy for hours: so requests go to
+addresses that were checked, without a proxy, and pages are parsed in a process of their own, which can be ended.
 """
 
 from __future__ import annotations
@@ -81,13 +72,10 @@ Resolve = Callable[[str, int], Collection[str]]
 class Limits(NamedTuple):
     """What a page may take.
 
-    Fields: ``connect`` and ``read`` seconds to wait for a connection and for the next bytes;
-    ``total`` seconds of all requests for a page, its redirects and attempts together, without the pauses between them
-    (a robots.txt has as many of its own); ``max_bytes`` of a page, as sent and unpacked; ``redirects`` at most;
-    ``retries`` after failures that may pass; ``back_off`` seconds before the first of these, doubled for each further;
-    ``longest_wait`` seconds that a server may ask for: a page that asks for more (Retry-After) is given up, a site's
-    Crawl-delay is cut to it; ``pause`` seconds between two requests to a host; ``allow`` "address:port" that may be
-    reached although not public.
+    ``connect``, ``read`` and ``total`` are seconds (the last of all requests for a page, without the pauses between);
+    ``max_bytes`` counts a page as sent and as unpacked; ``back_off`` seconds are doubled for each further of
+    ``retries``. A page that asks for more than ``longest_wait`` seconds is given up; ``pause`` is between two requests
+    to a host. ``allow`` is an "address:port" that may be reached although not public.
     """
 
     connect: float = 10.0
@@ -105,10 +93,9 @@ class Limits(NamedTuple):
 class Page(NamedTuple):
     """What came of an attempt to fetch a page.
 
-    Fields: ``url`` that was asked for; ``outcome`` "ok", or "refused" (address), "robots", "status", "type", "size",
-    "timeout", "network", "redirects", "encoding"; ``reason`` a sentence, "" if ok; ``status`` the last HTTP status, 0
-    if none, that of robots.txt where this failed; ``final_url`` after redirects; ``headers`` those that matter, in
-    lower case; ``body`` as bytes, unpacked, empty unless ok; ``seconds`` used of the limit; ``fetched`` when, in UTC.
+    ``outcome`` is "ok", or "refused" (address), "robots", "status", "type", "size", "timeout", "network", "redirects"
+    or "encoding", with its ``reason``; ``status`` the last HTTP status, 0 if none, that of robots.txt where this
+    failed.
     """
 
     url: str
@@ -123,10 +110,7 @@ class Page(NamedTuple):
 
 
 class PageError(Exception):
-    """Why a page could not be had: `outcome` and `status` as in :class:`Page`, and the reason as its message.
-
-    `again` says whether the failure may pass, `wait` how many seconds the server asks to wait.
-    """
+    """Why a page could not be had; `again`: the failure may pass; `wait`: seconds that the server asks for."""
 
     def __init__(self, outcome: str, reason: str, *, status: int = 0, again: bool = False, wait: float = 0.0) -> None:
         super().__init__(reason)
@@ -158,9 +142,7 @@ def page_url(text: str, base: str = "") -> httpx.URL:
 
 
 def is_public(address: str) -> bool:
-    """Say whether an IP address is one of the public internet, where anybody may be reached.
-
-    Stricter than ``ipaddress``, see _CLOSED. A NAT64 address is as public as the IPv4 address in it.
+    """Say whether an IP address is one of the public internet; stricter than ``ipaddress``, see _CLOSED.
 
     >>> [is_public(a) for a in ("93.184.216.34", "10.0.0.1", "169.254.169.254", "100.64.0.1", "::ffff:8.8.8.8")]
     [True, False, False, False, False]
@@ -203,10 +185,7 @@ def status_error(response: httpx.Response) -> PageError:
 
 
 def back_off(first: float, attempt: int) -> float:
-    """Return how many seconds to wait behind an attempt, counted from 0: the longer the more there were.
-
-    Full jitter, as many clients that failed together must not come back together.
-    """
+    """Return the seconds to wait behind an attempt (from 0), drawn below a limit that doubles (full jitter)."""
     return first * 2.0**attempt * random.random()
 
 
@@ -214,15 +193,13 @@ _AGENT_LINE = re.compile(r"^\s*user(?:-|\s*)agent(?:[\s:]+|$)([^#\n]*).*", re.I 
 
 
 def robots_rules(text: str) -> Protego:
-    r"""Return the rules of a robots.txt, for AGENT and for everybody.
+    r"""Return the rules of a robots.txt (RFC 9309), for AGENT and for everybody.
 
-    All other crawlers get one name. The parser holds a copy of a group's rules for each name in it, so a file could
-    ask for a hundred million; and it takes parts of our name, such as "berds", for ours.
+    All other crawlers get one name: the parser holds a copy of a group's rules for each name in it, which could be
+    millions, and it takes parts of our name, such as "berds", for ours.
 
     >>> robots_rules("User-agent: *\nDisallow: /private").can_fetch("http://x.example/private/x", AGENT)
     False
-
-    Source: RFC 9309.
     """
     from protego import Protego
 
@@ -261,16 +238,10 @@ class _Visit:
 
 
 class Fetcher:
-    """Fetches pages, and remembers robots.txt and turns at hosts.
+    """Fetches pages, and remembers robots.txt and turns at hosts; `resolve` is (host, port) → IP addresses.
 
-    The requests run in an event loop in a thread of its own: there a time limit ends whatever a page is at, and
-    notebooks, which have a loop already, are not disturbed.
-
-    Args:
-        limits: what a page may take.
-        workers: requests at the same time, each to another host.
-        resolve: (host, port) → IP addresses; the operating system's by default.
-        transport: sends the requests; their addresses hold an IP address in place of the name.
+    Requests run in an event loop in a thread of its own: a time limit ends whatever a page is at, and notebooks, which
+    have a loop already, are not disturbed.
     """
 
     def __init__(
@@ -470,8 +441,8 @@ class PageText(NamedTuple):
 def decode(body: bytes, content_type: str = "") -> str:
     """Return the text of a page: by a byte order mark, else the header, else the page's own word, else detection.
 
-    A declared charset that fits less than half of what is beyond ASCII is passed over. Names mean what they mean to
-    browsers: latin-1 is Windows-1252, and gb2312 is gb18030.
+    A declared charset that fits less than half of what is beyond ASCII is passed over; names mean what browsers take
+    them for.
 
     >>> decode("é".encode("latin-1"), "text/html; charset=iso-8859-1")
     'é'
@@ -535,10 +506,7 @@ def check_extractor(name: str) -> str:
 
 
 def page_text(body: bytes, content_type: str = "", extractor: str = "trafilatura") -> PageText:
-    """Return title and text of a page, in this process and without a time limit; see :class:`TextReader`.
-
-    Source: BeRDS section 4.2 ("readability+html2text"); trafilatura is our default.
-    """
+    """Return title and text of a page, in this process and without a time limit; see :class:`TextReader`."""
     text = decode(body, content_type)
     if _BINARY.match(body) or 20 * len(_CONTROL.findall(text)) > len(text):
         return PageText("binary")
@@ -555,12 +523,7 @@ def page_text(body: bytes, content_type: str = "", extractor: str = "trafilatura
 
 
 class TextReader:
-    """Reads pages in another process, one at a time; a context manager.
-
-    Args:
-        extractor: a name in EXTRACTORS.
-        seconds: for a page; one that takes longer has the outcome "parser".
-    """
+    """Reads pages in another process, one at a time, in at most so many seconds each; a context manager."""
 
     def __init__(self, extractor: str = "trafilatura", seconds: float = 20.0) -> None:
         self.extractor, self.seconds = check_extractor(extractor), seconds

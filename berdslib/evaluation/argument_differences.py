@@ -45,9 +45,8 @@ _POINTS: tuple[tuple[str, str, int, str, str, str, str, Iterable[int], Iterable[
 def differences() -> pd.DataFrame:
     """Return where the two definitions part, with the figures that both give for a tiny case, computed here.
 
-    Returns:
-        Frame with one row a point: row (of docs/divergences.md), measure (with its cut-off), literature, official (the
-        definitions in words), case (in words; letters are groups of authors), literature_figure, official_figure.
+    One row a point: row (of docs/divergences.md), measure, literature, official (the definitions in words), case,
+    literature_figure, official_figure.
     """
     rows = []
     for row, measure, k, literature, official, shown, groups, answers, listed, kind in _POINTS:

@@ -1,12 +1,7 @@
 """Relevance, diversity and fairness of runs on a scenario of PerspectiveArg 2024.
 
-Relevance measures (nDCG, P) ask which arguments answer a query. Group measures (alpha-nDCG, subtopic recall, coverage,
-MRecall, ERR-IA) are those of :mod:`berdslib.evaluation.measures` with the groups of an author property as perspectives:
-a passage supports a group if it answers the query and its author is of the group. rKL asks whether minorities are shown
-as often as they are in the corpus, relevant or not. The last two kinds are computed for each property that a query does
-not name, and averaged over the properties.
-
-All queries are scored at once, one property after the other, as arrays of numbers.
+Group measures take the groups of an author property for perspectives: a passage supports its author's group if it
+answers the query. These and rKL are averaged over the properties that a query does not name.
 """
 
 from __future__ import annotations
@@ -70,23 +65,13 @@ _OFFICIAL = _names(official_nDCG, official_P, official_alpha_nDCG, official_rKL)
 def evaluate_arguments(
     run: pd.DataFrame, scenario: Scenario, measures: Measure | str | Iterable[Measure | str] = ARGUMENT_MEASURES
 ) -> pd.DataFrame:
-    """Score a run on a scenario: one row per query, one column per measure.
+    """Score a run on a scenario: one row per query (index qid, in order), one column per measure (``str(measure)``).
 
     A property that a query names is not looked at for that query; nor, by group measures, is one that no author of an
     argument that answers it is known to have; nor, by rKL, one by which nobody of the corpus is in a minority. Where no
     property is left, a group measure is 0 and rKL is 1, as for a query without any passage. The published definitions
     (official_nDCG and so on) are of other properties, see :func:`official_variables`; official_rKL, which has no worst,
     is 0 there.
-
-    Args:
-        run: frame qid, docno and score (or rank), see :func:`berdslib.data.records.check_run`; docnos are those of the
-            scenario.
-        scenario: queries, arguments and their authors.
-        measures: one or several of nDCG, P, Precision, alpha_nDCG, StRecall, Coverage, MRecall, ERR_IA, rKL, and the
-            published definitions.
-
-    Returns:
-        Frame indexed by qid, in the order of the queries; columns are ``str(measure)``.
 
     Raises:
         InputError: a frame that is no run, a run of other questions, a docno that the scenario does not have, a measure
@@ -110,11 +95,9 @@ def evaluate_arguments(
 
 
 def by_property(run: pd.DataFrame, scenario: Scenario, measure: Measure | str) -> pd.DataFrame:
-    """Score a run by one group measure or rKL for each property by itself.
+    """Return a run's scores by one group measure or rKL, qid x property; NaN where the property is not looked at.
 
-    Returns:
-        Frame qid x property; NaN where the query names the property, or where it is left out. Its ``attrs`` say of
-        which release, and whether that is synthetic.
+    The frame's ``attrs`` say of which release, and whether that is synthetic.
     """
     wanted = measures_of_scenario(measure)
     if len(wanted) != 1 or wanted[0].NAME not in _PER_PROPERTY:
@@ -150,10 +133,10 @@ def _places(measures: Sequence[Measure], names: Collection[str]) -> list[int]:
 class _Case(NamedTuple):
     """A run and the answers as numbers; arguments are counted in ascending order of docno.
 
-    ``top`` int (q, n): the arguments listed for each query, best first; ``length`` int (q,): how long each list is.
-    ``answers`` int (q, d): the arguments that answer each query, the largest docno first; ``n_answers`` int (q,).
-    Empty places hold the number of arguments. ``relevant`` bool (q, n): which listed arguments answer the query;
-    ``credited`` the same as the published script has it: in the implicit scenario a copy of an answer, too (A3).
+    ``top`` int (q, n): the arguments listed, best first; ``length`` int (q,): of each list; ``answers`` int (q, d):
+    those that answer each query, the largest docno first, ``n_answers`` int (q,) of them. ``relevant`` bool (q, n):
+    which listed ones answer; ``credited`` the same as the published script has it, with copies in the implicit scenario
+    (A3). Empty places hold the number of arguments.
     """
 
     scenario: Scenario
@@ -337,19 +320,14 @@ def group_shares(
     smallest: int = 30,
     **drawing: Any,
 ) -> pd.DataFrame:
-    """Compare how often each group of authors is among the first k with its share of the corpus.
+    """Compare how often each group of authors is among the first k with its share of the corpus, a row a group.
 
-    Of each property, the queries that name it are left out. Shares are of all arguments, and of all that are listed
-    at the first k places, whether the author's group is known or not. Groups with fewer arguments in the corpus than
-    `smallest` are put together as "(smaller groups)", with the next larger one where these are too few together. It is
-    a number of arguments, not of people: an author writes several, about ten in the task's data. `drawing` is level,
-    resamples, seed of the bootstrap of whole issues: the queries of one find the same arguments.
+    Of each property, the queries that name it are left out; authors of no known group count in the whole. Groups with
+    fewer arguments than `smallest` are put together, see :func:`without_small`. Whole issues are drawn (`drawing`).
 
     Returns:
-        Frame with one row a group, those of a property together, the largest first: property, group, corpus_share,
-        shown_share, ratio = shown_share / corpus_share (1 = neither favoured nor hidden), low, high (the interval of
-        the ratio; NaN where all queries are on one issue), queries (how many were looked at), synthetic (whether the
-        data are). NaN where nothing is listed.
+        Frame property, group, corpus_share, shown_share, ratio = shown_share / corpus_share (1 = neither favoured nor
+        hidden), low, high (of the ratio; NaN where all queries are on one issue), queries, synthetic.
     """
     check_k(k)
     check_k(smallest, "smallest")
@@ -380,11 +358,7 @@ _NOT_KNOWN = "(not known)"
 
 
 class Variable(NamedTuple):
-    """A property as groups.
-
-    ``name`` what it is called; ``groups`` their names; ``members`` bool (arguments + 1, groups), the arguments in
-    ascending order of docno, and a last row of False for empty places in a list.
-    """
+    """A property's groups; ``members`` is bool (arguments + 1, groups), its last row for empty places in a list."""
 
     name: str
     groups: tuple[str, ...]
@@ -413,11 +387,10 @@ def properties(scenario: Scenario) -> tuple[Variable, ...]:
 
 @_once
 def official_variables(scenario: Scenario) -> tuple[Variable, ...]:
-    """Return what the published script averages over (divergences.md A8), for every query, whatever it names.
+    """Return what the published script averages over for every query, whatever it names (divergences.md A8).
 
     All properties but the denomination, the stance, and in place of the political issues each of them as important or
-    neutral: with the eight issues of the data, 15. What is not known is a group of its own. Groups are in the order in
-    which the corpus has them.
+    neutral. What is not known is a group of its own.
     """
     of = scenario.release.arguments
     row = {docno: i for i, docno in enumerate(sorted_docnos(scenario))}
@@ -453,10 +426,10 @@ def naming(scenario: Scenario, name: str) -> np.ndarray:
 
 
 def without_small(variable: Variable, smallest: int) -> Variable:
-    """Return a property with its groups from the largest to the smallest, those that are too small put together.
+    """Return a property with its groups from the largest, the small ones put together; none if all are too few.
 
-    Where these are too few together, they take in the next larger group, and so on: by itself it would tell how many
-    are left. No groups are returned where all together are too few.
+    Where the small ones are too few together, they take in the next larger group: by itself it would tell how many are
+    left.
     """
     sizes = variable.sizes()
     order = np.argsort(-sizes, kind="stable")
@@ -475,9 +448,7 @@ def without_small(variable: Variable, smallest: int) -> Variable:
 
 
 def protected(sizes: np.ndarray) -> np.ndarray:
-    """Return which groups are minorities, (m,) bool: all but the largest of the corpus.
-
-    Where several are the largest, all of these are the majority; where all groups are equally large, all count.
+    """Return which groups are minorities, (m,) bool: all but the largest; where all are equally large, all.
 
     >>> protected(np.array([5, 2, 5, 1])).tolist(), protected(np.array([3, 3])).tolist()
     ([False, True, False, True], [True, True])
@@ -500,11 +471,10 @@ def rkl(
 ) -> np.ndarray:
     """Return rKL, the mean over groups, each against everybody else; from 0, as in the corpus, to 1, the worst.
 
-    At each cut point i the divergence of the group's share among the first i from its share of the corpus,
-    D(P_i || Q) = P_i log2(P_i / Q) + (1 - P_i) log2((1 - P_i) / (1 - Q)), counts 1 / log2(i); the sum is divided by its
-    maximum over all rankings. That is reached by one of two, the whole group first or everybody else first (tests
-    compare with all rankings of small corpora). A cut point that a list does not reach counts as the most that is
-    possible there, and no sum as more than the maximum: an empty list scores 1, and a short one gains nothing. One
+    At each cut point i the divergence of the group's share among the first i from its share of the corpus, D(P_i || Q)
+    = P_i log2(P_i / Q) + (1 - P_i) log2((1 - P_i) / (1 - Q)), counts 1 / log2(i); the sum is divided by its maximum
+    over all rankings, which is reached with the whole group first or everybody else first. A cut point that a list does
+    not reach counts as the most that is possible there: an empty list scores 1, and a short one gains nothing. One
     beyond the end of the corpus does not count.
 
     Args:

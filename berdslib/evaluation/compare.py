@@ -1,6 +1,6 @@
 """Every system against every other, or against several baselines: who differs, by how much, and what it would take.
 
-All functions take scores as an experiment has them: system → frame of one row a question, one column a measure.
+Scores are those of an experiment: system → frame of one row a question, one column a measure.
 """
 
 from __future__ import annotations
@@ -43,18 +43,13 @@ def all_pairs(
     level: float = 0.95,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Compare every two systems question by question, or each system with several baselines.
-
-    With several data sets macro means are compared; questions made of the same one (`root`) are drawn together. With
-    `baselines` only pairs with one of them are compared, and p-values corrected for those.
+    """Compare every two systems question by question (macro means), or each system with the baselines.
 
     Returns:
-        Frame with one row a pair: first, second (a baseline, where there are some), difference (of the macro means,
-        first - second), low, high, p_value (paired randomisation test, for 0/1 scores of one data set McNemar's exact
-        one; Holm-corrected over all rows), wins, ties, losses (questions on which the first is higher, level, lower),
-        won_more (share of the questions won less that lost, macro), won_low, won_high, effect (d_z), effect_low,
-        effect_high, and detectable: the smallest difference that so many such questions show with 80 % power at 5 %;
-        NaN where the two do not differ on any question, and where scores from 0 to 1 cannot differ by as much.
+        A row a pair: first, second (a baseline, where there are some), difference (first - second), low, high, p_value
+        (of :func:`berdslib.stats.paired_test`, Holm-corrected over all rows), wins, ties, losses (questions), won_more
+        (share of the questions won less that lost), won_low, won_high, effect (d_z), effect_low, effect_high, and
+        detectable: the smallest difference that so many such questions show with 80 % power at 5 %, or NaN.
     """
     columns, groups, clusters = score_columns(scores, questions, measure)
     rows = []
@@ -86,9 +81,9 @@ def _detectable(spread: float, one: np.ndarray, other: np.ndarray) -> float:
 def letters(
     scores: Scores, questions: Sequence[Question], measure: str, *, alpha: float = 0.05, seed: int = 0
 ) -> pd.Series:
-    """Return letters for each system, the best first: two systems share one if and only if they do not differ.
+    """Return letters for each system, the best first: two share one if and only if they do not differ (Piepho, 2004).
 
-    Two systems differ if their p-value, Holm-corrected over all pairs, is below `alpha`. Source: Piepho (2004).
+    Two systems differ if their p-value, Holm-corrected over all pairs, is below `alpha`.
     """
     columns, groups, _ = score_columns(scores, questions, measure)
     pairs = all_pairs(scores, questions, measure, seed=seed)
@@ -100,11 +95,7 @@ def letters(
 
 
 def letter_display(names: Sequence[str], different: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return letters such that two names share one if and only if they are not different (insert and absorb).
-
-    The first of the names get the first letters; after z come aa, ab …, and then letters are set apart by commas.
-
-    Source: Piepho (2004).
+    """Return letters such that two names share one if and only if they are not different (Piepho, 2004).
 
     >>> letter_display(["best", "middle", "worst"], [("best", "worst")])
     {'best': 'a', 'middle': 'ab', 'worst': 'b'}
@@ -135,14 +126,11 @@ def questions_for(
     wanted: float = 0.8,
     alpha: float = 0.05,
 ) -> pd.DataFrame:
-    """Return how many questions like these show a difference: of each pair of systems, by how much they scatter here.
+    """Return how many questions like these show each true difference, from how the paired differences scatter here.
 
-    The answer is for as many data sets, and questions as much alike; `differences` are the true ones to be shown, such
-    as .02 and .05, with the power `wanted`, at a p-value below `alpha` that is not corrected for the number of pairs.
-
-    Returns:
-        Frame with one row a pair: first, second, spread (standard deviation of the paired differences) and a column for
-        each of `differences`; <NA> where the two do not differ on any question, which says nothing about others.
+    It is for as many data sets and questions as much alike, and p-values that are not corrected. The frame has a row a
+    pair: first, second, spread, and a column for each of `differences`; <NA> where the two do not differ on any
+    question.
     """
     columns, groups, clusters = score_columns(scores, questions, measure)
     rows = []

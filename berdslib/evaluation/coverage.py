@@ -21,10 +21,7 @@ def documents_needed(
 ) -> pd.Series:
     """Return how many of a question's first k passages it takes to show all of its perspectives; NaN for never.
 
-    `run` is a frame qid, docno and score (or rank), `verdicts` one of qid, pid, docno and p_yes or supports; the series
-    is indexed by qid, in the order of `questions`, which all have perspectives.
-
-    Source: BeRDS, appendix B.2.
+    The series is indexed by qid, in the order of `questions`. Source: BeRDS, appendix B.2.
     """
     check_k(k)
     sizes = [_first_complete(table.listed[:k]) for table in checked_tables(run, verdicts, questions)]
@@ -42,17 +39,9 @@ def size_table(
 ) -> pd.DataFrame:
     """Return documents needed and the share of questions covered within k, as BeRDS Table 17.
 
-    Args:
-        runs: system → run, each k passages deep.
-        verdicts: frame qid, pid, docno and p_yes or supports; a passage without any shows nothing.
-        questions: the asked questions; their `source` groups them into data sets.
-        k: how far to look.
-
-    Returns:
-        Frame system, dataset, n, set_size (documents, mean over the questions that are covered), within, low, high
-        (share of all questions, with its 95 % interval), unjudged (share of the listed passages without a verdict:
-        where a judge was asked about fewer than k, the figures are too bleak; gold verdicts may list support only);
-        the data set "macro" is the mean of the data sets' means, of the sizes of those with a covered question.
+    Frame system, dataset ("macro" is the mean of the data sets' means), n, set_size (documents, of the covered
+    questions), within, low, high (share of all questions), unjudged (share of the listed passages without a verdict:
+    where a judge was asked about fewer than k, the figures are too bleak).
     """
     if not runs:
         raise InputError("there are no runs")
@@ -71,9 +60,8 @@ def union_table(
 ) -> pd.DataFrame:
     """Return how often the first k passages of all systems together show every perspective, as BeRDS Table 6.
 
-    What is missing from the union is not in the corpus, or no retriever found it: no choice among their passages would
-    show it. Arguments as :func:`size_table`; frame dataset, n, documents (mean size of the union), covered, low, high
-    (share of questions), unjudged.
+    Frame dataset, n, documents (mean size of the union), covered, low, high (share of questions), unjudged. What is
+    missing from the union no choice among the passages would show.
     """
     if not runs:
         raise InputError("there are no runs")

@@ -1,9 +1,7 @@
-"""Scores corrected for judge errors, with intervals that account for them.
+"""Scores corrected for judge errors by prediction-powered inference, with intervals that account for them.
 
-A judge scores everything; people label a part. The judge's mean is precise and may be biased; the mean of the labels
-is unbiased and imprecise. Prediction-powered inference takes the judge's mean and adds the mean error seen on the
-labelled part (Angelopoulos et al., Science 382:669, 2023; with a weight on the judge, PPI++: Angelopoulos, Duchi and
-Zrnic, 2023).
+The judge's mean is precise and may be biased, people's on a part is unbiased and imprecise (Angelopoulos et al.,
+Science 382:669, 2023; with a weight on the judge, PPI++: Angelopoulos, Duchi and Zrnic, 2023).
 """
 
 from __future__ import annotations
@@ -22,12 +20,10 @@ FEWEST_TO_TUNE = 30
 
 
 class Corrected(NamedTuple):
-    """A mean corrected for judge errors, next to the judge's own mean.
+    """A mean corrected for judge errors, next to the judge's own mean, each with its interval (not cut off at 0 and 1).
 
-    ``value`` with interval ``low`` to ``high``; ``judge_value`` with ``judge_low`` to ``judge_high`` trusts the judge;
-    ``n`` things scored (questions or pairs), ``labelled`` what people labelled; ``weight`` how much the judge counts, 0
-    (labels only) to 1; of several groups, their mean weight. Intervals are not cut off at 0 and 1: one that reaches
-    beyond says that there are too few questions or labels.
+    ``n`` things (questions or pairs) are scored, ``labelled`` of them by people; ``weight`` is how much the judge
+    counts, 0 to 1, the mean over groups.
     """
 
     value: float
@@ -59,29 +55,16 @@ def corrected_mean(
     level: float = 0.95,
     tune: bool = True,
 ) -> Corrected:
-    """Correct the mean of a judge's scores by what people say of a random part.
+    """Correct the mean of a judge's scores (N,) by what people say of a random part (N,), NaN where they say nothing.
 
-    With f the judge's and h the people's scores, N things of which n are labelled, the estimate is
-    ``w * mean_N(f) + mean_n(h - w * f)``, unbiased for any fixed weight w; the tuned w has the smallest variance. It is
-    tuned on the labels that it is applied to, which takes 30 labelled clusters; with fewer w is 1. The
-    labelled things are among the N, so the two means are not independent and their variances do not simply add: the
-    variance is that of the sum of each question's whole influence on the estimate (cluster-robust, linearised). It is
-    right as well where a question has labelled and unlabelled pairs. The interval is Student's, with as many degrees of
-    freedom as there are labelled questions (clusters), less 1 per group (Welch and Satterthwaite).
+    With f the judge's and h the people's scores, N things of which n are labelled, the estimate is ``w * mean_N(f) +
+    mean_n(h - w * f)``, unbiased for any fixed weight w; the tuned w has the smallest variance, and is 1 (plain PPI) in
+    groups with few labelled clusters. The variance is cluster-robust, of each question's whole influence on the
+    estimate; the interval Student's, with as many degrees of freedom as there are labelled clusters, less 1 per group
+    (Welch and Satterthwaite). A part in which the judge happens to make no error passes for an errorless judge.
 
-    Two uses: one score a question (Precision or MRecall, where people label the whole top k of some questions), or one
-    answer a pair with the question as cluster: the share of supporting pairs. What is labelled must be drawn at random,
-    whole questions or pairs of the same lists; labels of another retriever's lists say nothing here. A labelled part in
-    which the judge happens to make no error passes for an errorless judge, so label enough that some errors are seen.
-
-    Args:
-        judge_scores: (N,) the judge's score of everything.
-        human_scores: (N,) people's score, NaN where there is none.
-        clusters: (N,) what was drawn independently, such as the question of each pair; None if each is its own.
-        groups: (N,) the data set of each; the means of the groups then count equally (BeRDS "macro-average").
-        level: coverage of the interval.
-        tune: choose the weight from the data, for each group of at least 30 labelled clusters its own; groups of
-            fewer, and all if False, have weight 1 (plain PPI).
+    `clusters` (N,) are what was drawn independently, such as the question of each pair; the means of `groups` (N,), the
+    data sets, count equally.
 
     Raises:
         InputError: different lengths, a judge's score that is not finite, a cluster in two groups, or a group with

@@ -27,10 +27,7 @@ LENGTH_EDGES = (50, 100, 200, 400)
 
 
 class Agreement(NamedTuple):
-    """Agreement of yes/no answers with labels; ``n`` pairs, all else from 0 to 1 (kappa from -1). BeRDS Table 4.
-
-    ``said_yes`` is the share of pairs that were answered with yes. Kappa is NaN where all labels and answers are alike.
-    """
+    """Agreement of yes/no answers with labels over ``n`` pairs, from 0 to 1 (kappa from -1; or NaN). BeRDS Table 4."""
 
     n: int
     accuracy: float
@@ -98,15 +95,10 @@ def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 def calibration_table(
     labels: np.ndarray, p_yes: np.ndarray, bins: int = 10, *, equal_counts: bool = True
 ) -> pd.DataFrame:
-    """Compare a judge's probabilities with the labels, in bins (a reliability table).
+    """Compare a judge's probabilities with the labels, a row a bin: low, high (low < p <= high), n, mean_p, share_yes.
 
-    Bins hold about equally many pairs by default: supporting passages are rare, most probabilities crowd near 0, and
-    of ten equally wide bins eight would hold a handful of pairs. Pairs of equal probability share a bin, so that a
-    judge that says 0 or 1 only has two bins. With `equal_counts` False, bins are equally wide.
-
-    Returns:
-        Frame with columns low, high (a bin is low < p <= high, the first one holds its low as well), n, mean_p,
-        share_yes; one row per bin that is not empty.
+    Bins hold about equally many pairs, or are equally wide; pairs of equal probability share one. Empty bins are left
+    out.
 
     >>> calibration_table([0, 0, 1, 1], [0.0, 0.2, 0.6, 1.0], 2)[["n", "mean_p", "share_yes"]].values.tolist()
     [[2.0, 0.1, 0.0], [2.0, 0.8, 1.0]]
@@ -121,11 +113,7 @@ def calibration_table(
 
 
 def calibration_error(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10, *, equal_counts: bool = True) -> float:
-    """Return the expected calibration error: by how much the mean probability of a pair's bin misses the share of yes.
-
-    It is never negative, so that a small sample makes even a perfect judge look a little off. Arguments as
-    :func:`calibration_table`.
-    """
+    """Return the expected calibration error (never negative), with the bins of :func:`calibration_table`."""
     table = calibration_table(labels, p_yes, bins, equal_counts=equal_counts)
     return float(np.average((table["mean_p"] - table["share_yes"]).abs(), weights=table["n"]))
 
@@ -146,8 +134,6 @@ def _bin_index(p_yes: np.ndarray, edges: np.ndarray) -> np.ndarray:
 def auc(labels: np.ndarray, p_yes: np.ndarray) -> float:
     """Return the area under the ROC curve: how often a yes has a higher probability than a no, a tie counting half.
 
-    `labels` (n,) bool, with both a yes and a no among them; `p_yes` (n,) probabilities, or any scores.
-
     >>> auc([1, 0, 1, 0], [0.9, 0.1, 0.4, 0.4])
     0.875
     """
@@ -159,9 +145,7 @@ def probability_report(
 ) -> pd.DataFrame:
     """Return AUC and calibration error as rows measure, value, low, high; labels of both kinds are needed.
 
-    The bins of the calibration error are those of all pairs, see :func:`calibration_table`. A drawn sample adds its own
-    noise to each bin, and the error is a sum of distances, so that its interval lies a little high; at small numbers it
-    may begin above the value. Samples that hold no yes or no no have no AUC.
+    A drawn sample adds its own noise to each bin, so that the interval of the calibration error lies a little high.
     """
     labels, p_yes = both_kinds(labels, p_yes)
     _probabilities(labels, p_yes)
@@ -202,14 +186,10 @@ def _error_of_bins(sums: np.ndarray) -> np.ndarray:
 
 
 def agreement_by(pairs: pd.DataFrame, by: str | Sequence[str], **drawing: Any) -> pd.DataFrame:
-    """Break a judge's agreement with labels down by any column: data set, retriever, length of the document.
+    """Break a judge's agreement with labels (columns qid, label, answer) down by other columns of `pairs`.
 
-    `pairs` has the columns qid (the question, drawn as a whole), label (bool), answer (bool) and those of `by`.
-
-    Returns:
-        One row per value of `by`, with the columns of `by` and n, questions, labelled_yes (share of pairs whose label
-        is yes), accuracy, accuracy_low, accuracy_high, f1, f1_low, f1_high. An interval over few questions is too
-        narrow: `questions` says how many there were.
+    The frame has those columns, n, questions, labelled_yes (share), accuracy and f1 with their intervals, for which
+    whole questions are drawn: over few of them they are too narrow.
     """
     columns = [by] if isinstance(by, str) else list(by)
     rows = []
@@ -221,13 +201,9 @@ def agreement_by(pairs: pd.DataFrame, by: str | Sequence[str], **drawing: Any) -
 
 
 def answers_by(pairs: pd.DataFrame, by: str, **drawing: Any) -> pd.DataFrame:
-    """Say what a judge answers to each kind of pair, also where all pairs of a kind have one label and F1 says nothing.
+    """Return what a judge answers to each kind of pair (`by`), also where all pairs of a kind have one label.
 
-    `pairs` as :func:`agreement_by`, and p_yes.
-
-    Returns:
-        One row a kind, in order of appearance: `by`, n, questions, labelled_yes (share of pairs), mean_p, mean_p_low,
-        mean_p_high, said_yes (share of pairs), said_yes_low, said_yes_high.
+    Frame `by`, n, questions, labelled_yes (share), mean_p and said_yes (share), these two with their intervals.
     """
     rows = []
     for kind, part in _kinds(pairs, [by], ["label", "answer", "p_yes"], sort=False):
@@ -253,9 +229,7 @@ def _with_ends(*names: str) -> list[str]:
 
 
 def length_bucket(texts: Sequence[str], edges: Sequence[int] = LENGTH_EDGES) -> pd.Categorical:
-    """Return for each text a bucket of its length in words, such as "51-100 words"; the buckets are in order.
-
-    `edges` are the largest length of each bucket but the last, ascending.
+    """Return for each text a bucket of its length in words; `edges` are the largest of each bucket but the last.
 
     >>> length_bucket(["one two", "one two three four"], [3]).tolist()
     ['1-3 words', '4 words and more']
@@ -273,13 +247,9 @@ def length_bucket(texts: Sequence[str], edges: Sequence[int] = LENGTH_EDGES) -> 
 
 
 def opposed_pairs(verdicts: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """Find documents that argue one of a question's two perspectives, and a judge's verdicts on both.
+    """Return the documents that support exactly one of a question's perspectives 0 and 1, a statement and its negation.
 
-    Perspectives 0 and 1 of the questions in `labels`, the truth, must be a statement and its negation.
-
-    Returns:
-        Frame with columns qid, docno, p_right (p_yes of the perspective that the document supports) and p_wrong; the
-        documents that support exactly one of the two and were judged for both.
+    Frame qid, docno, p_right (the judge's p_yes for the perspective that the document supports by `labels`), p_wrong.
     """
     verdicts, labels = check_verdicts(verdicts), check_verdicts(labels)
     both = labels.merge(verdicts, on=PAIR_KEY, suffixes=("_true", ""))
@@ -299,15 +269,10 @@ def opposed_pairs(verdicts: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
 def negation_report(
     p_right: np.ndarray, p_wrong: np.ndarray, clusters: Sequence[str], *, threshold: float = 0.5, **drawing: Any
 ) -> pd.DataFrame:
-    """Measure whether a judge distinguishes a statement from its negation, on the same documents.
+    """Measure whether a judge tells a statement from its negation, on the pairs of :func:`opposed_pairs`.
 
-    `p_right` is its probability for the one of the two that the document supports, `p_wrong` that for the other. A
-    judge of topics, blind to sides, is right in half of the cases and says yes, or no, to both.
-
-    Returns:
-        Frame with columns measure, value, low, high; rows right_higher (the right one has the higher probability, a
-        tie counts half; chance is 0.5), both_yes, both_no, and sum_of_p (mean of the two probabilities' sum; that of a
-        document that argues one of the two should be 1).
+    Rows right_higher (a tie counts half; chance is 0.5), both_yes, both_no, and sum_of_p (mean of the probabilities'
+    sum, which should be 1), with measure, value, low, high.
     """
     p_right, p_wrong = _probabilities(p_right, p_wrong)
     yes = np.stack([p_right, p_wrong]) >= threshold
@@ -331,15 +296,10 @@ def judge_agreement_table(
     k: int,
     questions: Sequence[Question] = (),
 ) -> pd.DataFrame:
-    """Compare two judges on what each retriever lists, one of them taken as the truth. BeRDS Table 18.
+    """Compare two judges on what each retriever lists, `reference` taken as the truth. BeRDS Table 18.
 
-    A judge that was tuned on the output of one retriever may be worse on that of another. The paper draws 300 pairs per
-    corpus and retriever and takes GPT-4 as the reference; here every pair counts that both judges judged, so that the
-    reference, which costs more, may have judged a sample. `runs` are all over the corpus that was judged; `questions`
-    adds rows for each of their data sets (`source`); the paper has none.
-
-    Returns:
-        Frame with columns run, dataset ("all" first), n, accuracy, f1, positive_share (of the reference); from 0 to 1.
+    Every pair counts that both judged. Frame run, dataset ("all" first, then those of `questions`), n, accuracy, f1,
+    positive_share (of the reference).
     """
     check_k(k)
     if not runs:

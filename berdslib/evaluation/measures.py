@@ -1,11 +1,7 @@
 """Measures of how many perspectives a ranked list shows, as values: ``MRecall @ 5``.
 
-Every measure takes ``(run, verdicts, questions)``. For each question the run and the verdicts become one small table,
-ranked passages x perspectives, true where the passage supports the perspective; each measure is a few lines over such
-tables (:mod:`berdslib.evaluation.tables`). The measure objects are those of ir-measures (hashable, printable, usable as
-column names); ours can be used inside ``ir_measures.calc_aggregate`` and a PyTerrier Experiment after importing this
-module. Those of the shared task PerspectiveArg that look at groups of authors are computed in
-:mod:`berdslib.evaluation.arguments`.
+They are ir-measures' objects, computed over tables of ranked passages x perspectives
+(:mod:`berdslib.evaluation.tables`); those that look at groups of authors in :mod:`berdslib.evaluation.arguments`.
 """
 
 from __future__ import annotations
@@ -73,9 +69,8 @@ Kernel = Callable[[Mapping[str, Any], Tables, np.ndarray], np.ndarray]
 class Kind(NamedTuple):
     """What is known by a measure's name.
 
-    ``measure`` without a cut-off; ``kernel`` computes it, None where it needs the groups of a scenario
-    (:mod:`berdslib.evaluation.arguments`); ``may_be_set`` besides the cut-off; ``own_lists``: it looks at the lists
-    that the perspectives of a question got; ``least``: the smallest cut-off, 0 where none is needed.
+    ``kernel`` computes it, None where it needs the groups of a scenario; ``own_lists``: it looks at the lists that the
+    perspectives of a question got; ``least``: the smallest cut-off, 0 where none is needed.
     """
 
     measure: Measure
@@ -98,11 +93,8 @@ def measure(
 ) -> Callable[[Kernel], Measure]:
     """Make a kernel a measure, called as the function is: this is all that it takes to add one.
 
-    Args:
-        of: what it asks, in a line; or the measure of ir-measures that the kernel computes.
-        name: another name than the function's.
-        parameters: what may be set besides the cut-off; of a measure of ir-measures the names.
-        own_lists: whether it looks at the lists that were found from each perspective.
+    `of` says in a line what it asks, or is the measure of ir-measures that it computes; `parameters` may be set besides
+    the cut-off; `own_lists`: it looks at the lists that were found from each perspective.
     """
 
     def add(kernel: Kernel) -> Measure:
@@ -135,13 +127,7 @@ def _of_scenarios(name: str, question: str, parameters: Mapping[str, ParamInfo],
 
 
 def own_measure(score: Callable[[np.ndarray, int], float], name: str) -> Kind:
-    """Return what a function of one question's list becomes as a measure, for ``berdslib.register("measure", …)``.
-
-    Args:
-        score: takes the first k passages of a list as a table, bool (k or fewer, perspectives), true where a passage
-            supports a perspective, and k; returns a number.
-        name: what it is called.
-    """
+    """Return a function (shown, k) → score of one list as a measure; `shown` is bool (k or fewer, perspectives)."""
 
     def of_one(table: np.ndarray, length: int, k: int) -> float:
         found = score(table[: min(k, length)], k)
@@ -286,9 +272,6 @@ official_rKL = _of_scenarios("official_rKL", "rKL by the script of PerspectiveAr
 def parse_measure(name: str) -> Measure:
     """Turn text such as "MRecall@5" or "alpha_nDCG(alpha=0.3)@10" into a measure.
 
-    Raises:
-        InputError: not a measure that this module computes.
-
     >>> parse_measure("MRecall@5") == MRecall @ 5
     True
     """
@@ -316,9 +299,6 @@ def parse_measures(measures: Measure | str | Iterable[Measure | str]) -> list[Me
     """Return one or several measures, or their names, as a list of different measures.
 
     A text may name several: "Precision@5,alpha_nDCG(alpha=0.5)@10".
-
-    Raises:
-        InputError: none at all, or one that is not computed here.
     """
     several = [measures] if isinstance(measures, str) or not isinstance(measures, Iterable) else list(measures)
     named = [part for one in several for part in (_BETWEEN.split(one) if isinstance(one, str) else [one])]
@@ -368,23 +348,11 @@ def evaluate(
     questions: Sequence[Question],
     measures: Measure | str | Iterable[Measure | str],
 ) -> pd.DataFrame:
-    """Score a run: one row per asked question, one column per measure.
+    """Score a run: one row per asked question (index qid, in order), one column per measure (``str(measure)``).
 
-    A question without passages scores 0; a passage without a verdict supports nothing, which is logged unless the
-    judge is called "gold": labels are of a part only. Rows of questions that were not asked are ignored. Of equal
-    scores the smaller docno comes first; trec_eval takes the larger, and so does
-    :func:`berdslib.data.trec.read_trec_run`, so that a run file scores the same with both. Inputs are left as they
-    are.
-
-    Args:
-        run: frame qid, docno and score (or rank); ranked by its scores, see
-            :func:`berdslib.data.records.check_run`.
-        verdicts: frame qid, pid, docno and p_yes or supports, see :func:`berdslib.data.records.check_verdicts`.
-        questions: all asked questions, each with its perspectives.
-        measures: one or several, as ``MRecall @ 5`` or by name, ``"MRecall@5"``.
-
-    Returns:
-        Frame indexed by qid, in the order of `questions`; columns are ``str(measure)``; values from 0 to 1.
+    A question without passages scores 0; a passage without a verdict supports nothing, which is logged unless the judge
+    is called "gold". Rows of questions that were not asked are ignored. Of equal scores the smaller docno comes first,
+    where trec_eval takes the larger; :func:`berdslib.data.trec.read_trec_run` makes both agree.
 
     Raises:
         InputError: no questions, a question without perspectives, a frame that is no run or no verdicts, a run or
@@ -419,15 +387,7 @@ def check_without_groups(measures: Iterable[Measure]) -> None:
 
 
 def score_tables(measures: Sequence[Measure], tables: Tables) -> np.ndarray:
-    """Score the tables of many questions; what measures that differ in the cut-off alone share is computed once.
-
-    Args:
-        measures: computed here, of ordinary questions.
-        tables: of questions with as many perspectives each, as deep as the measures look.
-
-    Returns:
-        (…, measures) float64.
-    """
+    """Return scores (…, measures); what measures that differ in the cut-off alone share is computed once."""
     length = np.maximum(tables.length, 1)
     scores = np.zeros((*length.shape, len(measures)))
     for family in families(measures):
@@ -476,15 +436,7 @@ def check_same_questions(
 ) -> None:
     """Refuse a run or verdicts of other questions, and log which questions will score less for lack of data.
 
-    Args:
-        run: as :func:`berdslib.data.records.check_run` returns it.
-        verdicts: as :func:`berdslib.data.records.check_verdicts` returns them.
-        questions: at least one.
-        measures: what will be computed; without any, something that looks at each question's one list.
-
-    Raises:
-        InputError: a frame has rows, and none of them is about any of the questions; or a measure looks at the lists of
-            single perspectives, and the run has none.
+    Without `measures`, each question's one list is looked at; some look at the lists of single perspectives.
     """
     asked = {q.qid: q.qid for q in questions}
     own = {list_id: qid for list_id, qid in list_ids(questions).items() if list_id not in asked}
@@ -566,11 +518,7 @@ def unjudged_among(listed: pd.DataFrame, verdicts: pd.DataFrame) -> float:
 def official_cutoff(run: pd.DataFrame, questions: Sequence[Question]) -> int:
     """Return the k that the published evaluation script would use: the length of the first question's list.
 
-    Only for reproducing that script's numbers: a different order of the same rows can change k, and with it
-    MRecall from 0 to 1 (divergences.md B1). Everywhere else k is an argument.
-
-    Raises:
-        InputError: a frame that is no run, no questions, or a first question without passages.
+    Only for that script's numbers: another order of the rows can change k, and MRecall with it (divergences.md B1).
     """
     first = check_questions(questions)[0].qid
     k = int((check_run(run)["qid"] == first).sum())

@@ -1,7 +1,4 @@
-"""The measures of PerspectiveArg 2024 as its published script computes them (docs/divergences.md, rows A1 to A9).
-
-For matching figures that others printed. Tests compare with what the script itself printed for a release of ours.
-"""
+"""The measures of PerspectiveArg 2024 as its published script computes them (docs/divergences.md, rows A1 to A9)."""
 
 from __future__ import annotations
 
@@ -26,10 +23,7 @@ def ndcg(relevant: np.ndarray, gold: np.ndarray, ks: Sequence[int]) -> np.ndarra
 
 
 def precision(relevant: np.ndarray, length: np.ndarray, ks: Sequence[int]) -> np.ndarray:
-    """Return the share of relevant passages among the first k, or among all of a shorter list, (…, ks) (A9).
-
-    An empty list scores 0, which the script was not asked.
-    """
+    """Return the share of relevant passages among the first k, or all of a shorter list, (…, ks) (A9)."""
     return np.stack([ratio(relevant[..., :k].sum(axis=-1), np.minimum(k, length)) for k in ks], axis=-1)
 
 

@@ -16,23 +16,11 @@ EXACT_UP_TO = 12  # perspectives: the table has a column for each set of them
 def oracle(
     run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], k: int, *, depth: int = 100
 ) -> pd.DataFrame:
-    """Choose the best k of each question's candidates: what no reordering of them can beat.
+    """Choose the best k of each question's first `depth` candidates, as a run: what no reordering of them can beat.
 
-    Best is, first, to cover as many perspectives as MRecall@k asks for, the smaller of their number and k
-    (divergences.md B2), or else all that the candidates show; then Precision@k; then the earlier ranks, compared one
-    by one. Exact for up to 12 perspectives, by dynamic programming over sets of them. Beyond, perspectives are covered
-    greedily: MRecall@k and Precision@k are the largest possible all the same, since each step covers one more and k
-    are asked for at most, but other lists as good may have earlier ranks.
-
-    Args:
-        run: frame qid, docno and score (or rank).
-        verdicts: frame qid, pid, docno, supports; a passage without a verdict supports nothing.
-        questions: those to answer, each with its perspectives; others in the run are left out.
-        k: the length of the lists, as in MRecall@k.
-        depth: how many candidates of each list to choose from, the first of it.
-
-    Returns:
-        A run of min(k, candidates) passages a question, in the order of the input; scores are negated ranks.
+    Best is, first, to cover as many perspectives as MRecall@k asks for (divergences.md B2), or else all that the
+    candidates show; then Precision@k; then the earlier ranks. Exact for up to 12 perspectives, by dynamic programming
+    over sets of them; beyond, coverage is greedy, and only other lists as good by both measures may have earlier ranks.
 
     Raises:
         InputError: k or depth is no whole number from 1, a question without perspectives, a frame that is no run or no
@@ -48,12 +36,7 @@ def oracle(
 
 
 def best_rows(shows: np.ndarray, k: int) -> list[int]:
-    """Return which k candidates make the best list, in ascending order; see :func:`oracle`.
-
-    Args:
-        shows: (n, m) bool, candidate x perspective, in the order of the run.
-        k: how many, at least 1; all n where there are fewer.
-    """
+    """Return which k rows of (candidates, perspectives) bool make the best list, ascending; see :func:`oracle`."""
     # A list with a passage that shows nothing, while one that shows something is left out, can be bettered by
     # exchanging them: so passages that show something come first, and only among them is there a choice to make.
     useful, useless = np.flatnonzero(shows.any(axis=1)), np.flatnonzero(~shows.any(axis=1))

@@ -1,19 +1,7 @@
-"""Sides: what a retriever shows when nobody asks for a side, what asking brings, and whether it follows the asker.
+"""Sides: what a retriever shows when nobody asks for a side (PIR 2.4, 2.5, A.10), and whether it follows the asker.
 
-The first half is PIR (sections 2.4 and 2.5, appendix A.10): shares of perspectives, questions with and without their
-perspectives, and the groups of passages, such as countries, that a retriever favours. The second half is BeRDS section
-8, Figures 2 and 3: from one frame, :func:`listed_sides`, come which sides a list shows and how far it leans. Leaning is
-(p - n) / (p + n), p and n being how many listed passages support and oppose: from -1 to 1, 0 where both are shown
-alike, and the same but for its sign if the sides are exchanged. The paper prints (p - n) / p, which has no value where
-p is 0 and falls without limit: it is given as well (divergences.md B17).
-
-Everything takes runs that hold the lists of the questions themselves and those found from each of their perspectives,
-as ``berdslib.search(…, perspectives=True)`` returns them: frames qid, docno and score (or rank). `verdicts` say who
-supports what, such as a collection's gold; `questions` are all asked questions; k passages of each list are looked at.
-Intervals draw what was asked (questions, queries, or whole issues within their data set), since the passages of one
-list are not independent; they are NaN where that is one thing only. `drawing` is their `level`, and `resamples` and
-`seed` of the bootstrap. InputError is raised for a k that is no whole number from 1, and as by
-:func:`berdslib.evaluation.measures.evaluate`.
+Runs hold the lists of the questions and of their perspectives, as ``bd.search(…, perspectives=True)`` finds them.
+Intervals draw whole questions, queries or issues; `drawing` is their level, resamples and seed.
 """
 
 from __future__ import annotations
@@ -52,22 +40,11 @@ def perspective_shares(
     labels: Collection[str] | None = None,
     **drawing: Any,
 ) -> pd.DataFrame:
-    """Of the supporting passages that questions find, say how many belong to each perspective (PIR tables 3 and 10).
+    """Of the supporting passages that questions find, return how many belong to each perspective (PIR tables 3 and 10).
 
-    The paper's "chance that the top document supports" (58.5, section 2.1) is the mean of its table 3: k = 1 there. A
-    passage that supports two perspectives counts for both, so shares can sum to more than 1, as TART's do.
-
-    Args:
-        run: only the questions' own lists are looked at.
-        verdicts: who supports what.
-        questions: perspectives are counted under their labels, see :func:`labels_of`.
-        k: how many passages of each list.
-        labels: the perspectives to compare, such as ("support", "undermine"); None for all.
-        drawing: level, resamples, seed.
-
-    Returns:
-        Frame with one row a perspective: label, hits, share (of the hits), low, high, gold_share (of the supporting
-        passages of all questions, where a retriever without a preference would be). NaN where nothing was found.
+    A passage that supports two perspectives counts for both, so shares can sum to more than 1. Frame label (see
+    :func:`labels_of`; `labels` picks some), hits, share, low, high, gold_share (of the supporting passages of all
+    questions).
     """
     check_k(k)
     tables = checked_tables(run, verdicts, questions, [Coverage])
@@ -125,24 +102,11 @@ def root_versus_full(
     hit: str = "success",
     **drawing: Any,
 ) -> pd.DataFrame:
-    """Compare questions asked without and with their perspectives (PIR figures 2 and 4).
+    """Compare questions asked without and with their perspectives (PIR figures 2 and 4), a row a cutoff.
 
-    A question without a perspective, a root query, can be scored in two ways, and the paper does not say which it took.
-    `root_any`: a passage that supports any perspective will do, since none is named. `root`: like for like, the
-    passages that each perspective's own query should find, in the list that the root query got. What naming the
-    perspective brings is `full` - `root`.
-
-    Args:
-        run: with the lists of the questions and of their perspectives.
-        verdicts: who supports what.
-        questions: all asked questions.
-        ks: cutoffs, such as 5 and 10.
-        hit: "success", 1 if any supporting passage is in the top k, or "recall", the share of them that is.
-        drawing: level, resamples, seed.
-
-    Returns:
-        Frame with one row a cutoff: k, root_any (mean over questions), root, full (means over queries, one a
-        perspective), difference = full - root, and its interval low, high.
+    Frame k, root_any (any perspective's passage will do), root (those that each perspective's own query should find, in
+    the question's list), full (the same in that query's list), difference = full - root, low, high. `hit` "success":
+    any supporting passage is in the top k, or "recall": the share of them.
     """
     known("hit", hit, PRECALL["hit"])
     for k in ks:
@@ -179,13 +143,9 @@ def _found(listed: np.ndarray, pool: np.ndarray, hit: str) -> float:
 def group_counts(
     run: pd.DataFrame, questions: Sequence[Question], groups: Mapping[str, str], k: int, **drawing: Any
 ) -> pd.DataFrame:
-    """Count the passages of each group in the top k of all questions together (PIR figure 5).
+    """Count the passages of each group in the top k of the questions' own lists together (PIR figure 5).
 
-    Only the questions' own lists are looked at, to see what comes up when nobody asks for a group.
-
-    Returns:
-        Frame with one row a group, the most frequent first: group, count, share (of all counted), low, high,
-        corpus_share (of the passages in `groups`), ratio = share / corpus_share (1 = neither favoured nor hidden).
+    Frame group, count, share (of all counted), low, high, corpus_share, ratio = share / corpus_share.
     """
     shown = _with_groups(top(run, k, [q.qid for q in questions]), groups)
     if shown.empty:
@@ -209,12 +169,10 @@ def group_success(
     k: int,
     **drawing: Any,
 ) -> pd.DataFrame:
-    """Return for each group how often queries that ask for it find it (PIR figure 3).
+    """Return for each group how often queries that ask for it find it (PIR figure 3), the best served first.
 
-    Returns:
-        Frame with one row a wanted group, the best served first: group, queries, desired (share of the k places that
-        hold a passage of the group), desired_low, desired_high, other (share that hold another passage; empty places
-        are neither), success (share of queries with a supporting passage in the top k), success_low, success_high.
+    Frame group, queries, desired (share of the k places that hold a passage of the group), other (of another group),
+    success (share of queries with a supporting passage in the top k), with intervals of the first and the last.
     """
     tables = checked_tables(run, verdicts, questions, [pRecall])
     wanted, shown = _asked_for(run, questions, groups, k)
@@ -232,12 +190,7 @@ def group_success(
 
 
 def group_heatmap(run: pd.DataFrame, questions: Sequence[Question], groups: Mapping[str, str], k: int) -> pd.DataFrame:
-    """Say which groups fill the top k when another is asked for (PIR figure 6).
-
-    Returns:
-        Frame, wanted group x group shown, both in alphabetical order, of mean shares of the k places; the last column,
-        "(unknown)", is for passages without a group. A row sums to 1 where all lists are full.
-    """
+    """Return mean shares of the k places, wanted group x group shown, "(unknown)" last (PIR figure 6)."""
     wanted, shown = _asked_for(run, questions, groups, k)
     n_queries = pd.Series(list(wanted.values())).value_counts().sort_index()
     counts = pd.crosstab(shown["wanted"], shown["group"].fillna(UNKNOWN))
@@ -277,11 +230,7 @@ def _sorted(table: pd.DataFrame, by: str) -> pd.DataFrame:
 
 
 def top(run: pd.DataFrame, k: int, asked: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of a run (qid, docno) that are in the top k, by its scores, of a list that was asked for.
-
-    Raises:
-        InputError: k is no whole number from 1, a frame that is no run, or a run without any of the lists.
-    """
+    """Return the rows of a run (qid, docno) that are in the top k, by its scores, of a list that was asked for."""
     check_k(k)
     clean = check_run(run)
     best = clean.loc[clean["rank"] <= k, ["qid", "docno"]]
@@ -305,11 +254,7 @@ COLUMNS = ("system", "qid", "dataset", "issue", "asked", "rank", "docno", "suppo
 
 
 def two_sided(questions: Sequence[Question]) -> list[Question]:
-    """Return the questions with two perspectives, one that supports and one that opposes.
-
-    Raises:
-        InputError: there are none; :func:`sides_by_order` helps where the data set lists the supporting one first.
-    """
+    """Return the questions with two perspectives, one that supports and one that opposes; an InputError if none has."""
     found = [q for q in questions if sorted(map(str, q.stances)) == [OPPOSE, SUPPORT]]
     if not found:
         problem = "no question has recorded which of its two perspectives supports and which opposes"
@@ -318,11 +263,7 @@ def two_sided(questions: Sequence[Question]) -> list[Question]:
 
 
 def sides_by_order(questions: Sequence[Question]) -> list[Question]:
-    """Take the first of two perspectives for the supporting one, where nothing is recorded.
-
-    So BeRDS made them: for ArguAna and OpinionQA the statement and then its negation, for Kialo the site's own
-    statement and then an opposite one (section 4.1). The paper asked GPT-4 which is which (A.8).
-    """
+    """Take the first of two perspectives for the supporting one where nothing is recorded (BeRDS section 4.1)."""
     return [
         q._replace(stances=(SUPPORT, OPPOSE)) if len(q.perspectives) == 2 and not any(q.stances) else q
         for q in questions
@@ -334,17 +275,8 @@ def listed_sides(
 ) -> pd.DataFrame:
     """Return every passage in the top k of every list, and which side it argues.
 
-    Args:
-        runs: system → run with the lists of the questions and, for sycophancy, those found from their perspectives
-            under the ids of :func:`berdslib.data.records.perspective_qid`.
-        verdicts: who supports what; a passage may argue both sides.
-        questions: the asked questions; those that :func:`two_sided` leaves out are left out here.
-        k: how many passages of each list.
-
-    Returns:
-        Frame system, qid (of the question), dataset, issue, asked ("question", "supporting", "opposing": what was
-        searched with), rank, docno, supporting, opposing (bool). Columns of one's own, such as the site of a passage,
-        can be added and given to :func:`leaning`.
+    Frame system, qid (of the question), dataset, issue, asked ("question", "supporting", "opposing": what was searched
+    with), rank, docno, supporting, opposing (bool). Columns of one's own can be added and given to :func:`leaning`.
     """
     check_k(k)
     asked = two_sided(questions)
@@ -382,7 +314,7 @@ def _lists(questions: Sequence[Question]) -> Iterator[tuple[str, str, str, str, 
 def side_by_question(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
     """Return for each system, question and way of asking whether its list shows both sides, one of them or neither.
 
-    The frame has system, dataset, asked, qid, supporting, opposing (how many passages of the list), side.
+    Frame system, dataset, asked, qid, supporting, opposing (how many passages of the list), side.
     """
     counts = listed.groupby(["system", "asked", "qid"], sort=False)[[SUPPORTING, OPPOSING]].sum()
     datasets = {q.qid: q.source or "questions" for q in two_sided(questions)}
@@ -398,9 +330,7 @@ def side_by_question(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.
 def side_shares(listed: pd.DataFrame, questions: Sequence[Question], *, level: float = 0.95) -> pd.DataFrame:
     """Return how many questions' lists show both sides, one of them, or neither (BeRDS Figure 2).
 
-    Returns:
-        Frame system, dataset ("all" is all of them together, where there are several), asked, side, n, count, share,
-        low, high (Wilson's interval).
+    Frame system, dataset ("all": together), asked, side, n, count, share, low, high (Wilson's interval).
     """
     rows = []
     for key, part in _groups(side_by_question(listed, questions), _EACH):
@@ -413,12 +343,8 @@ def side_shares(listed: pd.DataFrame, questions: Sequence[Question], *, level: f
 def asymmetry(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
     """Test whether lists that show one side only show the supporting one as often as the opposing one.
 
-    Exact sign test (binomial, two-sided) on the questions whose list shows one side only; Holm over the systems of a
-    data set and way of asking.
-
-    Returns:
-        Frame system, dataset, asked, n, only_supporting, only_opposing (counts), share (of the one-sided lists that
-        show the supporting side) with its Wilson interval low, high, and p_value. NaN and 1 where no list is one-sided.
+    Exact two-sided sign test; Holm over the systems of a data set and way of asking. Frame system, dataset, asked, n,
+    only_supporting, only_opposing, share (of the one-sided lists that show the supporting side), low, high, p_value.
     """
     from scipy.stats import binomtest
 
@@ -464,15 +390,8 @@ def lean_as_printed(supporting: np.ndarray | float, opposing: np.ndarray | float
 def leaning(listed: pd.DataFrame, by: Sequence[str] = _EACH, **drawing: Any) -> pd.DataFrame:
     """Return how far the listed passages lean to the supporting side (BeRDS section 8, Figure 3).
 
-    Args:
-        listed: of :func:`listed_sides`, perhaps with further columns.
-        by: the columns whose values are told apart, such as "rank"; where "dataset" is among them, "all" stands for all
-            data sets together.
-        drawing: level, resamples, seed.
-
-    Returns:
-        Frame with the columns of `by`, issues (drawn for the interval), passages, supporting, opposing (counts),
-        leaning, low, high, as_printed.
+    Frame of the columns `by`, issues (drawn for the interval), passages, supporting, opposing (counts), leaning, low,
+    high, as_printed.
     """
     if unknown := [name for name in by if name not in listed]:
         raise InputError(f"there is no column {unknown[0]!r}; there are {', '.join(listed.columns)}", field="by")
@@ -509,16 +428,11 @@ def _groups(table: pd.DataFrame, by: Sequence[str]) -> Any:
 
 
 def sycophancy(listed: pd.DataFrame, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
-    """Say how far lists follow the side that the query takes (BeRDS section 8, Figure 3).
+    """Return how far lists follow the side that the query takes (BeRDS section 8, Figure 3).
 
-    `resamples` is of the bootstrap, and random exchanges in the test; `seed` of both.
-
-    Returns:
-        Frame system, dataset, issues; supporting, question, opposing (leaning by what was searched with); follows =
-        supporting - opposing with low, high and p_value; towards = supporting - question and away = question -
-        opposing, each with its interval. All differences are paired: the same issues are drawn for both. The test
-        exchanges the two lists of an issue at random; Holm over the systems of a data set.
-
+    Frame system, dataset, issues; supporting, question, opposing (leaning by what was searched with); follows =
+    supporting - opposing with p_value, towards = supporting - question, away = question - opposing, with intervals. The
+    test exchanges the two lists of an issue at random; Holm over the systems of a data set.
     """
     _check_asked(listed, ["system", "dataset"], ASKED)
     rows = [
@@ -556,9 +470,9 @@ def _compared(part: pd.DataFrame, level: float, resamples: int, seed: int) -> li
 
 
 def _exchanged(a: np.ndarray, b: np.ndarray, resamples: int, seed: int) -> float:
-    """Return the p-value of the difference in leaning if the two lists of each issue, (issues, 2), are exchanged.
+    """Return the p-value of the difference in leaning if the lists of each issue, (issues, 2), are exchanged.
 
-    Source: the randomisation test of Smucker, Allan and Carterette (2007), here with a ratio as its statistic.
+    Source: Smucker, Allan and Carterette (2007), here with a ratio as the statistic.
     """
     seen = float(lean(*a.sum(axis=0)) - lean(*b.sum(axis=0)))
     if not np.isfinite(seen):
@@ -574,13 +488,10 @@ def _exchanged(a: np.ndarray, b: np.ndarray, resamples: int, seed: int) -> float
 
 
 def flips(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
-    """Count how questions answer when the query changes sides: which side has more passages in either list.
+    """Return how questions answer when the query changes sides: which side has more passages in either list.
 
-    Returns:
-        Frame system, dataset, n, and the share of questions whose lists follow (the list leans more to the query's side
-        for the supporting query than for the opposing one), turn (it even changes from leaning one way to leaning the
-        other, with the query), stay (both lists have the same balance) and oppose (the list leans more against the
-        query).
+    Frame system, dataset, n, and the shares follow (the list leans more to the query's side), turn (even from one side
+    to the other), stay (the balance is the same) and oppose (it leans more against the query).
     """
     _check_asked(listed, ["system"], (SUPPORTING, OPPOSING))
     table = side_by_question(listed, questions)

@@ -1,9 +1,7 @@
 """Does a judge order systems as gold does? Scores of the same runs by gold and by a judge, compared.
 
-A judge that is often wrong about a pair may still be right about systems, as long as it errs alike on all of them; one
-that shares an encoder with a system may not be. All functions take two frames of one measure, questions x systems, the
-second scored with a judge's verdicts; intervals draw whole clusters of questions. Where gold is a list of what supports
-a perspective, a passage that is not listed counts as not supporting it, and a judge is held to that as well.
+All functions take two frames of one measure, questions x systems, the second scored with a judge's verdicts; intervals
+draw whole clusters of questions.
 """
 
 from __future__ import annotations
@@ -25,10 +23,7 @@ JUDGE_ALONE, LABELS_ALONE, CORRECTED = "judge alone", "labels alone", "corrected
 
 
 class Estimate(NamedTuple):
-    """A number with its interval; NaN where it is not defined, as tau is where all systems are tied.
-
-    The interval is also NaN where all questions are of one cluster, which does not say how others turn out.
-    """
+    """A number with its interval; NaN where it is not defined, as is the interval of a single cluster."""
 
     value: float
     low: float
@@ -44,13 +39,9 @@ def system_tau(
     clusters: Sequence[str],
     **drawing: Any,
 ) -> Estimate:
-    """Return Kendall's tau-b between the systems' means by gold and by a judge.
+    """Return Kendall's tau-b between the systems' means by gold and by a judge (Kendall, 1945; Voorhees, 2000).
 
-    A sample of questions is a noisier world than all of them, in which near ties turn: the interval says how another
-    draw of such questions might turn out, and tends to lie a little low. A sample in which either has all systems tied
-    has no tau.
-
-    Source: Kendall (1945); for rankings of systems, Voorhees (2000).
+    Near ties turn in a drawn sample, so that the interval tends to lie a little low.
     """
     true, found = _matched(gold, judged, clusters)
     m = true.shape[1]
@@ -73,11 +64,7 @@ def _tau_b(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def system_pairs(gold: pd.DataFrame, clusters: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
-    """Test every two systems against each other by gold.
-
-    The frame has first, second, difference (of the means, first - second) and p_value: paired randomisation test of
-    each pair by itself, without correction for their number.
-    """
+    """Test every two systems against each other by gold: frame first, second, difference, p_value (uncorrected)."""
     rows = []
     for first, second in combinations(gold.columns, 2):
         one, other = gold[first].to_numpy(), gold[second].to_numpy()
@@ -87,10 +74,9 @@ def system_pairs(gold: pd.DataFrame, clusters: Sequence[str], *, seed: int = 0) 
 
 
 def ordered_alike(pairs: pd.DataFrame, judged: pd.DataFrame, alpha: float = 0.05) -> dict[str, float]:
-    """Say how a judge orders those pairs of :func:`system_pairs` that differ by gold, with a p-value below alpha.
+    """Return how many pairs of :func:`system_pairs` differ by gold, and how a judge orders them.
 
-    Returns pairs (how many differ), and the shares of them that the judge orders alike, reversed, or has as equal
-    (tied); NaN where none differs.
+    The keys are pairs, and the shares alike, reversed and tied; NaN where none differs.
     """
     differ = pairs[pairs["p_value"] < alpha]
     means = judged.mean()
@@ -110,11 +96,7 @@ def question_agreement(
     clusters: Sequence[str],
     **drawing: Any,
 ) -> dict[str, Estimate]:
-    """Say how often a judge gives one question and system the score that gold gives it.
-
-    Returns same (share of questions and systems with equal scores) and kappa (Cohen's, the scores as classes; NaN where
-    both have one score for all).
-    """
+    """Return how often a judge gives one question and system gold's score: same (share) and Cohen's kappa."""
     true, found = _matched(gold, judged, clusters)
     values, place = np.unique(np.concatenate([true, found]).round(_DIGITS), return_inverse=True)
     a, b = np.split(place.reshape(2 * len(true), -1), 2)
@@ -142,16 +124,13 @@ def labelling_trials(
 ) -> pd.DataFrame:
     """Try out what people's labels on a few questions give: prediction-powered means against labels or judge alone.
 
-    The questions at hand stand for all questions there are. In each trial (`draws` of them) as many clusters as there
-    are are drawn from them with repetition, the judge scores them all, and people label some of them: clusters in
-    random order, until there are `labelled` questions. Each system's mean is then estimated in three ways.
+    In each trial as many clusters as there are are drawn from them with repetition, the judge scores them all, and
+    people label random ones until there are `labelled` questions.
 
     Returns:
-        One row for each estimate ("judge alone", "labels alone", "corrected") and system, and one for each estimate
-        over all systems (system "all"): labelled, estimate, system, bias (mean of estimate - truth; over all systems,
-        of its size), error (root mean square), width (mean, of the interval), coverage (share of trials whose interval
-        holds the truth), weight (mean, what the judge counts) and, over all systems only, tau (mean tau-b of the
-        estimates with the true means, over trials in which it is defined).
+        One row for each estimate ("judge alone", "labels alone", "corrected") and system, or "all": labelled, estimate,
+        system, bias (mean of estimate - truth), error (root mean square), width, coverage (share of trials whose
+        interval holds the truth), weight (mean) and, over all systems only, tau (of the estimates with the true means).
     """
     true, found = _matched(gold, judged, clusters)
     if not 2 <= labelled <= len(true) or draws < 1:

@@ -1,8 +1,7 @@
 """Ranked passages x perspectives as tables of true and false, and the measures as arithmetic over many at once.
 
-A measure is a few lines over a table (n, m), true where a passage supports a perspective, and those lines work on any
-leading dimensions: the tables of many questions, (q, n, m), are scored together. Rows of False stand for passages that
-support nothing, and fill up the tables of questions with fewer passages; they change nothing.
+A measure is a few lines over tables (…, n, m), true where a passage supports a perspective. Rows of False fill up those
+of shorter lists, and change nothing.
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ Cutoff = int | None
 class Tables(NamedTuple):
     """The tables of one question, or stacked those of many with as many perspectives each.
 
-    ``listed`` bool (…, n, m): the runs, best first. ``length`` int (…,): how long each list is. ``pool`` bool
-    (…, d, m): every passage that supports a perspective, the largest docno first; the ideal lists of nDCG and
-    alpha-nDCG are drawn from it, and of equally good passages the first is taken, as ndeval does. ``own`` bool
-    (…, m, n', m): the lists that were found when the question was asked from each perspective, for p-Recall.
+    ``listed`` bool (…, n, m): the runs, best first; ``length`` int (…,). ``pool`` bool (…, d, m): every passage that
+    supports a perspective, the largest docno first, as ndeval breaks ties of ideal lists. ``own`` bool (…, m, n', m):
+    the lists that were found from each perspective, for p-Recall.
     """
 
     listed: np.ndarray
@@ -57,9 +55,6 @@ def question_tables(run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequen
     """Yield for each question, in order, its ranked passages and its pool as tables passage x perspective.
 
     The frames are taken as :func:`berdslib.data.records.check_run` and ``check_verdicts`` return them.
-
-    Raises:
-        InputError: a verdict on a perspective that a question does not have.
     """
     sizes = {q.qid: len(q.perspectives) for q in questions}
     yes = verdicts[verdicts["supports"].to_numpy(dtype=bool) & verdicts["qid"].isin(sizes).to_numpy()]
@@ -82,10 +77,7 @@ def question_tables(run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequen
 
 
 def in_blocks(tables: Iterable[Tables], depth: Cutoff) -> Iterator[tuple[list[int], Tables]]:
-    """Yield blocks of questions with as many perspectives each: (their places in `tables`, their tables stacked).
-
-    Of each list only the first `depth` passages are kept; None for all.
-    """
+    """Yield (places, stacked tables) of questions with as many perspectives each, lists cut to `depth`."""
     alike = defaultdict[int, list[tuple[int, Tables]]](list)
     for place, (listed, length, pool, own) in enumerate(tables):
         alike[listed.shape[1]].append((place, Tables(listed[:depth], length, pool, own[:, :depth])))
@@ -110,15 +102,7 @@ def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def novel_gains(listed: np.ndarray, alpha: float) -> np.ndarray:
-    """Return each passage's gain: for each perspective it supports (1 - alpha) ^ times seen before.
-
-    Args:
-        listed: (…, n, m) bool.
-        alpha: from 0 to 1.
-
-    Returns:
-        (…, n) float64.
-    """
+    """Return each passage's gain (…, n): for each perspective it supports, (1 - alpha) ^ times seen before."""
     seen_before = np.cumsum(listed, axis=-2, dtype=np.int32) - listed
     worth = (1.0 - alpha) ** np.arange(listed.shape[-2] + 1)
     return np.asarray((worth[seen_before] * listed).sum(axis=-1))
@@ -130,16 +114,7 @@ def ideal_gains(pool: np.ndarray, depth: int) -> np.ndarray:
 
 
 def ideal_novel_gains(pool: np.ndarray, alpha: float, depth: int) -> np.ndarray:
-    """Return the gains of the greedy ideal list (finding the true one is NP-hard; ndeval is greedy too).
-
-    Args:
-        pool: (…, d, m) bool, the passages to choose from.
-        alpha: from 0 to 1.
-        depth: how many to choose.
-
-    Returns:
-        (…, depth or less) float64.
-    """
+    """Return the gains (…, depth or less) of the greedy ideal list from a pool (…, d, m), as ndeval's is."""
     *lead, d, m = pool.shape
     supports = np.ascontiguousarray(np.moveaxis(pool, -1, 0), dtype=np.float64)  # a perspective after the other
     taken, worth = np.zeros((*lead, d)), np.ones((*lead, m))
@@ -186,15 +161,7 @@ def at(curve: np.ndarray, cuts: np.ndarray) -> np.ndarray:
 
 
 def counts_at(of_group: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """Return how many of the first so many passages are of each group.
-
-    Args:
-        of_group: (…, n, g) bool.
-        cuts: (c,) int, from 1; a list that ends before counts as it is.
-
-    Returns:
-        (…, c, g) int.
-    """
+    """Return how many of the first `cuts` (c,) passages are of each group: (…, c, g) of (…, n, g) bool."""
     running = np.cumsum(of_group, axis=-2, dtype=np.int32)
     if not running.shape[-2]:
         return np.zeros((*of_group.shape[:-2], len(cuts), of_group.shape[-1]), dtype=np.int32)

@@ -20,13 +20,10 @@ def judged_aspects(
     judge: Judge,
     store: VerdictStore | None = None,
 ) -> Callable[[pd.DataFrame, Sequence[Question]], pd.DataFrame]:
-    """Return a function that gives a diversifier the aspect probabilities of retrieved passages.
+    """Return a function from a run and its questions to aspect probabilities: frame qid, pid, docno, p.
 
-    The perspectives are generated ones (recorded, by rule, or of a chat model), never those that a list is scored by:
-    whoever reorders a real search result does not know these.
-
-    `expansions` maps a qid to its [(name, statement), …]. The function turns a run and its questions into a frame qid,
-    pid (place in the expansions), docno, p (0 to 1).
+    `expansions` maps a qid to its [(name, statement), …], and pid is a place in these: the perspectives are generated
+    ones, never those that a list is scored by.
     """
     if isinstance(judge, Gold):
         raise InputError("recorded verdicts cover only the perspectives used for scoring; choose another judge")

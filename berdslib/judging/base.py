@@ -1,6 +1,6 @@
 """What every judge promises: how likely is it that a passage supports a perspective?
 
-A judge turns (passage, perspective) pairs into probabilities, and its id names everything that its answers depend on.
+A judge turns pairs into probabilities, and its id names everything that its answers depend on.
 """
 
 from __future__ import annotations
@@ -45,10 +45,7 @@ class Judge(Protocol):
 
 
 class FunctionJudge:
-    """A function as a judge: from pairs to as many numbers from 0 to 1; its id is its name, or the function's own.
-
-    Its answers are never stored: nothing tells one version of a function from the next.
-    """
+    """A function from pairs to numbers from 0 to 1 as a judge; its answers are never stored, as it may change."""
 
     def __init__(
         self, function: Callable[[Sequence[Pair]], Sequence[float]], name: str | None = None, threshold: float = 0.5
@@ -101,10 +98,7 @@ def number_format_mark(dtype: object) -> str:
 
 
 def pairs_of(run: pd.DataFrame, questions: Sequence[Question], passages: Mapping[str, Passage], k: int) -> list[Pair]:
-    """Return the pairs to judge in the top k of a run: each passage with each perspective of its question.
-
-    Rows of questions that are not asked are left out.
-    """
+    """Return the pairs to judge in the top k of a run: each passage with each perspective of its question, if asked."""
     check_k(k)
     run, by_qid = check_run(run), {q.qid: q for q in questions}
     top = run[(run["rank"] <= k) & run["qid"].isin(list(by_qid))]
@@ -128,9 +122,7 @@ def threshold_at_half(p_yes: np.ndarray, threshold: float) -> np.ndarray:
 
 
 def how_sure(p_yes: np.ndarray, threshold: float) -> np.ndarray:
-    """Return a word for each probability, by how far from the threshold it lies: "unsure", "fairly sure" or "sure".
-
-    The way from the threshold to 0, and from it to 1, is cut into three equal parts.
+    """Return "unsure", "fairly sure" or "sure" for each probability: its third of the way from threshold to 0 or 1.
 
     >>> how_sure(np.array([0.01, 0.18, 0.25, 0.95]), 0.21).tolist()
     ['sure', 'unsure', 'unsure', 'sure']

@@ -40,10 +40,7 @@ class Gold:
 
 
 class Random:
-    """Says yes at random, as often as the label distribution does: the floor of BeRDS Table 4.
-
-    The draw depends on the pair's texts and the seed only, so that order and repetition change nothing.
-    """
+    """Says yes at random, by the pair's texts and the seed, as often as the label distribution does (BeRDS Table 4)."""
 
     threshold = 0.5
 
@@ -81,10 +78,7 @@ class Overlap:
 
 
 class Similarity:
-    """Cosine of the passage's and the perspective's vectors, at least 0. It captures the topic, but hardly the side.
-
-    The cosine with a vector of zeros is 0.
-    """
+    """Cosine of the passage's and the perspective's vectors, at least 0: it captures the topic, but hardly the side."""
 
     def __init__(
         self, encoder: Encoder, threshold: float = SIMILARITY_THRESHOLDS["minilm"], title_position: str = "before"
@@ -106,10 +100,7 @@ class Similarity:
 
 
 def load_similarity(name: str, **options: Any) -> Similarity:
-    """Return the judge on the vectors of an encoder for which a threshold was chosen.
-
-    To another encoder give a threshold of your own, by :class:`Similarity`.
-    """
+    """Return the judge on the vectors of an encoder for which a threshold was chosen; see also :class:`Similarity`."""
     known("encoder with a threshold for the judge 'similarity'", name, SIMILARITY_THRESHOLDS)
     return Similarity(get_encoder(name), SIMILARITY_THRESHOLDS[name], **options)
 

@@ -1,8 +1,6 @@
 """A causal language model as judge: one forward pass, P(Yes) from the logits of the answer position.
 
-All prompts begin with the same instruction and example, and the perspectives of a question are judged against the same
-documents, so pairs that share a document share what goes on from there. What is shared goes through the model once; its
-keys and values are reused.
+What all prompts begin with, and what those of pairs with one document share, goes through the model once.
 """
 
 from __future__ import annotations
@@ -37,13 +35,8 @@ if TYPE_CHECKING:
 class Causal(YesNoJudge):
     """Asks a causal model whether a document supports a statement; P = softmax over the Yes and No tokens.
 
-    Args:
-        model: a loaded causal LM (see :func:`load_causal` for loading by name).
-        tokenizer: its tokenizer (a fast one).
-        name: what the judge's id calls the model, adapter included.
-        batch_tokens: tokens per forward pass, padding included.
-        reuse_prefix: compute the shared part of prompts once.
-        options: passed to :class:`berdslib.judging.yesno.YesNoJudge`: prompt, chat, max_length, title_position.
+    `name` is what the id calls the model, adapter included; `batch_tokens` count padding; `options` are those of
+    :class:`berdslib.judging.yesno.YesNoJudge`.
     """
 
     def __init__(
@@ -158,10 +151,7 @@ class Causal(YesNoJudge):
 
 
 def random_causal() -> Causal:
-    """Return a judge on a small Mistral-shaped model with random weights, to see how training goes.
-
-    Its tokenizer is learnt from the shipped sample. What it answers means nothing.
-    """
+    """Return a judge on a small Mistral-shaped model with random weights, to see how training goes."""
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
     from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
@@ -184,14 +174,10 @@ def random_causal() -> Causal:
 def load_causal(
     checkpoint: str, *, adapter: str = "", four_bit: bool = False, wording: str = "ours", **options: Any
 ) -> Causal:
-    """Load a causal judge from the Hugging Face cache, a local folder, or the hub.
+    """Load a causal judge, with a LoRA `adapter` or without, from the Hugging Face cache, a folder, or the hub.
 
-    Args:
-        checkpoint: id or folder of a causal LM, or "smollm2", which comes in a package.
-        adapter: id or folder of a LoRA adapter on top of it.
-        four_bit: load the weights in 4 bits (bitsandbytes, NormalFloat), on a GPU or, slowly, on a CPU.
-        wording: "ours" or "published".
-        options: passed to :class:`Causal`.
+    `checkpoint` may be "smollm2", which comes in a package; `four_bit` loads the weights by bitsandbytes (NormalFloat);
+    `wording` is "ours" or "published"; `options` are those of :class:`Causal`.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 

@@ -19,9 +19,7 @@ LEAST_MASS = 0.5
 
 
 def strict_answer(text: str) -> bool | None:
-    """Return True for Yes, False for No, None for anything else.
-
-    Case, quotes, emphasis and a final full stop are ignored; a sentence that happens to end in "yes" is rejected.
+    """Return True for Yes, False for No, None for anything else; case, quotes, emphasis and a full stop are ignored.
 
     >>> strict_answer('**Yes**.'), strict_answer("I cannot say yes"), strict_answer("")
     (True, None, None)
@@ -31,10 +29,7 @@ def strict_answer(text: str) -> bool | None:
 
 
 def official_answer(text: str) -> bool | None:
-    """Read an answer as the published script does: yes if the last word is "yes" (divergences.md B7).
-
-    It takes "I cannot say yes" for a yes and '"Yes"' for a no; on an empty answer, where it crashes, this is None.
-    """
+    """Read an answer as the published script does: yes if the last word is "yes" (divergences.md B7), None if empty."""
     words = text.lower().split()
     return words[-1] == "yes" if words else None
 
@@ -45,12 +40,8 @@ PARSERS: dict[str, Callable[[str], bool | None]] = {"strict": strict_answer, "of
 class Chat(EachByItself):
     """Asks a chat model whether a document supports a statement; an answer that is neither Yes nor No is an error.
 
-    Args:
-        model: an endpoint, recorded answers, or anything else that completes messages.
-        prompt: the wording.
-        parser: "strict" or "official", for replies without log-probabilities.
-        workers: requests in flight at a time.
-        title_position: see :func:`berdslib.judging.base.document_text`.
+    `parser`, "strict" or "official", is for replies without log-probabilities; `workers` requests are in flight at a
+    time.
     """
 
     threshold = 0.5
@@ -103,10 +94,9 @@ class Chat(EachByItself):
 
 
 def probability_of_yes(reply: Reply) -> float | None:
-    """Return P(Yes) / (P(Yes) + P(No)) over the first token's alternatives; None where the two are not likely.
+    """Return P(Yes) / (P(Yes) + P(No)) over the first token's alternatives.
 
-    Together they need at least half of the probability. With less, the answer most likely begins in another way, such
-    as "I'm sorry", and the ratio of two improbable tokens says nothing: the answer's text has to decide.
+    None where the two have less than half of the probability together: the answer's text has to decide.
     """
     mass = {True: 0.0, False: 0.0}
     for token, logprob in reply.first_token:

@@ -13,11 +13,9 @@ from berdslib.judging.baselines import Gold
 
 
 class Committee:
-    """The mean of several judges' probabilities, each shifted so that its own threshold becomes one half.
+    """The mean of several judges' probabilities, each stretched so that its own threshold becomes one half.
 
-    A judge's probabilities below its threshold are stretched over 0 to 0.5, those above over 0.5 to 1; so a cosine
-    with its threshold at 0.41 and a probability with its threshold at 0.5 can be averaged. This keeps every member's
-    own yes and no; it does not calibrate them.
+    This keeps every member's own yes and no; it does not calibrate them.
     """
 
     threshold = 0.5

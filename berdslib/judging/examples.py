@@ -1,9 +1,4 @@
-"""Labelled (document, statement) pairs: what judges learn from, and what people label, as in BeRDS A.4 and A.5.
-
-There, ten questions with two perspectives from each of three data sets and the top five of two retrievers make 30 x 2 x
-10 = 600 pairs, of which 58 go as near-duplicates; fifty questions from each make the 3,000 that the published judge
-learnt from.
-"""
+"""Labelled (document, statement) pairs: what judges learn from, and what people label, as in BeRDS A.4 and A.5."""
 
 from __future__ import annotations
 
@@ -32,10 +27,7 @@ _GRAM = 5
 
 
 class Example(NamedTuple):
-    """A document, a statement, whether the one supports the other, the debate both are from, and how it was made.
-
-    ``p`` is how likely a teacher thinks it, which is then learnt in place of the label; None without a teacher.
-    """
+    """A document, a statement, whether the one supports the other, and their debate; ``p`` is a teacher's view."""
 
     document: str
     statement: str
@@ -46,11 +38,7 @@ class Example(NamedTuple):
 
 
 def build(sources: Iterable[StrPath], seed: int = 0) -> list[Example]:
-    """Return the examples of all sources, in a drawn order; what two rows of a source say alike is said once.
-
-    A source is "sample", or a file as :func:`read_examples` reads them; ``scripts/training/pairs.py`` writes such files
-    of public sets of arguments.
-    """
+    """Return the examples of all sources ("sample" or files, see :func:`read_examples`) in a drawn order."""
     found = [dict.fromkeys(sample_examples() if one == "sample" else read_examples(one)) for one in sources]
     examples = [example for of_source in found for example in of_source]
     random.Random(seed).shuffle(examples)
@@ -109,10 +97,7 @@ def _texts(pairs: Sequence[Pair], questions: Sequence[Question], title_position:
 def draw_questions(
     questions: Sequence[Question], per_source: int, seed: int = 0, *, perspectives: int | None = 2
 ) -> list[Question]:
-    """Draw so many questions from each data set (``source``), without repetition; their order does not matter.
-
-    With `perspectives` only questions that have so many are drawn; None for all.
-    """
+    """Draw so many questions from each ``source``, of those with so many `perspectives` (None: any)."""
     by_source: dict[str, list[Question]] = defaultdict(list)
     for q in sorted(check_questions(questions), key=lambda q: q.qid):
         by_source[q.source] += [q] if perspectives in (None, len(q.perspectives)) else []
@@ -137,8 +122,7 @@ def detection_pairs(
 ) -> list[Pair]:
     """Return every perspective of every question with each document that a run lists in its top k.
 
-    Of documents of a question this similar (:func:`without_near_duplicates`) the first is kept, in the order of runs
-    and ranks; with `near` None all are, a document that two runs list being there twice.
+    Of documents of a question that are `near` duplicates the first is kept, in the order of runs and ranks.
     """
     check_questions(questions, need_perspectives=True)
     listed: dict[str, list[Passage]] = defaultdict(list)
@@ -157,9 +141,7 @@ def detection_pairs(
 
 
 def without_near_duplicates(passages: Sequence[Passage], near: float = NEAR) -> list[Passage]:
-    """Drop each passage like an earlier one: Jaccard similarity of their runs of five words, every two compared.
-
-    Titles, case and punctuation do not count. The work grows with the square of the number of passages.
+    """Drop each passage like an earlier one, by the Jaccard similarity of their texts' runs of five words.
 
     >>> texts = ["Tea is good for you.", "tea is good, for you", "Tea is bad for you."]
     >>> [p.docno for p in without_near_duplicates([Passage(str(i), text) for i, text in enumerate(texts)])]
@@ -182,10 +164,7 @@ def label_by_judge(
     *,
     title_position: str = "before",
 ) -> list[Example]:
-    """Label pairs by a judge, as GPT-4 labelled the paper's training set; what the store knows is not asked again.
-
-    The documents have their titles as the judge that is to be trained will read them.
-    """
+    """Label pairs by a judge, as GPT-4 labelled the paper's training set; what the store knows is not asked again."""
     p_yes, _ = judge_pairs(judge, pairs, store)
     kind = f"detection, labelled by {judge.id}"
     rows = zip(_texts(pairs, questions, title_position), p_yes.tolist(), strict=True)

@@ -1,9 +1,6 @@
 """Fine-tuning judges: LoRA, QLoRA or all weights, for causal language models and for cross-encoders (BeRDS A.5).
 
-Both kinds learn the same thing, yes or no for a (document, statement) pair, from the same
-:class:`~berdslib.judging.examples.Example` rows. The loop is transformers' Trainer: batches of like length, gradient
-checkpointing, going on after a kill, and several GPUs (start the script with ``accelerate launch``) come from there.
-This module needs torch when it is imported; no judge needs it to judge.
+The loop is transformers' Trainer. This module needs torch when it is imported; no judge needs it to judge.
 """
 
 from __future__ import annotations
@@ -37,25 +34,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train. The defaults are the published recipe (BeRDS A.5; rank, alpha and dropout of its code).
+    """How to train: AdamW with a linear rise and fall. The defaults are the published recipe (BeRDS A.5, and its code).
 
-    AdamW, a rate that rises and then falls to 0 in straight lines, gradients clipped to length 1.
-
-    Args:
-        learning_rate: at its peak.
-        warmup: share of the steps over which the rate rises.
-        epochs: passes over the examples; may be a fraction.
-        weight_decay: of AdamW.
-        rank: of the LoRA matrices, on all linear layers; 0 trains the weights themselves.
-        alpha: LoRA scale.
-        dropout: before the LoRA matrices.
-        batch_size: examples that go through a device together.
-        accumulate: batches whose gradients are added up before the weights move.
-        max_length: tokens a cross-encoder's pair may have; documents are cut, statements never. A causal judge has a
-            limit of its own.
-        checkpoint_gradients: recompute activations instead of keeping them: less memory, a third more time.
-        save_every: steps between two checkpoints, from which a killed run goes on.
-        seed: of shuffling, dropout and LoRA's first weights.
+    ``rank`` 0 trains the weights themselves, else LoRA matrices on all linear layers; ``epochs`` may be a fraction;
+    ``accumulate`` batches make a step; ``max_length`` counts the tokens of a cross-encoder's pair, of which the
+    document is cut; ``save_every`` steps a checkpoint is written, from which a killed run goes on.
     """
 
     learning_rate: float = 1e-4
@@ -84,12 +67,7 @@ class Recipe:
 
 
 class Trained(NamedTuple):
-    """What a training run left.
-
-    Fields: ``model``, the trained model, adapter included, ready to be asked; ``folder``, what it can be loaded from
-    (with LoRA: the adapter, for ``load_causal(…, adapter=folder)``); ``steps``, how often the weights moved;
-    ``losses``, (step, loss of that step).
-    """
+    """What a training run left: the model, the folder to load it or its adapter from, and (step, loss) pairs."""
 
     model: Any
     folder: Path
@@ -98,14 +76,9 @@ class Trained(NamedTuple):
 
 
 def fine_tune_causal(judge: Causal, examples: Sequence[Example], recipe: Recipe, folder: Path) -> Trained:
-    """Train a causal judge's model on the answer token only, with the prompts that it will judge with.
+    """Train a causal judge's model in place on the answer token only, with the prompts that it will judge with.
 
-    Args:
-        judge: the judge before training; its prompt, chat template and length limit are used. Its model is
-            changed in place: load it anew for another training.
-        examples: what to learn from, both labels among them.
-        recipe: how. A model loaded in 4 bits is trained as QLoRA.
-        folder: where checkpoints and the result go; a run that was killed there goes on.
+    A model loaded in 4 bits is trained as QLoRA. A run that was killed in this folder goes on.
     """
     model, tokenizer, made_of = judge.model, judge.tokenizer, _digest(recipe, examples, judge.id)
     answers = [answer_tokens(tokenizer, answer) for answer in ("no", "yes")]
@@ -137,14 +110,9 @@ def fine_tune_causal(judge: Causal, examples: Sequence[Example], recipe: Recipe,
 
 
 def fine_tune_encoder(model: Any, tokenizer: Any, examples: Sequence[Example], recipe: Recipe, folder: Path) -> Trained:
-    """Train a cross-encoder whose one output is the log-odds that the document supports the statement.
+    """Train a classifier with one output, in place: the log-odds that the document supports the statement.
 
-    Args:
-        model: a sequence classifier with ``num_labels=1``; changed in place.
-        tokenizer: its tokenizer.
-        examples: what to learn from, both labels among them.
-        recipe: how; with LoRA the classification head is trained in full, without it all but the word embeddings.
-        folder: where checkpoints and the result go; a run that was killed there goes on.
+    With LoRA the head is trained in full, without it all but the word embeddings. A run that was killed there goes on.
     """
     if model.config.num_labels != 1:
         raise InputError(f"the classifier has {model.config.num_labels} outputs; one is needed (num_labels=1)")
@@ -168,13 +136,7 @@ def fine_tune_encoder(model: Any, tokenizer: Any, examples: Sequence[Example], r
 
 
 def split_by_question(examples: Sequence[Example], share: float, seed: int = 0) -> tuple[list[Example], list[Example]]:
-    """Split examples into (training, validation); all examples of a question are on one side (divergences.md B11).
-
-    Args:
-        examples: the question is their ``topic``.
-        share: of the questions that go to validation; at least one does, and at least one stays.
-        seed: of the draw.
-    """
+    """Split examples by ``topic`` into (training, validation), each getting at least one (divergences.md B11)."""
     if not 0 < share < 1:
         raise InputError(f"must be above 0 and below 1, not {share}", field="share")
     questions = sorted({e.topic for e in examples})
@@ -187,10 +149,7 @@ def split_by_question(examples: Sequence[Example], share: float, seed: int = 0) 
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """Return the newest complete checkpoint; None if there is none.
-
-    The Trainer writes trainer_state.json last: a checkpoint without a readable one was cut short by a kill.
-    """
+    """Return the newest checkpoint with a readable trainer_state.json, which the Trainer writes last, or None."""
     found = {int(p.name.removeprefix("checkpoint-")): p for p in folder.glob("checkpoint-*") if p.name[11:].isdigit()}
     for _, checkpoint in sorted(found.items(), reverse=True):
         try:

@@ -1,8 +1,5 @@
 """The `laptop` judges: a sentence encoder that learnt which side a text takes, a head, and a calibration.
 
-Every model starts as a sentence encoder, whose cosine knows the topic, and learns the side. It reads a document once
-however many statements are judged against it.
-
 This module needs torch when it is imported; the registry of judges imports it when one of them is made.
 """
 
@@ -49,12 +46,7 @@ _STEP_WIDTH = 4.0  # lets a head that starts near 0 move as fast as the encoder
 
 
 class Design(NamedTuple):
-    """What a model is made of.
-
-    Fields: ``base``, the sentence encoder it starts from; ``reading``, always "apart": statement and document each on
-    its own; ``rank`` of the LoRA matrices that are learnt beside every linear layer (Hu et al., 2022; alpha = rank), 0
-    to learn the layers.
-    """
+    """A model's ``base`` encoder, and the ``rank`` of LoRA matrices beside its layers (0: the layers learn)."""
 
     base: str = "minilm"
     reading: str = "apart"
@@ -65,10 +57,7 @@ FAST = Design()
 
 
 class StanceModel(nn.Module):
-    """Scores (statement, document) pairs: scaled cosine plus a linear head on both vectors and how they differ.
-
-    The encoder's word embeddings stay as they are.
-    """
+    """Scores (statement, document) pairs: scaled cosine plus a linear head on both vectors and how they differ."""
 
     def __init__(self, encoder: Any, tokenizer: Any, design: Design) -> None:
         super().__init__()
@@ -187,10 +176,7 @@ class Calibration(NamedTuple):
 
 
 def calibrate(logits: np.ndarray, labels: np.ndarray, positive_share: float) -> Calibration:
-    """Fit slope and shift (Platt, 1999) and the threshold with the best F1, on held-out topics.
-
-    Held-out pairs have more positives than the web, so both kinds are weighted to the share that is expected there.
-    """
+    """Fit slope and shift (Platt, 1999) and the threshold with the best F1, both kinds weighted to a share."""
     from sklearn.linear_model import LogisticRegression
 
     labels = yes_or_no(labels)
@@ -209,16 +195,8 @@ def calibrate(logits: np.ndarray, labels: np.ndarray, positive_share: float) -> 
 class Laptop:
     """Judges with a trained model: P(the passage supports the perspective), calibrated on held-out topics.
 
-    Each passage and each perspective is read once however many pairs and calls they are in; batches are sorted by
-    length, and computed in bfloat16 where the CPU has it: there a probability depends on what shared a batch, by .004.
-
-    Args:
-        model: from :func:`new_model`, trained.
-        calibration: of its logits.
-        name: what the judge's id calls the weights.
-        batch_size: texts per forward pass.
-        title_position: see :func:`berdslib.judging.base.document_text`.
-        engine: "torch", or "openvino" for the same network faster on a CPU; it is part of the id.
+    Each text is read once, in bfloat16 where the CPU has it: there a probability depends a little on what shared its
+    batch. `engine` is "torch", or "openvino" for the same network faster on a CPU.
     """
 
     def __init__(
@@ -289,25 +267,14 @@ def _openvino(model: StanceModel) -> VectorsOfIds:
 
 
 def load_laptop(folder: Path = WEIGHTS, *, engine: str = "", **options: Any) -> Laptop:
-    """Load a judge that was saved; by default the fast one that comes with the package.
-
-    Args:
-        folder: where :func:`save_laptop` wrote it.
-        engine: see :class:`Laptop`; "" for that of BERDS_ENGINE.
-        options: passed to :class:`Laptop`.
-    """
+    """Load a judge that :func:`save_laptop` wrote, by default the shipped one; `engine` "" is that of BERDS_ENGINE."""
     model, calibration = load_trained(folder)
     digest = hashlib.sha256((folder / TENSORS).read_bytes()).hexdigest()[:12]
     return Laptop(merged(model), calibration, digest, engine=engine or engine_by_environment(), **options)
 
 
 def load_trained(folder: Path) -> tuple[StanceModel, Calibration]:
-    """Load a saved judge's model as it was trained, so that training may go on, and its calibration.
-
-    Raises:
-        MissingDataError: no such files there, or no weights of the base.
-        InputError: a file that cannot be read, settings that lack something, or weights of another design.
-    """
+    """Load a saved judge's model as it was trained, so that training may go on, and its calibration."""
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 

@@ -1,7 +1,6 @@
 """Classifiers that read document and perspective together as judges: cross-encoders, and models of inference (NLI).
 
-Of a pair that is too long the document is cut, the perspective never: the official code can lose the perspective
-(divergences.md B12).
+Of a pair that is too long the document is cut, the perspective never (divergences.md B12).
 """
 
 from __future__ import annotations
@@ -37,10 +36,7 @@ _FIELD_NAME = re.compile(r"(premise|hypothesis)[\s▁]*:", re.IGNORECASE)
 
 
 class PairJudge:
-    """A judge on a classifier: yes at `threshold` and above.
-
-    `named` is its kind and model, with which its id begins; the text that the classifier cuts is the document.
-    """
+    """A judge on a classifier, whose id begins with `named`, its kind and model: yes at `threshold` and above."""
 
     def __init__(
         self, named: str, classifier: PairClassifier, *, threshold: float = 0.5, title_position: str = "before"
@@ -62,10 +58,7 @@ class PairJudge:
 
 
 class CrossEncoder(PairJudge):
-    """A classifier whose one output is the log-odds of support, as :func:`.finetune.fine_tune_encoder` trains it.
-
-    `name` is what the judge's id calls the model, here as below; `max_length` counts the tokens of both texts.
-    """
+    """A classifier whose one output is the log-odds of support, as :func:`.finetune.fine_tune_encoder` trains it."""
 
     def __init__(
         self, model: Any, tokenizer: Any, name: str, *, max_length: int = 192, batch_size: int = 32, **options: Any
@@ -192,11 +185,7 @@ class _T5Classifier(PairClassifier):
 
 
 def load_nli_t5(checkpoint: str = NLI_T5, **options: Any) -> NliT5:
-    """Load a text-to-text NLI judge from the Hugging Face cache, a local folder, or the hub.
-
-    The default has 11 billion parameters: 22 GB in bfloat16 on a GPU that knows it, 45 GB in float32 elsewhere. It was
-    never run where this was written.
-    """
+    """Load a text-to-text NLI judge by id or folder; the default has 11 billion parameters, and was never run here."""
     import torch
     from transformers import AutoModelForSeq2SeqLM
 

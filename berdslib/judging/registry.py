@@ -36,17 +36,12 @@ class JudgeKind(NamedTuple):
 def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str | None = None) -> Judge:
     """Return a judge by name.
 
-    Args:
-        name: in ``JUDGES``: "causal:MODEL" is any causal language model, zero-shot on our prompt, "nli:MODEL" any
-            natural-language-inference classifier, "nli-t5" the T5-11B of BeRDS Table 4 (22 GB of GPU memory),
-            "nli-t5:MODEL" another model that writes "1" for entailed, "cross:MODEL" a fine-tuned cross-encoder,
-            "chat:MODEL" a chat model as :func:`berdslib.models.chat.make_chat` reads it: "chat:gpt-4o",
-            "chat:local:FOLDER", or "chat:recorded:FILE" for answers from a file; "laptop:FOLDER" a laptop judge of your
-            own, as notebook 05 trains it, and "similarity:ENCODER" the cosine of another encoder;
-            "overlap+similarity:mpnet" is the committee of the two.
-        gold: the verdict table, needed for "gold".
-        title_position: "before", "after" (as the official code) or "none"; None for the judge's own default, which is
-            "after" for causal judges, whose prompts come from there, and "before" for the others (divergences.md B6).
+    "causal:MODEL" is any causal language model, zero-shot on our prompt, "nli:MODEL" a natural-language-inference
+    classifier, "nli-t5" the T5-11B of BeRDS Table 4 ("nli-t5:MODEL" another that writes "1" for entailed),
+    "cross:MODEL" a fine-tuned cross-encoder, "chat:MODEL" as :func:`berdslib.models.chat.make_chat` reads it,
+    "laptop:FOLDER" a laptop judge of your own, "similarity:ENCODER" the cosine of another encoder;
+    "overlap+similarity:mpnet" is the committee of the two. "gold" needs the table `gold`. `title_position` is "before",
+    "after" or "none", None for the judge's own (divergences.md B6).
     """
     members = [member.strip() for member in name.split("+")]
     if len(members) > 1 and (":" not in name or all(map(_is_judge, members))):

@@ -18,16 +18,10 @@ from berdslib.judging.laptop import StanceModel, autocast
 
 @dataclass(frozen=True)
 class StanceRecipe:
-    """How the model is trained; the defaults are those of the shipped weights.
+    """How the model is trained; the defaults are those of the shipped weights. The head learns ten times as fast.
 
-    Args:
-        learning_rate: of the encoder, at its peak; the head learns ten times as fast.
-        warmup: share of the steps over which the rate rises.
-        passes: over the examples; the first takes short documents first.
-        documents: in a batch, each with up to `statements` of its statements.
-        statements: at most so many of a document a pass.
-        weight_decay: of AdamW.
-        seed: of order and new weights.
+    A batch has so many ``documents``, each with up to ``statements`` of its statements; the first of the ``passes``
+    takes short documents first.
     """
 
     learning_rate: float = 1e-4
@@ -42,10 +36,7 @@ class StanceRecipe:
 class Training:
     """A model that learns in place, from batches in a fixed order; ``losses`` has one for each step that was taken.
 
-    Args:
-        model: from :func:`berdslib.judging.laptop.new_model`.
-        examples: pass number → the examples of that pass, so that windows may be drawn anew; both labels among them.
-        recipe: how.
+    `examples` maps a pass number to the examples of that pass, both labels among them.
     """
 
     def __init__(self, model: StanceModel, examples: Callable[[int], Sequence[Example]], recipe: StanceRecipe) -> None:
@@ -92,10 +83,7 @@ class Training:
 
 
 def batches(examples: Sequence[Example], recipe: StanceRecipe, number: int) -> Iterator[list[Example]]:
-    """Yield batches of whole documents of like length with their statements.
-
-    The first pass, number 0, goes from short documents to long ones; others mix.
-    """
+    """Yield batches of whole documents of like length with their statements; pass 0 goes from short to long ones."""
     draw = random.Random(f"{recipe.seed} {number}")
     by_document: dict[str, list[Example]] = {}
     for example in examples:

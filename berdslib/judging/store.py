@@ -27,12 +27,8 @@ logger = logging.getLogger(__name__)
 class VerdictStore:
     """Verdicts on disk (SQLite), keyed by the hash of judge id, passage and perspective, never by position.
 
-    Each chunk of verdicts is committed before the next is judged: a killed process loses at most one chunk, and an
-    answer that cannot be read, of a judge that answers each pair by itself, no other than its own. Several
-    processes may use one store; a verdict that two of them reach is kept once.
-
-    Args:
-        path: the database file; created with its folder if needed. None for ``verdicts.sqlite`` in the user cache.
+    Each chunk is committed before the next is judged, so that a kill loses no more than one; several processes may
+    share a store. `path` None is ``verdicts.sqlite`` in the user cache.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -77,15 +73,10 @@ def verdict_key(judge_id: str, pair: Pair) -> bytes:
 def judge_pairs(
     judge: Judge, pairs: Sequence[Pair], store: VerdictStore | None = None, *, chunk: int = 512
 ) -> tuple[np.ndarray, int]:
-    """Judge pairs, equal ones once, taking from the store what is known and adding what is new.
+    """Judge pairs, equal ones once, from the store where known: (p_yes float64 (n,), number judged anew).
 
-    A passage whose text is blank supports nothing, whatever its title: no judge is asked, and the answer is 0. Of a
-    committee each member is asked by itself, so that its verdicts serve when it judges alone or with others. Never
-    stored are gold verdicts, which belong to ids, not to texts, and those of a plain function
-    (:class:`berdslib.judging.base.FunctionJudge`).
-
-    Returns:
-        (p_yes float64 (n,), number of pairs that were judged anew, by any member of a committee).
+    A passage of blank text supports nothing: no judge is asked. Of a committee each member is asked by itself. Gold
+    verdicts and those of a plain function (:class:`berdslib.judging.base.FunctionJudge`) are never stored.
 
     Raises:
         InputError: the judge returned something that is not a probability, or could not tell of a pair; what it said of
@@ -136,10 +127,7 @@ def judge_run(
     k: int,
     store: VerdictStore | None = None,
 ) -> pd.DataFrame:
-    """Judge the top k of a run against every perspective of each question; see :func:`judge_pairs`.
-
-    Returns a verdict frame with one row per (question, perspective, passage).
-    """
+    """Return the verdicts on the top k of a run for every perspective of each question; see :func:`judge_pairs`."""
     pairs = pairs_of(run, questions, passages, k)
     p_yes, new = judge_pairs(judge, pairs, store)
     logger.info("judged %d pairs with %s: %d new, %d from the store", len(pairs), judge.id, new, len(pairs) - new)
@@ -147,10 +135,9 @@ def judge_run(
 
 
 def verdicts_of(pairs: Sequence[Pair], p_yes: np.ndarray, judge: Judge) -> pd.DataFrame:
-    """Return judged pairs as a verdict frame; at the judge's threshold and above a passage supports the perspective.
+    """Return judged pairs as a verdict frame: support is a probability of at least the threshold, and a text not blank.
 
-    One whose text is blank supports nothing, even at a threshold of 0; only people's verdicts, which belong to ids,
-    may differ.
+    Only people's verdicts, which belong to ids, may differ.
     """
 
     def supports(pair: Pair, p: float) -> bool:

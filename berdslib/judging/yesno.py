@@ -17,12 +17,8 @@ _SPELLINGS = {"yes": ("Yes", " Yes", "yes", " yes", "YES", " YES"), "no": ("No",
 class YesNoJudge:
     """Writes the prompt of a pair and knows which tokens answer it; its kinds differ in what runs the model.
 
-    Args:
-        tokenizer: the model's tokenizer (a fast one).
-        prompt: the wording; None for ours.
-        chat: use the tokenizer's chat template; None where it has one.
-        max_length: tokens a prompt may have; longer documents are cut at their end, statement and instruction never.
-        title_position: see :func:`berdslib.judging.base.document_text`.
+    `prompt` None is ours; `chat` None uses the tokenizer's chat template where it has one; of a prompt longer than
+    `max_length` tokens the document is cut.
     """
 
     threshold = 0.5

@@ -1,7 +1,6 @@
 """Systems that look at who wrote a passage: what the parts "+profile:…" of a system string do, and groups as aspects.
 
-They know what a :class:`~berdslib.data.scenario.Handout` holds and nothing else: profiles in the explicit scenario; in
-the implicit one, where they are hidden, a guess from the text by :class:`AuthorClassifier`.
+They know what a :class:`~berdslib.data.scenario.Handout` holds: profiles, or texts for :class:`AuthorClassifier`.
 """
 
 from __future__ import annotations
@@ -74,15 +73,9 @@ def asked_for(handout: Handout, question: Question) -> Profile:
 
 
 class Authors:
-    """Who wrote the passages of a corpus: for each (property, value) a column of p, one row a passage.
+    """Who wrote the passages of a corpus: for each (property, value) a column of p, float64 (corpus,).
 
-    Known p are 1 or 0, and NaN where a profile does not say; guessed ones lie between.
-
-    Args:
-        handout: whose passages they wrote.
-        groups: all (property, value) that can be told apart.
-        p: makes the column of one, float64 (corpus,).
-        prior: of guesses, what p is where the text says nothing; None where authors are known.
+    Known p are 1, 0 or NaN (a profile does not say); guessed ones lie between, and have a `prior`.
     """
 
     def __init__(
@@ -124,8 +117,8 @@ class Authors:
     def evidence(self, asked: Profile) -> np.ndarray:
         """Return what speaks for each author's having all that is asked for, float64 (corpus, columns).
 
-        Of known authors: who has it, and of whom that is not known. Of others the log-odds above those of the prior,
-        added up as if one property said nothing of another.
+        Of known authors: who has it, and of whom it is not known; of guessed ones the log-odds above the prior's,
+        summed.
         """
         groups = [(name, value) for name, values in asked.items() for value in values]
         p = np.array([self.p(*group) for group in groups])
@@ -157,21 +150,10 @@ class Weights(NamedTuple):
 
 @dataclass
 class ByAuthors(Ours):
-    """A retriever that orders its candidates by what is known of their authors: by a filter, or by a fusion.
+    """A retriever that orders its candidates by what is known of their authors: a filter, or with weights a fusion.
 
-    A fusion adds up scores, standardised within each list, and evidence on the authors. A filter lists authors who have
-    what the query asks for first, in their order, all others behind them, with scores lowered to stand below. A small
-    group fills no list of a hundred candidates: where the retriever can search as deep as it is asked to, a filter asks
-    for ten times as many until the list is full of the group, or the whole corpus is listed. Then the list begins as a
-    search of the group alone would.
-
-    Args:
-        retriever: finds the candidates.
-        authors: known or guessed; a filter needs known ones. Their handout says what queries ask for.
-        weights: of a fusion, see :func:`learn_weights`; None for a filter.
-        depth: how many candidates to begin with.
-        deepens: whether to ask for more.
-        name: what it is called in tables.
+    A fusion adds up scores, standardised within each list, and evidence on the authors. A filter lists the group asked
+    for first; where it `deepens`, it looks deeper until the list is full of the group or the corpus is listed.
     """
 
     retriever: Retriever
@@ -218,13 +200,7 @@ class ByAuthors(Ours):
 
 @dataclass
 class Templated(Ours):
-    """A retriever that is asked for the property in words, before the text.
-
-    Args:
-        retriever: searches; in the explicit scenario it is over :func:`templated` passages.
-        handout: says what queries ask for.
-        name: what it is called in tables.
-    """
+    """A retriever that is asked for the property in words, before the text."""
 
     retriever: Retriever
     handout: Handout
@@ -238,10 +214,7 @@ class Templated(Ours):
 
 
 def templated(handout: Handout) -> Sequence[Passage]:
-    """Return the passages with their authors' profiles in words before the text, or as they are where these are hidden.
-
-    Properties come in the order of :data:`~berdslib.data.arguments.PROPERTIES`.
-    """
+    """Return the passages with their authors' profiles in words before the text, or as they are if these are hidden."""
     profiles = handout.profiles
     if profiles is None:
         return handout.passages
@@ -262,11 +235,7 @@ def _before(profile: Profile, text: str) -> str:
 
 
 def lessons_of(training: Handout | None) -> Handout:
-    """Return the training split with those of its queries that weights are learnt on.
-
-    These have answers, and are drawn if there are more than ``MOST_QUERIES``. The split stands for itself as its own
-    training split, so that a chain that learns from one is the same there.
-    """
+    """Return the training split, as its own training split, with at most ``MOST_QUERIES`` of its answered queries."""
     training, gold = known_answers(training, "a fusion learns its weights")
     answers = set(gold["qid"])
     answered = [q for q in training.questions if q.qid in answers and q.qid in training.asked]
@@ -279,14 +248,9 @@ def lessons_of(training: Handout | None) -> Handout:
 
 
 def learn_weights(retriever: Retriever, authors: Authors, *, depth: int) -> Weights:
-    """Learn the weights of a fusion: logistic regression on what a chain finds for training queries.
+    """Learn the weights of a fusion by logistic regression on `depth` candidates of each query of :func:`lessons_of`.
 
     The text counts by its standardised score, or by its rank, whichever explains the training answers better.
-
-    Args:
-        retriever: the chain, over the passages of the training split.
-        authors: of these passages; their handout holds training queries and their answers, see :func:`lessons_of`.
-        depth: how many candidates of each query.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import log_loss
@@ -326,16 +290,9 @@ SCALES: Mapping[str, Callable[[pd.DataFrame], np.ndarray]] = {
 
 
 def group_aspects(authors: Authors) -> AspectsOf:
-    """Return what tells a diversifier which author groups passages belong to: those of properties not asked for.
+    """Return what makes the aspects of a run for a diversifier: frame qid, pid (place in ``authors.groups``), docno, p.
 
-    Every group is an aspect and weighs the same. Since the groups of a property share its authors among them, so do
-    properties, but for political issues, of which an author may name several.
-
-    Args:
-        authors: known, where p is 1 for members, or guessed; their handout says what queries ask for.
-
-    Returns:
-        From a run and its questions to a frame qid, pid (place in ``authors.groups``), docno, p (0 to 1).
+    Every author group of a property that the query does not ask for is an aspect, and all weigh the same.
     """
 
     def aspects(run: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
@@ -378,25 +335,13 @@ def _evidence(run: pd.DataFrame, questions: Sequence[Question], authors: Authors
 class AuthorClassifier:
     """The probability that the author of a passage states a value of a property, given the text.
 
-    Answers to a training query that asks for a value, on an issue, have authors who state it; all other answers to the
-    queries on that issue have authors who do not. Issues on which no query asks for it tell nothing: a release need not
-    ask for every value on each. A model for each value by itself, so that a list of values, such as political issues,
-    needs no other treatment: logistic regression on the vectors of an encoder, calibrated by a sigmoid (Platt) on
-    issues that it did not learn from, because it will be used on others.
+    For each value a logistic regression on an encoder's vectors, calibrated by a sigmoid (Platt) on issues that it did
+    not learn from; a passage that was learnt from is judged by the model of the fold that left its issue out. A value
+    that cannot be learnt has its prior: (answers by authors with it + 1) / (answers on issues where it is asked for +
+    2).
 
-    A passage that it learnt from is judged by the model of the fold that left its issue out: for it, too, p is a guess.
-
-    A value that cannot be learnt, because it is not asked for on two issues at least, has its prior: (answers by
-    authors with it + 1) / (answers on issues where it is asked for + 2), which is 1/2 where nothing is known.
-
-    Models are fitted when they are first asked for; :meth:`learn` makes one.
-
-    Args:
-        answers: frame docno, issue, property, value: the authors of which passages have what; a row whose property is
-            "" says no more than that the passage is on the issue.
-        passages: those that answers are about, and any others.
-        encoder: makes the vectors.
-        text_of: what is encoded of a passage, such as ``card.passage_text``.
+    `answers` is a frame docno, issue, property, value; a row whose property is "" says only that the passage is on the
+    issue.
     """
 
     def __init__(
@@ -420,14 +365,7 @@ class AuthorClassifier:
     def learn(
         cls, training: Handout | None, encoder: Encoder, *, text_of: Callable[[Passage], str] = full_text
     ) -> AuthorClassifier:
-        """Make one from the training split as a handout holds it (``handout.training``); no profile is read.
-
-        Args:
-            training: its queries, what they ask for, and its gold; of answers to a query that names several values, no
-                more is taken than that they are on its issue.
-            encoder: see :func:`berdslib.models.encoders.get_encoder`.
-            text_of: what is encoded of a passage.
-        """
+        """Make one from ``handout.training``; of answers to a query of several values, only the issue is learnt."""
         lessons, gold = known_answers(training, "a classifier of authors learns")
         queries = []
         for q in lessons.questions:
@@ -451,13 +389,7 @@ class AuthorClassifier:
         return (int(has.sum()) + 1) / (len(has) + 2)
 
     def p(self, name: str, value: str, passages: Sequence[Passage]) -> np.ndarray:
-        """Return the probability that each author has a value, float64 (n,).
-
-        Args:
-            name: of the property.
-            value: of the property.
-            passages: any; their vectors are kept until others are asked about.
-        """
+        """Return the probability that each author has a value, float64 (n,)."""
         model, fold_of = self._fitted(property_name(name), value)
         if model is None:
             return np.full(len(passages), self.prior(name, value))

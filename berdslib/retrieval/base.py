@@ -56,10 +56,7 @@ def checked_search(retriever: Retriever, questions: Sequence[Question], k: int, 
 
 
 def run_of(system: str, found: pd.DataFrame | Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Check what a system found as :func:`berdslib.data.records.check_run` does; a complaint names the system.
-
-    A retriever of one's own may return plain lists, qid → docnos with the best first.
-    """
+    """Check what a system found, a run or lists qid → docnos with the best first; a complaint names the system."""
     try:
         return check_run(ranked_run(found) if isinstance(found, Mapping) else found)
     except InputError as error:
@@ -87,13 +84,9 @@ def docno_order(docnos: Sequence[str]) -> np.ndarray:
 
 
 def top_k(scores: np.ndarray, k: int, tie_order: np.ndarray, allowed: np.ndarray | None = None) -> np.ndarray:
-    """Return the positions of the k best scores, best first, equal scores in `tie_order`.
+    """Return the positions of the k best scores (n,), best first; equal scores in `tie_order` (n,), the smaller first.
 
-    Args:
-        scores: (n,) float, higher is better.
-        k: how many; fewer come back where fewer are allowed.
-        tie_order: (n,) int, smaller wins among equals (see :func:`docno_order`).
-        allowed: (n,) bool, positions that may be returned; None for all.
+    Where `allowed` (n,) bool is given, only positions that it marks are returned.
 
     >>> top_k(np.array([1.0, 3.0, 3.0, 2.0]), 2, np.array([0, 2, 1, 3])).tolist()
     [2, 1]

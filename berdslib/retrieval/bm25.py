@@ -37,10 +37,7 @@ _WEIGHED = 1_000_000  # counts turned into scores at once: 50 MB meanwhile
 
 @dataclass(frozen=True)
 class _EachWord:
-    """An analyser that treats each word of the text on its own, so that a corpus asks once for each different one.
-
-    ``treat`` goes from a lower-case word that ``_WORD`` found to what is indexed, or None to leave it out.
-    """
+    """An analyser that treats each lower-case word on its own; ``treat`` returns what is indexed, if anything."""
 
     treat: Callable[[str], str | None]
 
@@ -75,9 +72,8 @@ ANALYSERS: dict[str, Callable[[], Callable[[str], list[str]]]] = {
 def analyser(name: str) -> Callable[[str], list[str]]:
     """Return the function that cuts a text into words.
 
-    Args:
-        name: "english" (lower case, Lucene's 33 stop words removed, no stemming), "english-stem" (also the Snowball
-            stemmer), "words" (lower case only), or "whitespace" (split at every blank, case kept: as in PIR's code).
+    "english" removes Lucene's stop words and does not stem, "english-stem" stems, too (Snowball); "words" only lowers
+    case; "whitespace" splits at every blank and keeps the case, as PIR's code does.
 
     >>> analyser("english")("The cats are out")
     ['cats', 'out']
@@ -96,11 +92,7 @@ def _word_characters() -> np.ndarray:
 
 
 def _find_words(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
-    """Return what ``_WORD`` finds in the lower-cased texts, in one list, and how many words each text has, (n,) int.
-
-    This is more than twice as fast as the regular expression: the texts become one array of code points, in which all
-    that is no part of a word is blanked, so that one ``split`` is left to do.
-    """
+    """Return what ``_WORD`` finds in the lower-cased texts, in one list, and how many words each text has, (n,) int."""
     lower = [text.lower() for text in texts]
     codes = np.frombuffer("\n".join([*lower, ""]).encode("utf-32-le", "surrogatepass"), dtype="<u4")
     inside = _word_characters()[codes]  # the last is a line break, so what is rolled over the ends marks nothing
@@ -112,10 +104,7 @@ def _find_words(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
 
 
 def _count_words(passages: Iterable[Passage], analyse: Callable[[str], list[str]]) -> tuple[Any, Any, dict[str, int]]:
-    """Return the counts of words, (n, words) sparse int32 by columns; the lengths in words, (n,) int; words' numbers.
-
-    A word has the number in whose order it was first seen. Beside the counts, one batch of texts is in memory.
-    """
+    """Return the counts of words, (n, words) sparse int32 by columns; the lengths in words, (n,); words' numbers."""
     from scipy import sparse
 
     number: dict[str, int] = {}  # of a word as it stands in the texts; -1: left out
@@ -171,11 +160,10 @@ def _tf_l(times: Any, relative: Any, k1: float, delta: float) -> Any:
 
 
 class _Variant(NamedTuple):
-    """A form of BM25, as Kamphuis et al. (2020) write it.
+    """A form of BM25, as Kamphuis et al. (2020) write it; ``delta`` is the lower bound of Lv and Zhai (2011).
 
-    ``rarity`` goes from the passages that hold a word, df, and all, n, to what the logarithm is taken of; ``weight``
-    from occurrences, a passage's relative length, k1 and delta to what they weigh. ``delta`` is the lower bound that
-    Lv and Zhai (2011) recommend; 0 for none.
+    ``rarity`` goes from df and n to what the logarithm is taken of; ``weight`` from occurrences, relative length, k1,
+    delta.
     """
 
     rarity: Callable[[np.ndarray, int], np.ndarray]
@@ -247,9 +235,7 @@ class _BM25Base(Ours):
 class BM25(_BM25Base):
     """BM25 on bm25s: scores are computed at index time, so that a search is a sum over a sparse matrix.
 
-    A passage that shares no word with the question is never returned, so a list can be shorter than k, and a question
-    without a known word gets no passages at all. With numba (the extra "fast") and 100,000 passages or more the sum is
-    compiled, to the same scores.
+    A passage that shares no word with the question is never returned, so a list can be shorter than k, or empty.
 
     Args:
         passages: the corpus; docnos must be unique.
@@ -291,12 +277,7 @@ class BM25(_BM25Base):
 
     @classmethod
     def load(cls, path: Path, mmap: bool = True) -> Self:
-        """Open a saved index.
-
-        Args:
-            path: the folder.
-            mmap: leave the scores on disk, to be read where a search needs them; False reads them all now.
-        """
+        """Open a saved index; with `mmap` its scores stay on disk, to be read where a search needs them."""
         import bm25s
 
         logging.getLogger("bm25s").setLevel(logging.WARNING)
@@ -339,16 +320,9 @@ class BM25(_BM25Base):
 
 
 class RankBM25(_BM25Base):
-    """BM25 on rank-bm25: a few readable lines of plain Python, for reading, teaching and checking.
+    """BM25 on rank-bm25 ("okapi", "bm25l" or "bm25+"): a few readable lines of Python, for teaching and checking.
 
-    Okapi gives a word that is in most passages a negative weight; rank-bm25 replaces it by a small positive one.
-
-    Args:
-        passages: the corpus; docnos must be unique.
-        variant: "okapi", "bm25l" (rank-bm25 multiplies it by the word's count once too often) or "bm25+".
-        k1: term-frequency saturation.
-        b: length normalisation, 0 to 1.
-        analyser: see :func:`analyser`.
+    Okapi's negative weights are replaced by small positive ones; "bm25l" multiplies by the word's count once too often.
     """
 
     name = "rank-bm25"

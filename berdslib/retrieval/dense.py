@@ -19,20 +19,15 @@ from berdslib.retrieval.index import Index, make_index
 
 
 class Dense(Ours):
-    """Ranks passages by the dot product of their vector with the question's.
-
-    A blank question finds nothing: its vector would say only what the encoder makes of silence. Of a corpus on disk
-    neither docnos nor texts are ever all in memory, nor vectors with the index "numpy".
+    """Ranks passages by the dot product of their vector with the question's; a blank question finds nothing.
 
     Args:
-        passages: the corpus; docnos must be unique.
+        passages: the corpus; docnos must be unique. One on disk stays there.
         encoder: see :func:`berdslib.models.encoders.get_encoder`.
-        index: a key of ``INDEXES``, or "milvus:URI"; see :func:`berdslib.retrieval.index.make_index`. Or an index: an
-            empty one, which is filled; or one that holds the vectors of these passages by this encoder, in their order,
-            such as an opened one: then nothing is encoded. One that has no tie order is given that of the docnos.
+        index: a key of ``INDEXES``, or "milvus:URI"; or an index: an empty one, which is filled, or one that holds the
+            vectors of these passages by this encoder, in their order.
         name: what the retriever is called in tables.
-        folder: where to keep the vectors of a corpus on disk, see :func:`berdslib.models.corpus_vectors.encode_corpus`;
-            given a list, it is encoded in the same way.
+        folder: where to keep the vectors, see :func:`berdslib.models.corpus_vectors.encode_corpus`.
         executor: who encodes them; likewise.
         text_of: what is encoded of a passage, such as ``card.passage_text``.
     """

@@ -57,11 +57,10 @@ def diversify(
         method: a key of ``DIVERSIFIERS``. By vectors: "mmr", equation 1 of the paper; "msd", "dpp", "cover" and "ssd"
             of pyversity. By aspects: "xquad", "pm2", "coverage". Or a function of your own, see
             :func:`own_diversifier`.
-        relevance_weight: from 0 to 1; 1 keeps the order. Scores weigh as `normalise` leaves them, except in "dpp",
-            which standardises them itself (and at 0.99 is still far from the order that 1 keeps).
+        relevance_weight: from 0 to 1; 1 keeps the order. "dpp" standardises scores itself, whatever `normalise` says.
         vectors: for documents: docno -> vector, or a function from docnos to (n, d) vectors; compared by cosine.
-        aspects: frame qid, pid, docno, p: the probability that the passage argues *generated* perspective pid.
-            Pairs not listed have p = 0. Do not pass the perspectives that the run is scored by.
+        aspects: frame qid, pid, docno, p: the probability that the passage argues *generated* perspective pid. Pairs
+            not listed have p = 0. Do not pass the perspectives that the run is scored by.
         k: how many passages to keep of each list; 0 for all.
         normalise: a key of ``NORMALISATIONS``.
 
@@ -70,9 +69,7 @@ def diversify(
         it (divergences.md B5).
 
     Raises:
-        InputError: an unknown name, a weight outside 0..1, a negative k, a frame without its columns; vectors or
-            aspects that the method needs and that are missing, altogether or for one passage or question; a function
-            of your own that returns anything but positions.
+        InputError: vectors or aspects that the method needs are missing, or an argument is not as described.
 
     Source: BeRDS section 6 and A.6 (MMR); Santos et al. (2010) (xQuAD); Dang and Croft (2012) (PM-2).
 
@@ -93,10 +90,7 @@ def mmr_sweep(
     k: int = 0,
     normalise: str = "max_per_dataset",
 ) -> dict[float, pd.DataFrame]:
-    """Return for each weight what ``diversify(run, "mmr", …)`` returns; similarities are computed once.
-
-    Weights are numbers from 0 to 1; the paper tries 0.5, 0.75, 0.9, 0.95 and 0.99 (A.6). All else as there.
-    """
+    """Return for each weight what ``diversify(run, "mmr", …)`` returns; similarities are computed once."""
     weights = [float(w) for w in relevance_weights]
     if not weights:
         raise InputError("there are no weights to try", field="relevance_weights")
@@ -138,10 +132,7 @@ def _reordered(
 def _picked(
     run: pd.DataFrame, choose: Choose, features: _Features, relevance: np.ndarray, weights: np.ndarray, k: int
 ) -> Picked:
-    """Return for each weight the row that stands at each rank, and what it was worth; beyond k nothing that is meant.
-
-    Questions whose lists, and aspects, are as many are reordered at once.
-    """
+    """Return for each weight the row that stands at each rank, and what it was worth; beyond k nothing is meant."""
     starts, long = _starts(run)
     qids, width = run["qid"].to_numpy(dtype=object), features.width[starts]
     picked, values = np.zeros((len(weights), len(run)), dtype=np.int64), np.zeros((len(weights), len(run)))
@@ -220,9 +211,9 @@ def normalised(clean: pd.DataFrame, how: str) -> np.ndarray:
 
 
 class _Features(NamedTuple):
-    """What passages are compared by: ``table`` (t, f), and for each row of the run ``at``, its row in the table.
+    """What passages are compared by: rows of ``table`` (t, f); the row of the run has there the row ``at``.
 
-    ``width`` says for each row of the run how many columns the table has for its question.
+    Of a question, ``width`` columns of the table count.
     """
 
     table: np.ndarray
@@ -302,10 +293,7 @@ def _checked_aspects(aspects: pd.DataFrame) -> pd.DataFrame:
 
 
 def cosines(vectors: np.ndarray) -> np.ndarray:
-    """Return the cosines of every two vectors of each question, float32 (q, n, f) to (q, n, n); of zeros they are 0.
-
-    Equal vectors resemble all others equally: BLAS may round the odd rows of a matrix in another way.
-    """
+    """Return the cosines of each question's vectors, float32 (q, n, f) to (q, n, n); equal vectors get equal ones."""
     products = np.matmul(vectors, vectors.transpose(0, 2, 1))
     # Scaling products is less work than scaling vectors; the lengths stand, squared, on the diagonal.
     squared = products.diagonal(axis1=1, axis2=2)
@@ -323,18 +311,9 @@ def cosines(vectors: np.ndarray) -> np.ndarray:
 def mmr_orders(relevance: np.ndarray, similarity: np.ndarray, relevance_weight: Any, k: int) -> Picked:
     """Pick k by maximal marginal relevance, all questions in step; equal values go to the earlier position.
 
-    The first pick is by relevance alone: nothing is chosen yet that it could resemble (divergences.md B4).
-
-    Args:
-        relevance: (q, n) float, at most 1e15 in size.
-        similarity: (q, n, n) float, of every two candidates; its precision is that of the values.
-        relevance_weight: from 0 to 1; or several, (w,).
-        k: how many to pick, at most n.
-
-    Returns:
-        Positions int64 (q, k), and the value of each when it was picked, (q, k); for several weights (w, q, k) each.
-
-    Source: BeRDS equation 1, after Carbonell and Goldstein (1998).
+    From relevance (q, n), similarity (q, n, n) and weights (w,) or one to positions and values, (w, q, k) or (q, k).
+    The first pick is by relevance alone (divergences.md B4). Source: BeRDS equation 1, after Carbonell and Goldstein
+    (1998).
     """
     kind, (q, n), shape = similarity.dtype.type, relevance.shape, np.shape(relevance_weight)
     # A list for each weight and question: the first weight's, then the next one's.
@@ -370,10 +349,8 @@ def _greedy(
 ) -> Choose:
     """Pick k times what is best by weight * relevance + (1 - weight) * diversity.
 
-    Args:
-        start: what is known of each aspect at first; then (lists, m).
-        gain: from p (lists, n, m) and what is known to the diversity that each candidate would bring, (lists, n).
-        after: from what is known and the p of the picks, (lists, m), to what is known then.
+    What is known of aspects, (lists, m), is `start` and changes by `after`(known, p of the picks); `gain`(p, known) is
+    the diversity that each candidate would bring, (lists, n).
     """
 
     def choose(_: np.ndarray, p: np.ndarray, relevance: np.ndarray, k: int, weights: np.ndarray) -> Picked:
@@ -401,11 +378,7 @@ def _covered(uncovered: np.ndarray, p: np.ndarray) -> np.ndarray:
 
 
 def _pm2(p: np.ndarray, seats: np.ndarray) -> np.ndarray:
-    """Weigh aspects by Sainte-Laguë's quotients of equal votes.
-
-    PM-2's own lambda is 1/2, where the aspect whose turn it is weighs by its quotient like all others; relevance comes
-    in beside it.
-    """
+    """Weigh aspects by Sainte-Laguë's quotients of equal votes: PM-2 with its own lambda at 1/2."""
     return _summed(p, 1 / p.shape[2] / (2 * seats + 1) / 2)
 
 
@@ -449,15 +422,11 @@ def _by_pyversity(strategy: str, **options: Any) -> Diversifier:
 
 
 def own_diversifier(pick: Pick) -> Diversifier:
-    """Make a diversifier of a function that reorders the list of one question.
+    """Make a diversifier of a function that reorders the list of one question; the column `value` of its runs is NaN.
 
-    It says nothing of what its picks were worth: the column `value` of the run is NaN.
-
-    Args:
-        pick: from vectors, float32 (n, d); scores, float64 (n,), best first and normalised as :func:`diversify` is told
-            to; k, how many to pick, at most n; and the relevance weight, 0 up to but not 1, which keeps the order
-            without asking: to k positions of 0 .. n-1, none twice, best first. If its first argument is named
-            `aspects`, it gets probabilities in place of vectors, float64 (n, m), one column a generated perspective.
+    `pick` goes from vectors, float32 (n, d); scores, float64 (n,), normalised, best first; k, at most n; and the
+    relevance weight, below 1, to k positions of 0 .. n-1, none twice, best first. If its first argument is named
+    `aspects`, it gets probabilities in place of vectors, float64 (n, m), one column a generated perspective.
     """
     name = _name_of(pick)
 
@@ -515,19 +484,10 @@ DIVERSIFIERS: Registry[Diversifier] = Registry(
 
 @dataclass
 class Diversified(Ours):
-    """A retriever whose lists are reordered; a system like any other in an experiment.
+    """A retriever whose lists are reordered by a diversifier, chosen among `depth` candidates.
 
-    Args:
-        retriever: finds the candidates.
-        method: a key of ``DIVERSIFIERS``.
-        relevance_weight: from 0 to 1; 1 keeps the order.
-        vectors: for documents, where the method compares by vectors; see :func:`passage_vectors`.
-        aspects: makes the table of generated perspectives, where the method needs it. Questions that it says nothing of
-            keep their lists.
-        depth: how many candidates to choose from; the paper takes 100.
-        normalise: see :func:`diversify`. "max_per_dataset" divides by the largest score of the questions that are
-            searched together.
-        name: what it is called in tables; "" for the retriever's name, "+", the method and its weight.
+    Arguments as of :func:`diversify`, but `aspects` makes the table; questions that it says nothing of keep their
+    lists.
     """
 
     retriever: Retriever
@@ -574,16 +534,7 @@ class Diversified(Ours):
 def passage_vectors(
     passages: Sequence[Passage], encoder: Encoder, text_of: Callable[[Passage], str] = full_text
 ) -> Callable[[list[str]], np.ndarray]:
-    """Return the function from docnos to their vectors, float32 (n, d), that diversifiers compare documents by.
-
-    The encoder's cache, if it has one, keeps them: another λ encodes nothing anew.
-
-    Args:
-        passages: the corpus.
-        encoder: the paper's is UAE-Large-V1 with its "cls" pooling (A.6).
-        text_of: what is encoded of a passage, such as ``card.passage_text``: with the text that the retriever encodes,
-            the vectors in its cache serve here too.
-    """
+    """Return the function from docnos to vectors, float32 (n, d), that diversifiers compare documents by."""
     corpus = by_docno(passages)
 
     def vectors_of(docnos: list[str]) -> np.ndarray:

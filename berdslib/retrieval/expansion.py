@@ -1,7 +1,6 @@
 """Query expansion: a question is searched under several perspectives, and the lists found are made one.
 
-Expansions are plain data, question id → [(name, statement), …], in the order in which they were generated: recorded
-ones (:func:`berdslib.data.datasets.load_expansions`), made by rule, or asked of a chat model. BeRDS, section 6.
+Expansions are plain data, question id → [(name, statement), …], in the order in which they were generated.
 """
 
 from __future__ import annotations
@@ -44,25 +43,19 @@ DUPLICATES = ("drop", "keep")
 class Expanded(Ours):
     """A retriever that searches every question under its expansions, all in one call, and fuses what is found.
 
-    A question without expansions is searched as it is; how many there were is logged as a warning. So is a query that
-    was made of a question: it has its perspective already. Multi-query retrieval, the question beside its rewordings,
-    is ``original=True, fuse="rrf"``: "+multi:NAME".
+    A question without expansions is searched as it is, and so is a query that was made of a question.
 
     Args:
         retriever: searches the expanded queries, each under an id of its own.
-        expansions: qid → [(name, statement), …]; those of other questions are not looked at.
+        expansions: qid → [(name, statement), …].
         name: what it is called in tables; "" for the retriever's name and "+expansion".
-        merge: "question first": the query is the question and behind it the statement, as in the recorded queries of
-            the authors; "statement only": the statement alone, as the words of section 6 can also be read. Full queries
-            of PIR contain their question and are searched as they are.
-        duplicates: a passage that several lists bring to round robin. "drop": as in the paper, it is listed once, and k
-            unique passages are listed. "keep": as in the official code, whose list of k names passages twice. A run
-            cannot, so here it is shorter than k. What is covered, and so MRecall@k, is that list's; Precision@k counts
-            a repeat as a miss, whereas the official list scores it like its first mention.
+        merge: "question first", then the statement, as in the authors' recorded queries; or "statement only".
+        duplicates: "drop" lists a passage once, and k passages, as in the paper; "keep" lets it fill several places of
+            round robin, as in the official code, so that the run is shorter than k (divergences.md B13).
         number: use only the first so many expansions of a question; 0 = all.
         fuse: "round robin", one list after the other in the order of generation; or "rrf", reciprocal rank fusion.
         original: the question itself is one more query, the first.
-        depth: passages of each list that reciprocal rank fusion looks at, at least k. Round robin needs k, no more.
+        depth: passages of each list that reciprocal rank fusion looks at, at least k.
     """
 
     retriever: Retriever
@@ -98,12 +91,7 @@ class Expanded(Ours):
         return run[run["rank"] <= k].reset_index(drop=True)
 
     def lists(self, questions: Sequence[Question], depth: int) -> list[dict[str, list[str]]]:
-        """Search every question under each of its expansions, all in one call, and return what each search found.
-
-        Returns:
-            For the first search of each question, the second and so on: qid → docnos, best first; those that found
-            nothing are left out.
-        """
+        """Return for each question's first search, the second and so on: qid → docnos found, best first."""
         queries: list[Question] = []
         owners: dict[str, tuple[str, int]] = {}  # the query's id → the question's id, and which of its queries it is
         for question in questions:
@@ -164,9 +152,7 @@ def _check_covered(questions: Sequence[Question], expansions: Expansions) -> Non
 def template_expansions(questions: Sequence[Question]) -> dict[str, list[tuple[str, str]]]:
     """Return expansions that need no model: what says yes, what says no, and the search for arguments on either side.
 
-    A yes/no question becomes a statement and its negation by rule, and "A or B?" its two answers
-    (:func:`~berdslib.statements.negation.two_sides`); where the rule is not sure, and for other questions, there is a
-    search for opinions in their place. Gold perspectives are not looked at.
+    Where no rule is sure of the answers, a search for opinions takes their place. Gold perspectives are not looked at.
 
     >>> template_expansions([Question("q", "Should zoos close?")])["q"][1]
     ('No', 'Zoos should not close.')
@@ -203,19 +189,11 @@ SEARCHED: dict[str, dict[str, Any]] = {"chat": {}, "hyde": {"merge": "statement 
 def expansions_by(
     name: str, questions: Sequence[Question], *, recordings: Path | None = None
 ) -> dict[str, list[tuple[str, str]]]:
-    """Return the expansions that a chat model makes, by name: BeRDS, section 6, or HyDE.
+    """Return the expansions that a chat model makes, by name; search them with ``Expanded(…, **SEARCHED[kind])``.
 
-    Search them with ``Expanded(…, **SEARCHED[kind])``, where the kind is what stands before the first colon.
-
-    Args:
-        name: "chat:MODEL" for perspectives, "hyde:MODEL" for a passage that could answer the question; MODEL as
-            :func:`berdslib.models.chat.make_chat` reads it: "chat:gpt-4o", "hyde:local:FOLDER", or "chat:recorded:FILE"
-            for answers from a file, without a network.
-        questions: their texts are sent, and nothing else: no gold perspectives.
-        recordings: a file of answers: what is in it is not asked again, and what is new is added at once.
-
-    A question whose answer cannot be read is left out, with a warning, and then searched as it is;
-    :class:`~berdslib.llm.asking.UnreadableAnswerError` where that is so of all.
+    `name` is "chat:MODEL" for perspectives (BeRDS, section 6), or "hyde:MODEL" for a passage that could answer. Only
+    the questions' texts are sent; what is in the file of recordings is not asked again, and what is new is added at
+    once. A question whose answer cannot be read is left out, with a warning, and then searched as it is.
     """
     kind, _, model = name.partition(":")
     known("way to ask for expansions", kind, SEARCHED)
@@ -229,15 +207,9 @@ def chat_expansions(
 ) -> dict[str, list[tuple[str, str]]]:
     """Ask a chat model for the perspectives on each question, qid → [(name, statement), …] in the order of the answer.
 
-    The model needs room, as :func:`expansions_by` gives it. Wrapped in :class:`~berdslib.llm.recorded.Kept`, every
-    answer is on disk as soon as it is there. Questions whose answers cannot be read are left out, and a warning names
-    them; :class:`~berdslib.llm.asking.UnreadableAnswerError` where that is so of all.
-
-    Args:
-        questions: their texts are sent, and nothing else: no gold perspectives.
-        chat: who answers.
-        wording: "ours", or "published" for the papers' own prompt, which the user has to import first.
-        nested: see :func:`berdslib.llm.answers.parse_perspectives`.
+    Only the questions' texts are sent. Questions whose answers cannot be read are left out, and a warning names them;
+    it is an error only where that is so of all. `wording` is "ours", or "published" for the papers' prompt; `nested`:
+    see :func:`berdslib.llm.answers.parse_perspectives`.
     """
     prompt = load_prompt("perspective_generation", wording, needs=("question",), asked=chat.id)
     known("reading of nested answers", nested, NESTED)
@@ -247,9 +219,8 @@ def chat_expansions(
 def hyde_expansions(questions: Sequence[Question], chat: ChatModel) -> dict[str, list[tuple[str, str]]]:
     """Ask a chat model for a passage that could answer each question, to search by: one expansion a question.
 
-    Search it with ``merge="statement only"``, and ``original=True`` where the question should have its say too. Source:
-    Gao et al. (2023), "Precise zero-shot dense retrieval without relevance labels" (HyDE), who average the vectors of
-    several sampled passages; here it is one passage, so that any retriever can search by it.
+    Source: Gao et al. (2023), HyDE, who average the vectors of several passages. Search with ``merge="statement
+    only"``.
     """
     prompt = load_prompt("hypothetical_passage", needs=("question",), asked=chat.id)
     return _ask(questions, chat, prompt, _passage)

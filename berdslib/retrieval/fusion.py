@@ -20,18 +20,11 @@ CONSTANT = 60.0  # of reciprocal rank fusion
 def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame | Lists], *, constant: float = CONSTANT) -> pd.DataFrame:
     """Fuse runs by the sum of 1 / (constant + rank) over the runs that list a passage; scores play no part.
 
-    Sums are exact fractions, so that 1/10 + 1/15 and 1/12 + 1/12 are a tie; ties are ordered by docno. Source:
-    Cormack, Clarke and Büttcher (2009), who set the constant to 60.
-
-    It stays at 60: on two halves of 300 development questions of BeRDS no other differed from it alike (docs/lists.md).
+    Sums are exact fractions; ties are ordered by docno. Source: Cormack, Clarke and Büttcher (2009), constant 60.
 
     Args:
-        runs: frames with columns qid, docno and score (or rank), or plain lists, qid → docnos with the best first; they
-            may list different questions and passages.
+        runs: frames with columns qid, docno and score (or rank), or plain lists, qid → docnos with the best first.
         constant: how little the first ranks stand out, at least 0.
-
-    Returns:
-        A run that lists, for each question, every passage of any run once.
     """
     if not 0 <= constant < math.inf:
         problem = f"the constant of reciprocal rank fusion must be a number of at least 0, not {constant}"
@@ -52,17 +45,9 @@ def _sum_of_reciprocals(constant: Fraction, ranks: tuple[int, ...]) -> float:
 
 
 def round_robin(runs: Sequence[pd.DataFrame | Lists], turns: int | None = None) -> pd.DataFrame:
-    """Fuse runs by taking turns: first the best passage of each, then the second of each, and so on.
+    """Fuse runs by taking turns, the first run beginning; what is listed already uses up its run's turn.
 
-    A passage that is listed already uses up its run's turn, and is not listed again. Source: BeRDS, section 6: k turns
-    into one list of all runs, and then its first k unique passages (divergences.md B13).
-
-    Args:
-        runs: frames with columns qid, docno and score (or rank), or plain lists, of any length; the first begins.
-        turns: list what so many turns name; None for all.
-
-    Returns:
-        A run that lists, for each question, every passage once; its scores are negated ranks.
+    Only what `turns` turns name is listed. Source: BeRDS, section 6 (divergences.md B13).
     """
     lists, fused = _lists(runs), {}
     for qid in dict.fromkeys(qid for one in lists for qid in one):

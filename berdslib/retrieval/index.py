@@ -37,8 +37,7 @@ class TieOrder(Protocol):
 class Index:
     """Holds vectors and finds those with the largest dot product; the kinds of it say how.
 
-    Args:
-        tie_order: (n,) int, smaller wins among equal scores; None for the order in which vectors were added.
+    Of equal scores the smaller number in `tie_order` (n,) wins; None for the order in which vectors were added.
     """
 
     def __init__(self, tie_order: TieOrder | None = None) -> None:
@@ -83,13 +82,7 @@ class Index:
 
 
 class NumpyIndex(Index):
-    """Exact search; ties go to the smaller number in `tie_order`, and a score depends on its two vectors alone.
-
-    A matrix product in float32, in blocks, finds four times as many as are asked for: its last digits depend on where a
-    vector stands and on what else is asked. Each of these is scored again by itself in float64. Memory beside the
-    vectors: about 20 MiB, and 64 bytes for each hit. Vectors on disk are read once in a call, so many queries in one
-    call cost much less than many calls.
-    """
+    """Exact search; a score depends on its two vectors alone, as the best of a product in float32 are scored again."""
 
     _vectors: np.ndarray
 
@@ -151,14 +144,12 @@ _EFFORT = 128
 
 
 class FaissIndex(Index):
-    """Search with faiss. Which of several equal scores wins at rank k is left to faiss.
+    """Search with faiss, which also decides which of several equal scores wins at rank k.
 
     Args:
-        tie_order: accepted so that indexes can be exchanged; equal scores within the list are ordered by it.
-        kind: "flat" (exact; slower than NumPy for many queries in one call, as faiss takes a matrix product for huge
-            numbers of them only); or approximate, see :func:`index_recall`: "ivf" (vectors in cells, of which the
-            nearest are searched), "hnsw" (a graph of neighbours; slow to build, fast to search), or "ivf-pq" (cells,
-            and a vector of 384 numbers in 96 bytes, so that scores are approximate too; see :class:`Rescored`).
+        tie_order: (n,) int, smaller wins among equal scores within the list.
+        kind: "flat" (exact), or approximate: "ivf" (vectors in cells, of which the nearest are searched), "hnsw" (a
+            graph of neighbours), or "ivf-pq" (cells, and short codes in place of vectors; see :class:`Rescored`).
         effort: the cells ("ivf", "ivf-pq") or the candidates ("hnsw") looked at for a query; saved with the index,
             except faiss' own defaults, 1 cell and 16 candidates. It can be set at any time.
     """
@@ -237,16 +228,10 @@ _MILVUS_MOST = 16_384  # the most hits that a Milvus server gives for a query
 
 
 class MilvusIndex(Index):
-    """Search with Milvus: embedded, in files, or on a cluster. Which of several equal scores wins is left to Milvus.
+    """Search with Milvus, approximately: embedded, in files, or on a cluster. It decides which of equal scores wins.
 
-    It chooses its own kind of index and searches approximately, so that for a large k it may find fewer.
-
-    Args:
-        tie_order: equal scores within the list are ordered by it.
-        files: of an embedded one that was saved, see :meth:`open`.
-        uri: of a server, such as "http://host:19530" (its token, if it needs one, is read from MILVUS_TOKEN); None for
-            the embedded one, in temporary files. On a server the vectors stay in a collection that is named after
-            their hash: who adds the same vectors again finds it, and sends only what is not there. `drop` removes it.
+    A server's `uri` is such as "http://host:19530" (its token is read from MILVUS_TOKEN); its collection is named after
+    the vectors' hash, and stays until `drop`. `files` are those of an embedded one that was saved, see :meth:`open`.
     """
 
     def __init__(self, tie_order: TieOrder | None = None, *, uri: str | None = None, files: Path | None = None) -> None:
@@ -366,14 +351,7 @@ def _release(client: Any, files: str | None) -> None:
 
 
 class Rescored(Index):
-    """Search with an index of approximate scores, whose best candidates are scored exactly by the vectors themselves.
-
-    Args:
-        index: such as an opened "faiss-ivf-pq".
-        vectors: float32 (n, d), those that were added to it; memory-mapped, only those of candidates are read.
-        depth: candidates for a query; at least k are taken.
-        tie_order: smaller wins among equal scores.
-    """
+    """Search with an index of approximate scores; its `depth` best candidates are scored by the vectors (n, d)."""
 
     def __init__(self, index: Index, vectors: np.ndarray, depth: int = 400, tie_order: TieOrder | None = None) -> None:
         super().__init__(tie_order)
@@ -403,13 +381,7 @@ INDEXES: dict[str, Callable[..., Index]] = {
 
 
 def make_index(name: str, tie_order: TieOrder | None = None, effort: int | None = None) -> Index:
-    """Return an empty index by name.
-
-    Args:
-        name: a key of ``INDEXES``, or "milvus:URI" for a Milvus server.
-        tie_order: (n,) int, smaller wins among equal scores.
-        effort: of an approximate index of faiss, see :class:`FaissIndex`; None for 128.
-    """
+    """Return an empty index by name: a key of ``INDEXES``, or "milvus:URI"; `effort` is that of :class:`FaissIndex`."""
     if effort is not None and not name.startswith("faiss-"):
         raise InputError(f"index {name!r} has no effort setting; only approximate faiss indexes do", field="effort")
     if name.startswith("milvus:") and len(name) > len("milvus:"):
@@ -419,16 +391,7 @@ def make_index(name: str, tie_order: TieOrder | None = None, effort: int | None 
 
 
 def index_recall(index: Index, exact: Index, queries: np.ndarray, k: int) -> float:
-    """Return the share of the true k nearest vectors that an index finds (recall@k), the mean over the queries.
-
-    Of vectors that tie at rank k, those that `exact` chose count.
-
-    Args:
-        index: an approximate index.
-        exact: an exact one, of the same vectors.
-        queries: float32 (q, d), at least one.
-        k: how many.
-    """
+    """Return the mean share of the k nearest vectors by an exact index that another finds (recall@k)."""
     pairs = zip(index.search(queries, k), exact.search(queries, k), strict=True)
     return float(np.mean([np.isin(true, found).mean() for (found, _), (true, _) in pairs]))
 

@@ -1,11 +1,6 @@
-"""Can one query vector suffice? Where a question's gold passages lie, and what any single vector could find of them.
+"""Can one query vector suffice? How many places single vectors need until they have found a question's gold passages.
 
-A dense retriever answers a question by the passages nearest to one point. If passages of both sides lie apart, with
-others between them, no point has them all among its k nearest; or such a point exists, and the question's vector is not
-it. The first would be a limit of retrieval by one vector, the second one of the encoder. Both are counted here: how
-many places a vector needs until it has found what it should, for the question's own vector, for better and better
-informed ones, and for the best vector there is, which is found by convex geometry and need not be that of any text.
-Passages with the same text count as one.
+The best vector there is is found by convex geometry; passages with the same text count as one.
 """
 
 from __future__ import annotations
@@ -43,18 +38,9 @@ def places_needed(
 ) -> pd.DataFrame:
     """Return how many places single vectors need until they have found a question's gold passages.
 
-    Args:
-        questions: with perspectives; those are left out of whose perspectives one has no gold passage at all.
-        gold: verdicts; only passages that are in the corpus count.
-        passages: the corpus.
-        encoder: see :func:`berdslib.models.encoders.get_encoder`.
-        text_of: what is encoded of a passage, such as ``card.passage_text``.
-
-    Returns:
-        Frame qid, target (all gold passages, or one for each perspective), vector, gold (how many passages count as
-        such), places (the rank at which the target is reached, at least as many as it has passages; inf where no vector
-        has them before all others). "any vector" is what some vector reaches: exactly, where it is as many places as
-        the target has passages, and else not known, which is given as inf.
+    Frame qid, target (all gold passages, or one for each perspective), vector, gold (how many passages count as such),
+    places (the rank at which the target is reached). Of "any vector" it is exact where it equals the number of passages
+    of the target; else it is not known, and inf. Questions are left out of whose perspectives one has no gold passage.
     """
     texts, of_question = gold_rows(questions, gold, passages, text_of)
     corpus = unit(encoder.encode_passages(texts))
@@ -83,15 +69,9 @@ def places_needed(
 
 
 def share_within(needed: pd.DataFrame, ks: Sequence[int]) -> pd.DataFrame:
-    """Return the share of questions whose target a vector reaches within k places.
+    """Return the share of questions whose target a vector reaches within k places, a column for each k.
 
-    Args:
-        needed: of :func:`places_needed`.
-        ks: such as 5, 10, 100.
-
-    Returns:
-        Frame target, vector, n, then one column for each k; and a row "possible" for each target: the share of
-        questions whose target has no more than k passages.
+    The row "possible" of all gold passages is the share of questions that have no more than k of them.
     """
     rows = []
     for target in TARGETS:
@@ -117,10 +97,7 @@ def gold_rows(
     passages: Sequence[Passage],
     text_of: Callable[[Passage], str],
 ) -> tuple[list[str], dict[str, list[np.ndarray]]]:
-    """Return the different texts, and qid → for each perspective which of them are gold, where each has one at least.
-
-    A copy of a gold passage argues what it argues: were it another passage, no vector could tell the two apart.
-    """
+    """Return the different texts, and qid → for each perspective which of them are gold, where each has one."""
     check_questions(questions, need_perspectives=True)
     row_of_text: dict[str, int] = {}
     row_of = {p.docno: row_of_text.setdefault(text_of(p), len(row_of_text)) for p in passages}
@@ -157,20 +134,11 @@ def _by_any_vector(corpus: np.ndarray, by_pid: Sequence[np.ndarray], every: np.n
 
 
 def separating_vector(corpus: np.ndarray, wanted: np.ndarray) -> np.ndarray | None:
-    """Return a vector whose dot product with every wanted passage is larger than with any other, None if there is none.
+    """Return a vector (d,) whose dot product with every wanted row of the corpus (n, d) is larger than with any other.
 
-    Such a vector exists if and only if the convex hull of the differences (wanted - other) does not hold the origin;
-    the point of the hull nearest to the origin then is one. It is found by cutting planes: solve for some differences,
-    add those that the solution violates most, until it violates none.
-
-    Args:
-        corpus: (n, d) vectors.
-        wanted: rows of the corpus.
-
-    Returns:
-        (d,) of length 1, or None.
-
-    Source: the hard-margin support vector machine (Boser, Guyon and Vapnik, 1992), in its geometric form.
+    None if the convex hull of the differences (wanted - other) holds the origin; else the hull's point nearest to it is
+    one, found by cutting planes. Source: the support vector machine of Boser, Guyon and Vapnik (1992), in geometric
+    form.
     """
     inside, others = corpus[wanted], np.delete(corpus, wanted, axis=0)
     if not len(others):

@@ -1,8 +1,6 @@
 """Perspective-aware projection (PAP) and alternatives: scores from query, root, perspective and passage vectors.
 
-Every method of Zhao et al. (2024), Tables 4 and 8, compares a vector made of query, root and perspective with the
-passage, or with the passage as the perspective changes it. All have one form that takes two matrix products (see
-:class:`Form`); a changed copy of the corpus, one for each perspective, is never made.
+Every method of Zhao et al. (2024), Tables 4 and 8, has one form that takes two matrix products, see :class:`Form`.
 """
 
 from __future__ import annotations
@@ -82,13 +80,9 @@ def scores(
         root: (n, d) vectors of the queries without their perspectives.
         perspective: (n, d) vectors of the perspectives.
         passages: (m, d).
-        strength: how much is projected out, for the projections only: 0 is the baseline, 1 is PAP, less than 0 makes
-            the query's component along the perspective larger.
+        strength: of a projection: 0 is the baseline, 1 is PAP, less than 0 makes the component along the perspective
+            larger.
         source: see :func:`perspective_vectors`.
-
-    Raises:
-        InputError: an unknown method or source, vectors that do not fit together or are not finite, or a strength other
-            than 1 for a method that has none.
 
     Source: section 3.1, equation 2 and Table 4. A vector that vanishes scores 0 with everything.
 
@@ -102,17 +96,10 @@ def scores(
 def perspective_vectors(
     query: np.ndarray, root: np.ndarray, perspective: np.ndarray, source: str = "text"
 ) -> np.ndarray:
-    """Return the vectors that stand for the perspectives, (n, d).
+    """Return the vectors that stand for the perspectives, (n, d); what is only rounding beside the query becomes zero.
 
-    Args:
-        query: (n, d).
-        root: (n, d).
-        perspective: (n, d) vectors of the perspectives' texts.
-        source: "text" for those; "difference" for query − root, which AmbigQA needs because there the text of the
-            perspective is the query (divergences.md P5).
-
-    Returns:
-        The vectors; one shorter than a millionth of the query is rounding, and becomes exactly zero.
+    `source` "text" takes the perspectives' own; "difference" takes query − root, which AmbigQA needs because there the
+    text of the perspective is the query (divergences.md P5).
     """
     chosen = (
         query - root if known("source of perspectives", source, ("text", "difference")) == "difference" else perspective
@@ -121,13 +108,7 @@ def perspective_vectors(
 
 
 def project(vectors: np.ndarray, perspective: np.ndarray, strength: float = 1.0) -> np.ndarray:
-    """Return each vector without its component along its perspective: x − strength (x · p̂) p̂.
-
-    Args:
-        vectors: (n, d).
-        perspective: (n, d), of any length; a zero vector changes nothing.
-        strength: 1 takes the component out (equation 2), 0 leaves it, −1 doubles it.
-    """
+    """Return vectors (n, d) without their component along their perspectives: x − strength (x · p̂) p̂ (equation 2)."""
     axis = unit_vectors(perspective)
     return vectors - strength * _dots(vectors, axis) * axis
 
@@ -203,14 +184,7 @@ def apply_form(form: Form, passages: np.ndarray) -> np.ndarray:
 
 
 def search_exact(form: Form, vectors: np.ndarray, k: int, tie_order: np.ndarray) -> Hits:
-    """Return the k best of all passages for each of some queries, in blocks: memory does not grow with the corpus.
-
-    Args:
-        form: n queries, see :func:`make_form`.
-        vectors: (m, d) of the whole corpus, memory-mapped or not.
-        k: how many to return, at least 1.
-        tie_order: (m,) int, smaller wins among equal scores.
-    """
+    """Return the k best of all passages (m, d) for each query, in blocks: memory does not grow with the corpus."""
     best: Hits = [(np.empty(0, dtype=np.int64), np.empty(0)) for _ in form.query]
     for start in range(0, len(vectors), _ROWS):
         for i, row in enumerate(apply_form(form, vectors[start : start + _ROWS])):
@@ -223,21 +197,17 @@ def search_exact(form: Form, vectors: np.ndarray, k: int, tie_order: np.ndarray)
 
 
 class Projected(Ours):
-    """A dense retriever that scores queries made of a root and a perspective by a method of ``METHODS``.
+    """A dense retriever that scores queries made of a root and a perspective by a method of ``METHODS``, exactly.
 
-    Such queries know their `root`; see :func:`berdslib.data.collection.perspective_queries`. Where the perspective is
-    the query itself, as in AmbigQA, query - root stands for it: projecting a query out of itself would leave nothing
-    (divergences.md P5). A question that was made of no other has no perspective to project out and is searched as it
-    is; a blank one finds nothing. All passages are scored exactly.
+    Where the perspective is the query itself, as in AmbigQA, query - root stands for it (divergences.md P5). A question
+    that was made of no other is searched as it is; a blank one finds nothing.
 
     Args:
         passages: the corpus; docnos must be unique.
         encoder: see :func:`berdslib.models.encoders.get_encoder`; root and perspective are encoded as queries.
         method: see :func:`scores`.
         strength: see :func:`scores`; :mod:`berdslib.retrieval.strength` says how to choose one.
-        extract: cuts root and perspective out of raw queries, in place of those that the queries know; see
-            :func:`berdslib.llm.extraction.extract_by`. A question without perspectives is then a raw query, too; where
-            nothing can be cut out of it, it is searched as it is, and a warning says how many those are.
+        extract: cuts root and perspective out of raw queries; see :func:`berdslib.llm.extraction.extract_by`.
         name: what the retriever is called in tables; "" for the method's name.
         text_of: what is encoded of a passage, such as ``card.passage_text``.
     """

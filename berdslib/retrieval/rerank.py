@@ -24,15 +24,7 @@ Scorer = Callable[[Sequence[tuple[str, str]]], np.ndarray]
 
 
 class CrossEncoderRetriever(Ours):
-    """Re-ranks another retriever's candidates by a joint score of question and passage; ties broken by docno.
-
-    Args:
-        first: finds the candidates.
-        passages: the corpus that `first` searches.
-        scorer: scores pairs of texts, such as :class:`PairScorer`; each distinct pair is scored once.
-        depth: how many candidates are scored for a question.
-        name: what the retriever is called in tables.
-    """
+    """Re-ranks `depth` candidates of another retriever by a joint score of question and passage; ties go by docno."""
 
     def __init__(
         self,
@@ -89,7 +81,7 @@ class PairScorer(PairClassifier):
 class EncT5Scorer(PairScorer):
     """Scores pairs with the encoder half of T5 and two classes on its first vector, as TART-full does.
 
-    A pair is written <s> question </s> passage </s>, where T5 itself has neither the first mark nor the middle one.
+    A pair is written <s> question </s> passage </s>; T5 itself has neither the first mark nor the middle one.
     """
 
     def encode(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, list[int]]]:
@@ -110,12 +102,7 @@ class EncT5Scorer(PairScorer):
 
 
 def load_scorer(checkpoint: str, **options: Any) -> PairScorer:
-    """Load a scorer from the Hugging Face cache, a local folder, or the hub.
-
-    Args:
-        checkpoint: id or folder of a sequence-pair classifier, or of an encoder-only T5 such as TART-full.
-        options: passed to :class:`PairScorer`.
-    """
+    """Load the scorer of a sequence-pair classifier, or of an encoder-only T5 such as TART-full, by id or folder."""
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, T5Tokenizer
 
     config = load_model(checkpoint, lambda local: AutoConfig.from_pretrained(checkpoint, local_files_only=local))

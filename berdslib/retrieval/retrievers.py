@@ -33,7 +33,7 @@ _FOR_ENCODER = {"cached", "engine", "number_format", "trust_remote_code"}
 class RetrieverKind(NamedTuple):
     """How a retriever is made: ``prepare`` takes its name and options, loads what it needs, and returns a maker.
 
-    ``reranks`` says that it re-ranks the candidates of another, as many as its option ``depth``.
+    One that ``reranks`` takes ``depth`` candidates from another.
     """
 
     prepare: Callable[..., Maker]
@@ -46,12 +46,10 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
 
     Args:
         name: in ``RETRIEVERS``; "hf:org/model" is a dense retriever on any sentence-transformers checkpoint;
-            "pyserini:INDEX" a Lucene index in a folder or of Pyserini's prebuilt ones, whatever the corpus. Parts
-            behind a retriever are read by :func:`berdslib.retrieval.systems.parse_system`.
-        passages: the corpus; of :class:`~berdslib.data.web.OwnCorpora`, each question is searched in its
-            own.
-        options: passed on: ``analyser="english-stem"`` to BM25; ``index="faiss"`` and whatever else :class:`Dense` and
-            :func:`~berdslib.models.encoders.get_encoder` take to dense retrievers; what your own maker takes to it.
+            "pyserini:INDEX" a Lucene index in a folder or of Pyserini's prebuilt ones, whatever the corpus.
+        passages: the corpus; of :class:`~berdslib.data.web.OwnCorpora`, each question is searched in its own.
+        options: keyword arguments of the retriever's class and, if it is dense, of its encoder; or what your own maker
+            takes.
 
     Raises:
         InputError: an unknown name, an option that this retriever does not take, an empty corpus, a repeated docno.
@@ -94,15 +92,7 @@ def _keywords(of: Callable[..., Any]) -> frozenset[str]:
 
 
 class InOwnCorpora(Ours):
-    """Searches each question in its own corpus; one whose corpus is empty finds nothing.
-
-    What a retriever knows of its corpus, such as how rare a word is, it knows of this one only.
-
-    Args:
-        name: what the retriever is called in tables.
-        make: builds it over one corpus; that is done anew in each search.
-        corpora: by question.
-    """
+    """Searches each question in its own corpus, with a retriever made over it anew in each search."""
 
     def __init__(self, name: str, make: Maker, corpora: OwnCorpora) -> None:
         self.name, self._make, self._corpora = name, make, corpora
@@ -121,15 +111,7 @@ class InOwnCorpora(Ours):
 class Lucene(Ours):
     """Searches a Lucene index that others built, by BM25 and through Pyserini; its docnos are those of the index.
 
-    Anserini's own analyser cuts the texts (Porter stemming, Lucene's stop words), so scores differ from those of
-    :class:`berdslib.retrieval.bm25.BM25`.
-
-    Args:
-        index: a folder, or the name of one of Pyserini's prebuilt indexes ("wikipedia-dpr-100w"), which it downloads.
-        k1: saturation of word counts; 0.9 is Pyserini's default.
-        b: how much long passages are marked down; 0.4 is Pyserini's default.
-        threads: queries searched at a time.
-        name: what the retriever is called in tables.
+    `index` is a folder, or the name of one of Pyserini's prebuilt ones. Anserini's own analyser cuts the texts.
     """
 
     def __init__(self, index: str, *, k1: float = 0.9, b: float = 0.4, threads: int = 2, name: str = "lucene") -> None:

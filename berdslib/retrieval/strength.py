@@ -1,14 +1,6 @@
-"""How much of a perspective to project out: chosen on labelled roots of the same task, and nothing without them.
+"""How much of a perspective to project out, chosen on labelled roots of the same task: without labels no rule is known.
 
-Projection helps where a perspective moves a query's scores without telling passages apart ("a news article biased
-towards: left" finds whatever sounds like news), and ruins where the perspective is what is sought ("in Brazil"). None
-of the rules that we tried tells the two apart without labels, as docs/projection_rule.md shows. With labels, each
-strength is a system like any other, and what chooses is their scores on half of the roots::
-
-    systems = {s: f"minilm+pap:{s:g}" for s in STRENGTHS}
-    scores = bd.experiment(list(systems.values()), task, "pRecall@5").scores
-    half = dev_mask([q.text for q in task.questions])
-    chosen = choose_option({s: scores[name]["pRecall@5"].to_numpy()[half] for s, name in systems.items()}, default=0.0)
+Each strength is a system, such as "minilm+pap:0.5", scored on the roots of :func:`dev_mask` (docs/projection_rule.md).
 """
 
 from __future__ import annotations
@@ -27,12 +19,7 @@ Key = TypeVar("Key")
 
 
 def dev_mask(roots: Sequence[str], seed: int = 0) -> np.ndarray:
-    """Return a mask (n,) of what to choose on: half of the roots, drawn at random; the others are scored, once.
-
-    Args:
-        roots: (n,) the text or id of each root or, of queries, the root of each.
-        seed: of the draw; the order plays no part.
-    """
+    """Return a mask (n,) of what to choose on: half of the different roots, drawn at random whatever their order."""
     names = np.unique(np.asarray(roots))
     drawn = np.random.default_rng(seed).permutation(names)[: (len(names) + 1) // 2]
     return np.isin(roots, drawn)
@@ -41,14 +28,7 @@ def dev_mask(roots: Sequence[str], seed: int = 0) -> np.ndarray:
 def choose_option(options: Mapping[Key, np.ndarray], default: Key) -> Key:
     """Return the option with the best mean over development roots; the default unless it is beaten by a standard error.
 
-    A task has few roots, and the best of many options is partly the luckiest: the paired difference to the default has
-    to exceed its standard error.
-
-    Args:
-        options: for each option (n,) scores per root, roots in one order; such as a strength and its p-Recall.
-        default: the option to keep when in doubt, such as strength 0.
-
-    Source: none; the paper projects everywhere. Measured in docs/projection_rule.md.
+    `options` hold for each (n,) scores, roots in one order; the best of many options is partly the luckiest.
 
     >>> choose_option({0.0: np.array([0.2, 0.4, 0.3]), 1.0: np.array([0.6, 0.7, 0.8])}, default=0.0)
     1.0

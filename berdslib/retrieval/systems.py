@@ -138,15 +138,9 @@ class System(NamedTuple):
 class PartKind:
     """What there is to know of a kind of part. Its functions are given the system that ends in the part.
 
-    Args:
-        build: from a :class:`Workshop` and the system to a retriever.
-        check_value: says what is wrong with a part's value, "" where nothing is.
-        may_follow: says what is wrong with what stands before it, "" where nothing is.
-        needs: gets what it needs from the workshop, so that what is missing fails before a search; it is given the part
-            and the whole system's text.
-        menu: the menu of the explorer that it stands in, and ``offers``, the parts that the menu names.
-        names: whether the value is a name, in which a "+" may stand.
-        chooses: says of a value whether the part chooses among candidates.
+    ``build`` goes from a :class:`Workshop` and the system to a retriever; ``check_value`` and ``may_follow`` say what
+    is wrong, "" for nothing; ``needs`` gets what is needed before a search; ``offers`` are the parts that ``menu``
+    names; a value that ``names`` something may hold a "+"; ``chooses`` says whether the part chooses among candidates.
     """
 
     build: Callable[[Workshop, System], Retriever]
@@ -187,11 +181,7 @@ def _covers(kind: str) -> bool:
 
 
 def parse_system(text: str) -> System:
-    """Read a system string.
-
-    Args:
-        text: "RETRIEVER", then any number of parts. A value that is a file may hold a "+", as long as no name of a part
-            follows it.
+    """Read a system string; a value that is a file may hold a "+", as long as no name of a part follows it.
 
     Raises:
         InputError: an unknown retriever or part, a part without its value, a value that is none, or an order that means
@@ -263,20 +253,13 @@ class Workshop:
     """Builds systems over one collection; what is here is made when it is first needed, and kept for later ones.
 
     Args:
-        collection: what they search; its recorded expansions are "+expand:recorded" and "+multi:recorded". Those of a
-            task of PIR are its full queries, which name the perspectives that the task is scored by. Of a scenario of
-            PerspectiveArg, systems are given the handout.
-        aspects_by: from generated perspectives and the corpus to how likely each passage argues them, for diversifiers
-            that need it: a judge says so, see :func:`berdslib.judging.aspects.judged_aspects`. Such a diversifier takes
-            the perspectives that its chain expands by; without, or with "hyde:MODEL", the recorded ones, and those by
-            rule where a question has none, or has full queries: these name the perspectives that it is scored by.
-            Where queries name properties of authors, nobody is asked: aspects are the groups of authors by all other
-            properties, see :func:`berdslib.retrieval.authors.group_aspects`.
-        encoder: says how alike two passages are, and guesses who wrote them, behind a retriever without an encoder of
-            its own.
+        collection: what they search; of a scenario of PerspectiveArg, systems are given the handout.
+        aspects_by: from generated perspectives and the corpus to how likely each passage argues them, see
+            :func:`berdslib.judging.aspects.judged_aspects`. The perspectives are those that the chain expands by, else
+            recorded ones, else by rule. Where queries name properties of authors, aspects are author groups instead.
+        encoder: says how alike two passages are, and guesses who wrote them, behind a retriever without an encoder.
         depth: how many candidates a cross-encoder or a diversifier chooses from, and how far "multi" looks down each
-            list; "profile:fusion" chooses from ten times as many, and "profile:filter" looks as deep as it must, where
-            what stands before them allows it.
+            list.
         recordings: a file of a chat model's answers: what is in it is not asked again, and what is new is added.
         scorers: cross-encoders that are loaded already, by name; those of these systems are added.
     """
@@ -415,10 +398,7 @@ class Workshop:
         return self.collection.expansions
 
     def _perspectives(self, listed: str) -> Expansions:
-        """Return those that were listed by a name; for "", recorded ones, and those by rule where a question has none.
-
-        The full queries of PIR name the perspectives that lists are scored by: those must not order them, too.
-        """
+        """Return those listed by a name; for "", or full queries of PIR, recorded ones, or those by rule."""
         questions, recorded = self.collection.questions, self.collection.expansions
         full = {q.qid for q in questions if are_full_queries(q, recorded.get(q.qid, ()))}
         if listed and not (listed == RECORDED and full):
@@ -440,13 +420,7 @@ def _once(kept: dict[Any, Any], key: object, make: Callable[[], _Made]) -> _Made
 
 
 class _Remembering(Ours):
-    """A retriever that does not repeat its last searches: chains that begin alike ask the same of what they share.
-
-    Args:
-        retriever: does the searching; it may be anybody's, and a complaint of what it found names the system.
-        name: of the system.
-        whole: search so deep whatever is asked for, and return the beginning.
-    """
+    """A retriever that does not repeat its last searches, and searches at least `whole` deep."""
 
     def __init__(self, retriever: Retriever, name: str, whole: int = 0) -> None:
         self.name, self._retriever, self._whole = name, retriever, whole

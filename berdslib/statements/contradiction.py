@@ -36,9 +36,8 @@ def _is_punctuation(letter: str) -> bool:
 def contradict(first: str, second: str) -> bool | None:
     """Return whether two English statements contradict each other; None where the rule cannot tell.
 
-    They do if they are the same but for one negation, for a pair of opposites, or for the two sides of a comparison;
-    they do not if they are the same, or two of these differences cancel out. The words between are compared by their
-    stems and in order, so that a paraphrase, another language or a condition is never judged.
+    They do if they are the same but for one negation, a pair of opposites, or the sides of a comparison; they do not if
+    they are the same, or two of these cancel out. The words between are compared by stems, in order.
 
     >>> contradict("Zoos should close.", "Zoos should not close.")
     True
@@ -63,10 +62,7 @@ def contradict(first: str, second: str) -> bool | None:
 
 
 class _Claim(NamedTuple):
-    """The stems of a statement's words but the little ones, and before which of them a negation stands.
-
-    A statement that is denied as a whole has its negation at -1. Denied behind one of `some`, it can still be true.
-    """
+    """The stems of a statement's words but the little ones, and before which a negation stands (-1: the whole)."""
 
     words: tuple[str, ...]
     negations: tuple[int, ...]

@@ -1,9 +1,7 @@
 """Where the subject of an English sentence ends, and the forms of its verb: enough grammar to turn a question round.
 
-Words come with their part of speech from the lexicon of TextBlob's tagger (Brill's, of the Penn Treebank and the Brown
-corpus; tags as there: NN, NNS, VB, VBZ …). Its tagger is not used: it expects statements, and takes the verb of a
-question for a noun ("Will robots cause …"). What else a word can be is read from its other forms: what has an "-ing"
-that is a verb can itself be one.
+Parts of speech come from the lexicon of TextBlob's tagger (tags of the Penn Treebank), and from a word's other forms.
+The tagger itself expects statements.
 """
 
 from __future__ import annotations
@@ -212,14 +210,7 @@ def _read(words: Sequence[str], names_from: int) -> list[str]:
 
 
 def end_of_subject(auxiliary: str, words: Sequence[str]) -> int | None:
-    """Return how many of the words behind the auxiliary of a question are its subject.
-
-    Args:
-        auxiliary: "should", "does", "is", "has" …, in small letters.
-        words: the question behind it, as written.
-
-    Returns:
-        At least one and not all; None where the words do not tell for sure.
+    """Return how many of the words behind a question's auxiliary are its subject; None where they do not tell for sure.
 
     >>> end_of_subject("should", "the use of force be allowed".split())
     4

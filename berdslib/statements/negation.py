@@ -73,9 +73,8 @@ _LONGEST = 600
 def negate(statement: str) -> str:
     """Return the statement with its verb negated, or with its negation taken away.
 
-    Where it is not sure which word is the verb, or another clause has the "not", it says "It is not true that …"; a
-    request becomes "Do not …", and what is no statement (a question, a heading) is denied as it stands: "It is wrong to
-    say: …".
+    Where it is not sure which word is the verb, it says "It is not true that …"; a request becomes "Do not …", and a
+    question or heading is denied as it stands.
 
     >>> negate("Schools should ban phones.")
     'Schools should not ban phones.'
@@ -274,9 +273,8 @@ _SENTENCES = re.compile(r"[a-z]{3}[.?!]+\s+\S|\?\W*\w|[<>{}]")
 def yes_and_no(question: str) -> tuple[str, str] | None:
     """Return a yes/no question as the statement that says yes, and as the one that says no.
 
-    The verb moves behind the subject, and what asks for an opinion is dropped ("Do you think that …"). A statement in
-    place of a question is the yes itself. None for what no rule is sure of: a choice ("cats or dogs"), another kind of
-    question, a subject without clear end.
+    A statement is the yes itself. None for what no rule is sure of: a choice, another kind of question, a subject
+    without clear end.
 
     >>> yes_and_no("Should rich people pay more tax?")
     ('Rich people should pay more tax.', 'Rich people should not pay more tax.')

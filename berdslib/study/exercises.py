@@ -67,8 +67,7 @@ def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float |
         hint: one sentence for somebody whose answer is wrong.
 
     Returns:
-        An :class:`Answer`, which a notebook shows as its sentence. Nothing is raised for a wrong answer, so that the
-        cells below still run.
+        An :class:`Answer`, which a notebook shows as its sentence; nothing is raised for a wrong answer.
 
     >>> check_answer(1, ..., 41.7)
     Exercise 1 is blank. Put your answer where the cell says `...`, and run it again.
@@ -239,11 +238,9 @@ def blanked(source: str) -> str:
 
 
 def student_copy(notebook: Mapping[str, Any], repository: str = "") -> dict[str, Any]:
-    """Return a notebook (as JSON) whose exercises are blank and without output; everything else stays.
+    """Return a notebook (as JSON) in the solution form with blank exercises, without output; everything else stays.
 
-    Args:
-        notebook: in the solution form.
-        repository: the address of the project's copy that Colab is to fetch; "" leaves the opening cell as it is.
+    `repository` is the address of the project's copy that Colab is to fetch; "" leaves the opening cell as it is.
     """
     copied: dict[str, Any] = copy.deepcopy(dict(notebook))
     copied["metadata"].pop("berdslib", None)  # the stamp says which code made all outputs
@@ -257,13 +254,7 @@ def student_copy(notebook: Mapping[str, Any], repository: str = "") -> dict[str,
 
 
 def write_students(folder: StrPath, notebooks: Sequence[Path] = (), repository: str = "") -> dict[Path, int]:
-    """Write copies of the notebooks with blank exercises; return the path of each → its number of exercises.
-
-    Args:
-        folder: where to; it is created. Beside notebooks/, so that the links inside the copies hold.
-        notebooks: which; () for all numbered ones.
-        repository: see :func:`student_copy`.
-    """
+    """Write copies of notebooks (of all numbered ones for ()) with blank exercises; return path → how many."""
     sources = list(notebooks) or sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))
     if any(Path(folder).resolve() == source.resolve().parent for source in sources):
         raise InputError(f"{folder} holds the notebooks themselves; the copies need another folder")

@@ -1,15 +1,6 @@
 """A notebook over a grid of parameters: everything is checked first, runs are independent, and what is done is kept.
 
-A grid file is YAML::
-
-    notebook: 03_retrieval
-    fixed: {split: test}                     # the same in every run
-    grid: {limit: [8, 16], judge: [gold]}    # every combination
-    runs: [{limit: 4}]                       # further combinations, one by one
-    best: {column: mean, where: {dataset: macro, measure: MRecall@5}, largest: true}
-
-Each run lies in the folder that ``berds notebook run`` would give it, named after notebook, parameters and code, so
-that grids which overlap share their runs.
+papermill_runs/README.md describes a grid file; grids which overlap share their runs.
 """
 
 from __future__ import annotations
@@ -97,10 +88,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_grid(path: Path) -> Grid:
-    """Read a grid file as shown above, and check every combination of parameters, before anything starts.
-
-    A run's own values go before those of ``fixed``.
-    """
+    """Read a grid file, and check every combination of parameters; a run's own values go before those of ``fixed``."""
     with errors_in(path):
         if path.stem.startswith("."):  # "...yaml" would write its summary beside papermill_runs
             raise InputError("the name of a grid file is that of its summary's folder, and cannot begin with a dot")
@@ -195,7 +183,7 @@ def _best(value: Any) -> Best | None:
 
 
 def status(grid: Grid) -> list[dict[str, Any]]:
-    """Return a row for each run: run (its folder's name), state, seconds (None unless finished), parameters.
+    """Return for each run: run (its folder's name), state, seconds (None unless finished), parameters.
 
     The state is "finished", "unfinished" (begun: under way, failed or broken off) or "not started".
     """
@@ -220,8 +208,7 @@ def _finished(run: Run) -> dict[str, Any]:
 def grid_table(grid: Grid) -> pd.DataFrame:
     """Return the scores.csv of all finished runs in one table, each row behind its run and parameters.
 
-    A list among the parameters is written as JSON. A column of scores.csv that is named like a parameter becomes
-    scores_NAME. A run that wrote no scores has one row with its parameters only.
+    A list is written as JSON; a column that is named like a parameter becomes scores_NAME.
     """
     tables = [pd.DataFrame(columns=["run"])]
     for run in filter(_finished, grid.runs):
@@ -242,10 +229,9 @@ def _cell(value: Any) -> Any:
 
 
 def best_run(grid: Grid, table: pd.DataFrame) -> dict[str, Any] | None:
-    """Return the run that `best` of the file asks for: run, value, parameters, and out of how many it was chosen.
+    """Return the run that `best` of the file asks for: run, value, parameters, and out of how many it was compared.
 
-    Runs without a row that `where` asks for, or without a value there, are not compared. Of equals the first is taken.
-    None if the file names no `best`, or nothing is finished.
+    Of equals the first is taken. None if the file names no `best`, or nothing is finished.
     """
     best = grid.best
     if best is None or table.empty:
@@ -278,20 +264,15 @@ def run_grid(
     stop_after: int | None = 3,
     progress: bool = True,
 ) -> dict[str, str]:
-    """Run what is not finished yet, and write the summary; a call after a break, of whatever kind, goes on from there.
-
-    Each failure is said on stderr as it happens.
+    """Run what is not finished yet, and write the summary; return the failures, run → what went wrong.
 
     Args:
         grid: from :func:`read_grid`.
         workers: how many notebooks run at a time, each in processes of its own.
-        scheduler: address of a dask scheduler, whose workers then do it; they need this package in the same version
-            and the same folders (a shared file system).
+        scheduler: address of a dask scheduler, whose workers then do it; they need this package in the same version and
+            the same folders (a shared file system).
         stop_after: begin nothing new after so many failures in a row for the same reason; None: go on whatever fails.
         progress: show a bar over the runs.
-
-    Returns:
-        The failures: run → what went wrong.
     """
     failures: dict[str, str] = {}
     todo = [run for run in grid.runs if not _finished(run)]
@@ -315,11 +296,7 @@ def run_grid(
 def _outcomes(
     pool: Executor, notebook: Path, todo: Sequence[Run], at_once: int, stop_after: int | None
 ) -> Iterator[tuple[Run, str]]:
-    """Yield each run as it ends, with what went wrong, if anything did.
-
-    Runs are handed over bit by bit, since a pool keeps what it was handed. One that another call is at is passed over,
-    and waited for when all others are begun: by then it is finished, or this call does it.
-    """
+    """Yield each run as it ends, with what went wrong, if anything; a run that another call is at comes last."""
     waiting = deque((run, False) for run in todo)
     running: dict[Future[bool], Run] = {}
     reasons: deque[str] = deque(maxlen=stop_after)  # of the last runs
@@ -372,10 +349,7 @@ def _run_one(notebook: Path, run: Run, wait_for_it: bool) -> bool:
 
 @contextmanager
 def _processes(workers: int) -> Iterator[Executor]:
-    """Processes of this machine, which end at the first Ctrl-C.
-
-    A second one would cut off the pool's farewell, and Python's end waits for processes that wait for work.
-    """
+    """Processes of this machine, which end at the first Ctrl-C: a second one would leave some waiting for work."""
     others = set(multiprocessing.active_children())
 
     def end(*_: object) -> None:
@@ -396,10 +370,7 @@ def _processes(workers: int) -> Iterator[Executor]:
 
 
 def _end_with_parent() -> None:
-    """End this worker when its parent is gone, and its kernel with it.
-
-    A pool's worker would wait for work for ever, and first finish the run at hand, beside a second call's.
-    """
+    """End this worker when its parent is gone, and its kernel with it: a pool's worker would wait for work for ever."""
     parent = multiprocessing.parent_process()
 
     def watch() -> None:

@@ -76,11 +76,7 @@ def load_script(name: str) -> ModuleType:
 
 
 def output_folder(name: str) -> Path:
-    """Return the folder a notebook writes to: `name` itself if absolute, else below the project root; it is created.
-
-    JupyterLab starts a kernel beside the notebook and papermill in the caller's folder; the project root is the same
-    for both.
-    """
+    """Return the folder a notebook writes to: `name` itself if absolute, else below the project root; it is created."""
     folder = Path(name) if Path(name).is_absolute() else notebook_folder().parent / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -103,11 +99,7 @@ def find_notebook(name: str) -> Path:
 
 
 def open_notebook(path: Path) -> Notebook:
-    """Read a notebook with the parameters in its one cell tagged `parameters`.
-
-    Every line there is ``name = literal  # help``; anything else is an error, since papermill could not replace it
-    faithfully.
-    """
+    """Read a notebook with the parameters in its one cell tagged `parameters`: ``name = literal  # help`` a line."""
     cells = read_notebook(path)["cells"]
     tagged = [c for c in cells if "parameters" in c.get("metadata", {}).get("tags", [])]
     if len(tagged) != 1:
@@ -142,23 +134,18 @@ def read_notebook(path: Path) -> dict[str, Any]:
 
 
 def code_digests(notebook: Mapping[str, Any]) -> list[str]:
-    """Return a short hash of each code cell's source.
+    """Return a short hash of the source of each code cell of a notebook (as JSON).
 
-    `make notebooks` writes them into the notebook's metadata as ``berdslib.executed``: where they differ from the
-    cells, the outputs were made by other code.
-
-    Args:
-        notebook: as JSON.
+    Where those in the metadata, ``berdslib.executed``, differ from these, the outputs were made by other code.
     """
     code = ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"]
     return [hashlib.sha256(source.encode()).hexdigest()[:8] for source in code]
 
 
 def check_parameters(notebook: Notebook, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given parameters, each in the type of its default.
+    """Return the given parameters, each in the type of its default; text is read as that type ("5", "true", JSON).
 
-    Text is read as that type ("5" for a whole number, "true" for a bool, JSON or a Python literal for a list). A list
-    holds values of the types that its default holds; where that is empty, anything.
+    A list holds values of the types that its default holds; where that is empty, anything.
     """
     accepted, kind = notebook.parameters, f"parameter of {notebook.path.stem}"
     return {name: _typed(accepted[known(kind, name, accepted)], value) for name, value in given.items()}
@@ -207,18 +194,10 @@ def run_notebook(
     progress: bool = True,
     timeout: int = 3600,
 ) -> NotebookRun:
-    """Execute a notebook from a fresh kernel and keep the result under papermill_runs/.
+    """Execute a notebook from a fresh kernel, with `timeout` seconds a cell, and keep the result under papermill_runs/.
 
-    The folder's name holds a hash of notebook, parameters and code. ``run.json`` is written last and atomically: a
-    folder without it holds a run that did not finish, however complete its notebook looks. A wrong parameter is an
-    InputError before anything starts; a cell that fails is a BerdsError that names it.
-
-    Args:
-        name: see :func:`find_notebook`.
-        parameters: name → value.
-        output: where to put the run; None for papermill_runs/NAME-HASH.
-        progress: show a bar over the cells.
-        timeout: seconds that one cell may take.
+    ``run.json`` is written last and atomically: a folder without it holds a run that did not finish. A wrong parameter
+    is an InputError before anything starts; a cell that fails is a BerdsError that names it.
     """
     source = open_notebook(find_notebook(name))
     values = check_parameters(source, parameters or {})
@@ -231,11 +210,7 @@ def run_notebook(
 
 
 def run_lock(folder: Path) -> FileLock:
-    """Return the lock that whoever writes into a run's folder holds; who holds it may take it once more.
-
-    Args:
-        folder: is created.
-    """
+    """Return the lock of a run's folder, which is created; who holds it may take it once more."""
     folder.mkdir(parents=True, exist_ok=True)
     return FileLock(folder.resolve() / _LOCK, is_singleton=True)
 
@@ -290,10 +265,7 @@ def _execute(source: Notebook, values: Mapping[str, Any], folder: Path, progress
 
 
 def run_folder(source: Notebook, values: Mapping[str, Any]) -> Path:
-    """Return the folder of a run: papermill_runs/NAME-HASH, of the notebook's cells, the parameters and the code.
-
-    Outputs are not part of the hash: re-executing the committed notebook does not change it.
-    """
+    """Return the folder of a run: papermill_runs/NAME-HASH, of the notebook's cells, the parameters and the code."""
     told = json.dumps([source.cells, values, code_version()], sort_keys=True)
     digest = hashlib.sha256(told.encode()).hexdigest()[:10]
     return notebook_folder().parent / "papermill_runs" / f"{source.path.stem}-{digest}"

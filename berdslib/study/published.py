@@ -29,15 +29,14 @@ _AS_FOUND = ("default", "baseline")
 
 
 def published_table(table: str, version: str = "v2") -> pd.DataFrame:
-    """Return the numbers of one published table.
+    """Return the numbers of one published table, one row a number, in the printed order and unit.
 
     Args:
         table: its number in that version of the paper, "3" or "Table 3".
         version: "v1" or "v2" of BeRDS, which number their tables differently, or "pir" for the PIR paper.
 
     Returns:
-        One row a number, in the printed order, with the columns of the file: text, "" where a column does not apply,
-        but `k` (Int64, missing where there is none) and `value` (float, in the printed unit: percent stays percent).
+        The columns of the file as text, "" where one does not apply, but `k` (Int64) and `value` (float).
     """
     numbers = _numbers(known("version", version, VERSIONS))
     wanted = str(table).strip().removeprefix("Table").strip()
@@ -46,12 +45,7 @@ def published_table(table: str, version: str = "v2") -> pd.DataFrame:
 
 
 def published_value(table: str, *, version: str = "v2", **where: str | float) -> float:
-    """Return the one published number that the conditions single out.
-
-    Args:
-        table: the table's number.
-        version: "v1", "v2" or "pir".
-        where: column = value, such as ``corpus="wikipedia", retriever="bm25", dataset="arguana", measure="MRecall"``.
+    """Return the one published number that the conditions, column = value, single out.
 
     >>> published_value("3", corpus="wikipedia", retriever="bm25", dataset="arguana", measure="MRecall", k=5)
     10.8
@@ -68,10 +62,8 @@ def published_value(table: str, *, version: str = "v2", **where: str | float) ->
 def reproduction_map() -> pd.DataFrame:
     """Return the map of every table and figure: whether it is rebuilt, where, by which grid, and if not, why.
 
-    Returns:
-        The columns of map.csv as text. `status` is "rebuilt" (from runs, on the data in `data`), "published values
-        drawn" or "not"; of the latter two, `reason` says why. `notebook` and `section` show how it is made, `in_12` is
-        the section of notebook 12, and `output` the files that it writes, without their ending.
+    `status` is "rebuilt" (from runs, on the data in `data`), "published values drawn" or "not"; of the latter two,
+    `reason` says why. `output` are the files that the section writes, without their ending.
     """
     return read_shipped("map")
 
@@ -85,14 +77,7 @@ def read_shipped(name: str) -> pd.DataFrame:
 
 
 class Setting(NamedTuple):
-    """What a table was measured with; two tables can be compared only where all of it is the same.
-
-    Args:
-        questions: which questions, or labelled pairs.
-        corpus: what was searched; "" where nothing was.
-        judge: who said which passage supports what; "" where nobody had to.
-        retrievers: whose weights; "" where there are none.
-    """
+    """What a table was measured with, "" for nothing; two tables can be compared only where all of it is the same."""
 
     questions: str
     corpus: str = ""
@@ -115,12 +100,7 @@ PIR_SETTING = Setting(
 class Beside:
     """A published table beside ours; shown, it is a table with a sentence on whether the two can be compared.
 
-    Args:
-        title: such as "BeRDS v2, Table 3: base retrievers, 5 documents".
-        cells: one row a published number in the printed order, with the columns that tell them apart, published, ours
-            (NaN where we have none) and difference (ours minus published).
-        sentence: whether they can be compared; if not, what differs.
-        comparable: the same in one word.
+    ``cells`` has for each published number the columns that tell it apart, published, ours (or NaN) and difference.
     """
 
     title: str
@@ -173,14 +153,9 @@ class Beside:
 
 
 def formats(table: pd.DataFrame, *, printed: bool = False) -> dict[Any, Any]:
-    """Return how each column of numbers is written: all its numbers with the same decimals.
+    """Return how each column is written, all its numbers with the same decimals.
 
-    Published ones as printed, up to two decimals; ours with one, or three digits where all are below 1 (a corpus may be
-    a few millionths); whole where the column is.
-
-    Args:
-        table: of numbers; published ones stand in columns called so.
-        printed: whether all are published ones.
+    Published ones (all, or columns called so) as printed; ours with one, or three digits where all are below 1.
     """
     found: dict[Any, Any] = {}
     for column in table.select_dtypes("number"):
@@ -211,8 +186,7 @@ def beside(
 ) -> Beside:
     """Put ours beside every number of a published table, and say in one sentence whether they can be compared.
 
-    Numbers are paired by the columns that both tables have. So a table of ours without a corpus stands beside the
-    published numbers of every corpus.
+    Numbers are paired by the columns that both tables have.
 
     Args:
         table: the table's number.

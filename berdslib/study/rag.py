@@ -1,7 +1,6 @@
 """What retrieval does downstream: short answers and essays written from retrieved passages (PIR, section 3.3).
 
-A question is answered from the first passage and scored by exact match (AmbigQA). An essay on a topic is written for a
-stance from the first five; what counts is how its sentiment goes with the stance that was asked for (Perspectrum).
+Answers are scored by exact match, essays by how their sentiment goes with the stance that was asked for.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ TARGETS = {
 class Correlation(NamedTuple):
     """Pearson's ``r`` with a bootstrap interval from ``low`` to ``high``; all NaN where one side never varies.
 
-    ``p_value`` is the usual two-sided one, as in PIR Table 5: it takes the ``n`` essays for independent of each other.
+    ``p_value`` is two-sided and, as in PIR Table 5, takes the ``n`` essays for independent of each other.
     """
 
     r: float
@@ -76,9 +75,8 @@ def answer_questions(
     """Have every question answered from its first passages and compare the answers with the accepted ones.
 
     Args:
-        queries: the questions, such as :attr:`~berdslib.data.collection.Collection.queries`; each is asked by its whole
-            ``text``.
-        run: what was retrieved; None to ask without any passage. A question of which nothing was found is asked too.
+        queries: the questions; each is asked by its whole ``text``.
+        run: what was retrieved; None to ask without any passage.
         passages: docno → passage.
         chat: who answers.
         golds: qid → accepted answers.
@@ -135,22 +133,14 @@ def write_essays(
     wording: str = "ours",
     workers: int = 4,
 ) -> pd.DataFrame:
-    """Have an essay written on every query's topic, for the stance of its perspective, from its first passages.
+    """Have an essay written on every query's ``root``, for the stance of its perspective, from its first passages.
 
-    Args:
-        queries: their ``root`` is the topic, their one perspective says which side (see :func:`stance_of`); such as
-            :attr:`~berdslib.data.collection.Collection.queries`.
-        run: what was retrieved; None to write without any passage.
-        passages: docno → passage.
-        chat: who writes.
-        depth: how many passages to show.
-        wording: of the prompt, "ours" or "published".
-        workers: requests in flight at a time.
+    The arguments are those of :func:`answer_questions`. Source: PIR, section 3.3 and appendix A.8.
 
     Returns:
         One row a query: qid, root, stance (1 or -1), docnos, essay, words, and three polarities by TextBlob, -1 to 1:
         polarity (of the essay), pair_polarity (of the words "Topic: …; Stance: …"), passages_polarity (mean over the
-        shown passages; NaN without any). PIR, section 3.3 and appendix A.8.
+        shown passages; NaN without any).
     """
     prompt = load_prompt("essay_writing", wording, needs=("k", "q", "s"), asked=chat.id)
     if whole := [q.qid for q in queries if not q.root or len(q.perspectives) != 1]:
@@ -172,9 +162,7 @@ def write_essays(
 
 
 def polarity(text: str) -> float:
-    """Return the sentiment of a text by TextBlob's word list, from -1 (negative) to 1 (positive).
-
-    It is 0 where the list has none of the words; "support", "oppose", "for" and "against" are not in it.
+    """Return the sentiment of a text by TextBlob's word list, from -1 (negative) to 1; 0 where it knows no word of it.
 
     >>> polarity("A wonderful plan."), polarity("I oppose it.")
     (1.0, 0.0)
@@ -199,15 +187,10 @@ def stance_of(perspective: str) -> int:
 
 
 def alignment(essays: pd.DataFrame) -> pd.DataFrame:
-    """Return how the essays' polarity goes with each of ``TARGETS``, topics being drawn for the interval.
+    """Return how the essays' polarity goes with each of ``TARGETS``: target, r, low, high, p_value, n.
 
-    "topic-stance text" is what the paper's words define: the polarity of the topic-stance pair. As TextBlob knows
-    neither "Support" nor "Oppose", it is the same for both stances of a topic and cannot tell a right essay from a
-    wrong one. "designated stance" (1 or -1) can, and is what the paper's conclusion is about. "retrieved passages"
-    shows how far an essay's tone is that of what was retrieved. PIR, section 3.3 and Table 5.
-
-    Returns:
-        One row a target: target, r, low, high, p_value, n.
+    TextBlob gives both stances of a topic the same "topic-stance text" polarity; the "designated stance" (1 or -1) is
+    what the paper's conclusion is about. Intervals draw topics. PIR, section 3.3 and Table 5.
     """
     rows = []
     for target, column in TARGETS.items():
@@ -224,10 +207,7 @@ def correlation(
     *,
     resamples: int = 2000,
 ) -> Correlation:
-    """Return Pearson's correlation of x and y, (n,), with a 95 % percentile bootstrap interval, groups being drawn.
-
-    Samples in which x or y is constant have no correlation and are left out.
-    """
+    """Return Pearson's correlation of x and y, (n,), with a 95 % percentile bootstrap interval, groups being drawn."""
     from scipy.stats import pearsonr
 
     if len(x) != len(y) or (groups is not None and len(groups) != len(x)):
@@ -254,10 +234,8 @@ def correlation(
 class Extractive:
     """Replaces a language model where none is available: copies from the passages without understanding them.
 
-    An answer is the first new name or number in the sentence that shares most words with the question. An essay is made
-    of the passages' first sentences, then their second ones, and so on, up to 100 words. It does not read the stance,
-    so that only retrieval can move an essay's polarity. It reads our wordings only, and says nothing about what a
-    language model would write.
+    It answers with a name or number of the sentence nearest to the question, and writes essays of the passages' first
+    sentences, whatever the stance. It reads our wordings only.
     """
 
     id = "extractive"
@@ -278,10 +256,7 @@ class Extractive:
 
 
 def make_answerer(name: str, recordings: Path | None = None, *, max_tokens: int = 200) -> ChatModel:
-    """Return who answers: "extractive", or whatever :func:`berdslib.models.chat.make_chat` knows.
-
-    Answers in the file of recordings are not asked again. An essay of 100 words has about 140 tokens; PIR allowed 80.
-    """
+    """Return who answers: "extractive", or whatever :func:`berdslib.models.chat.make_chat` knows."""
     model = Extractive() if name == "extractive" else make_chat(name, max_tokens=max_tokens)
     return Kept(model, recordings) if recordings else model
 
@@ -289,8 +264,7 @@ def make_answerer(name: str, recordings: Path | None = None, *, max_tokens: int 
 def stance_task(questions: Sequence[Question], gold: pd.DataFrame, passages: Sequence[Passage]) -> Collection:
     """Return questions with two sides as a task in PIR's form: for each question a query for either side.
 
-    The root is the supporting perspective, a full statement. Questions with anything but one supporting and one
-    opposing perspective are left out, and so are those with a side that no passage argues.
+    The root is the supporting perspective. Questions that lack a side, or passages for one, are left out.
     """
     yes = gold[gold["supports"]].groupby(["qid", "pid"])["docno"].agg(tuple).to_dict()
     rows: list[PirQuery] = []

@@ -46,14 +46,10 @@ _Scores = Mapping[tuple[str, str], pd.DataFrame]  # (judge, measure) → questio
 def judge_table(
     pairs: Sequence[LabelledPair], judges: Sequence[str], store: VerdictStore | None = None
 ) -> pd.DataFrame:
-    """Measure judges against labels; intervals draw whole questions. BeRDS Table 4.
+    """Measure judges against labels, for measuring only; intervals draw whole questions. BeRDS Table 4.
 
-    The first rows are those of a judge that says yes to everything: its F1 is what a lazy judge gets for free. The
-    pairs are for measuring only, never for choosing a judge, a prompt or a threshold.
-
-    Returns:
-        Frame with columns judge, threshold, measure, value, low, high; the measures are the fields of
-        :class:`berdslib.evaluation.judges.Agreement`, and auc and calibration_error.
+    Frame judge (the first says yes to everything), threshold, measure (fields of
+    :class:`berdslib.evaluation.judges.Agreement`, auc, calibration_error), value, low, high.
     """
     chosen = {name: make_judge(name) for name in judges}  # a name that is wrong is found before anything is judged
     reports = [measured_by_labels(pairs, np.ones(len(pairs)), 0.5).assign(judge=ALL_YES, threshold=0.5)]
@@ -84,16 +80,10 @@ def measured_by_labels(pairs: Sequence[LabelledPair], p_yes: np.ndarray, thresho
 class JudgedSystems:
     """What judges make of the same runs, beside gold.
 
-    Args:
-        table: system, judge ("gold" first), measure, n, mean, low, high; the system "oracle" is the best list that
-            could be made of what all systems list, chosen by gold. It is shown, and takes part in no comparison.
-        order: one row for each judge and measure: systems, tau with tau_low and tau_high; how many pairs of systems
-            differ by gold, and the shares of them that the judge orders alike, reversed, or has as tied; same and kappa
-            of single questions, each with its interval.
-        labels: what a few labels give, for each judge and measure: of :func:`labelling_trials`.
-        scores: (judge, measure) → frame, questions x systems, the oracle among them.
-        runs: system → run.
-        pairs: how many pairs each judge was asked.
+    ``table``: system, judge ("gold" first), measure, n, mean, low, high; the system "oracle" is the best list that
+    could be made of all, shown only. ``order``: for each judge and measure, tau and agreement with gold, see
+    :mod:`berdslib.evaluation.system_order`. ``labels``: of its ``labelling_trials``. ``scores``: (judge, measure) →
+    frame, questions x systems. ``pairs``: how many each judge was asked.
     """
 
     table: pd.DataFrame
@@ -119,17 +109,9 @@ def judge_systems(
 ) -> JudgedSystems:
     """Score the same runs by gold and by judges, and compare the orders of the systems.
 
-    What the systems list within the deepest cut-off is judged once for all of them. Questions that overlap
-    (:func:`berdslib.data.leaks.groups`) are drawn together in all intervals.
-
-    What is special here:
-        systems: two or more, as for :func:`berdslib.study.experiment.experiment`, where the arguments that are not here
-            are explained; 12 or more make a tau that says much. None of them may see gold.
-        data: a collection with gold, or the name of one. What gold does not list counts as not supporting.
-        judges: a name or several, see :func:`berdslib.judging.registry.make_judge`.
-        measures: with cut-offs; how deep is judged follows from them.
-        labelled: numbers of questions that people label, to be tried out; of more than there are, none is tried.
-        draws: trials of each.
+    What the systems list within the deepest cut-off is judged once for all. Questions that overlap
+    (:func:`berdslib.data.leaks.groups`) are drawn together. None of the systems may see gold, and 12 or more make a tau
+    that says much; `labelled` are numbers of questions that people label, tried in `draws` trials each.
     """
     judges = [judges] if isinstance(judges, str) else list(dict.fromkeys(judges))
     wanted, collection, named = parse_measures(measures), scoring.collection_of(data), scoring.named_systems(systems)

@@ -136,9 +136,8 @@ def search(
 ) -> dict[str, pd.DataFrame]:
     """Return the run of each system: its lists for a collection's questions, for their perspectives, or for both.
 
-    All systems are built before any of them searches. The lists of perspectives (:attr:`Collection.queries`) have ids
-    of their own. Of a finished run, what was not asked is left out. ``aspect_judge`` returns the judge, loaded when it
-    is needed; the last three are those of :class:`berdslib.retrieval.systems.Workshop`.
+    Of a finished run, what was not asked is left out. ``aspect_judge`` returns the judge, loaded when needed; the last
+    three are those of :class:`berdslib.retrieval.systems.Workshop`.
     """
     check_k(depth, "depth")
     texts, built = [system for system in named.values() if isinstance(system, str)], dict[str, Retriever]()
@@ -173,10 +172,7 @@ def workshop(
 
 
 def pooled(runs: Iterable[pd.DataFrame], questions: Sequence[Question], k: int) -> pd.DataFrame:
-    """Return the top k of several runs as one run, each passage of a question once.
-
-    What a question found from one of its perspectives counts as found by the question.
-    """
+    """Return the top k of several runs, lists of perspectives included, as one run, each passage of a question once."""
     owner = list_ids(questions)
     tops = pd.concat([run[(run["rank"] <= k) & run["qid"].isin(owner)] for run in runs])
     tops = tops.assign(qid=tops["qid"].map(owner)).drop_duplicates(["qid", "docno"])

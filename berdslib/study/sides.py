@@ -174,10 +174,7 @@ def sides(
 
 
 def statements(collection: Collection) -> Collection:
-    """Return a collection whose questions are the perspectives, each by itself, with the question's expansions.
-
-    Their ids are those of :func:`berdslib.data.records.perspective_qid`.
-    """
+    """Return a collection whose questions are the perspectives, each by itself, with the expansions."""
     asked, expansions = [], {}
     for q in collection.questions:
         for pid, text in enumerate(q.perspectives):

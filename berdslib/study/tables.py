@@ -36,12 +36,7 @@ def score_table(
 ) -> pd.DataFrame:
     """Return means, intervals and tests of per-question scores; see :class:`Experiment` for the columns.
 
-    Args:
-        scores: system → frame (qid x measure), the rows in the order of `questions`.
-        questions: the asked questions. Those made of the same one (a scenario's queries on an issue) are drawn together
-            in intervals and tests: they are not independent.
-        baseline: name of the system that the others are tested against.
-        seed: of the test.
+    Questions made of the same one (a scenario's queries on an issue) are drawn together.
     """
     sources = np.array([q.source or "questions" for q in questions])
     if MACRO in sources:
@@ -74,11 +69,8 @@ def paper_table(
 ) -> pd.DataFrame:
     """Reshape an experiment's table as BeRDS Tables 3 and 16: a row per system, columns data set x measure, in percent.
 
-    Args:
-        table: the table of an :class:`Experiment`.
-        intervals: add the interval, "63.2 [55.1, 70.9]"; a difference from the baseline with p < .05 gets a star.
-        letters: measure → letters of the systems (:func:`berdslib.evaluation.compare.letters`), shown behind the
-            intervals of the macro means.
+    With `intervals`, "63.2 [55.1, 70.9]", and a star where a difference has p < .05; `letters` stand behind those of
+    the macro means.
     """
     shown = table.assign(cell=(table["mean"] * 100).round(1))
     if intervals:
@@ -112,10 +104,7 @@ def escape(text: str) -> str:
 
 
 def file_stems(names: Iterable[str]) -> dict[str, str]:
-    """Return for each name of a system one for its file, without an ending; a run's tag can be the same.
-
-    Letters, digits and ``_.+=-`` stay, everything else becomes "-". Names that would share a file, also where capitals
-    are not told apart, get a few digits of their hash.
+    """Return system name → file stem of letters, digits and ``_.+=-``; a hash tells apart what would be alike.
 
     >>> file_stems(["bm25", "minilm+mmr:0.9"])
     {'bm25': 'bm25', 'minilm+mmr:0.9': 'minilm+mmr-0.9'}
@@ -140,9 +129,9 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
 def write_results(
     folder: StrPath, scores: Mapping[str, pd.DataFrame], scenario: Scenario, definitions: str
 ) -> list[Path]:
-    """Write relevance.csv, diversity.csv (each only where one of its measures is there) and results.json with both.
+    """Write relevance.csv, diversity.csv (each only with a measure of its own) and results.json.
 
-    Files of these names in the folder are replaced, or removed. `definitions` says whose measures these are.
+    `definitions` says whose measures these are. Files of these names are replaced, or removed.
     """
     folder, written = Path(folder), []
     about = {"release": scenario.release.name, "synthetic": scenario.release.synthetic, "scenario": scenario.rule,

@@ -1,7 +1,6 @@
 """Choosing honestly: a setting is chosen on development questions, and scored once on others.
 
-A *way* to better a retriever's list is what stands behind it in a system string, with the weights left out: "mmr",
-"expand:recorded", "expand:rule+mmr"; "none" is the retriever alone.
+A *way* is what stands behind a retriever in a system string, weights left out: "mmr", "expand:rule+mmr"; or "none".
 """
 
 from __future__ import annotations
@@ -38,11 +37,7 @@ NUMBERS = (0, 1, 2, 3, 4, 5, 6)
 
 
 def dev_test_split(questions: Sequence[Question], seed: int = 0) -> tuple[list[Question], list[Question]]:
-    """Split questions in two: one half to choose settings on, the other to score once.
-
-    Where there are questions marked "dev" and "test", the test questions are those that are scored; a source that has
-    no such marks, or one kind only, is drawn in half.
-    """
+    """Split questions in (to choose by, to score once): sources with "dev" and "test" by these, others in half."""
     rng, chosen = np.random.default_rng(seed), set()
     for source in dict.fromkeys(q.source for q in questions):
         mine = [q for q in questions if q.source == source]
@@ -60,17 +55,8 @@ def gains_and_losses(
 ) -> pd.DataFrame:
     """Return each system's gain and loss against a baseline; macro means.
 
-    Args:
-        scores: system → frame (qid x measure) of an Experiment.
-        questions: the asked questions, in the frames' order.
-        baseline: the system that the others are compared with.
-        gain: the measure that should rise.
-        cost: the measure that should not fall.
-
-    Returns:
-        Frame with one row a system: system, the two measures, gain (difference from the baseline), loss (share of the
-        baseline's cost measure that is lost; negative if it rose), frontier (no system is better in one and as good in
-        the other).
+    Frame with a row a system: system, the two measures, gain, loss (share of the baseline's `cost` that is lost;
+    negative if it rose), frontier (no system is better in one and as good in the other).
     """
     known("baseline", baseline, scores)
     table = pd.DataFrame({"system": list(scores)})
@@ -87,12 +73,7 @@ def gains_and_losses(
 
 
 def choose_system(table: pd.DataFrame, most_loss: float = 0.01) -> str:
-    """Return the system with the largest gain among those that lose no more; the smaller loss, then the first, wins.
-
-    Args:
-        table: of :func:`gains_and_losses`, on development questions.
-        most_loss: share of the baseline's cost measure that may be lost.
-    """
+    """Return the system with the largest gain among those that lose no more; the smaller loss, then the first, wins."""
     allowed = table[table["loss"] <= most_loss + 1e-12]
     if allowed.empty:
         raise InputError(f"no system loses at most {most_loss:.1%}; the smallest loss is {table['loss'].min():.1%}")
@@ -103,11 +84,9 @@ def choose_system(table: pd.DataFrame, most_loss: float = 0.01) -> str:
 def gain_recovered(
     scores: Scores, questions: Sequence[Question], baseline: str, system: str, oracle: str, measure: str = "MRecall@5"
 ) -> dict[str, float]:
-    """Return how much of the gain from the baseline to the oracle a system recovers.
+    """Return how much of the gain from the baseline to the oracle a system recovers (share; 1 is all of it).
 
-    Returns:
-        baseline, system, oracle (macro means), share (1 is all of the way), gain, gain_low, gain_high (95 % interval of
-        the paired difference from the baseline).
+    The keys are also baseline, system, oracle (macro means), gain, gain_low and gain_high (the paired difference).
     """
     columns, groups, _ = score_columns(scores, questions, measure)
     chosen = {"baseline": baseline, "system": system, "oracle": oracle}
@@ -124,17 +103,9 @@ def gain_recovered(
 class Lists:
     """What became of one retriever's lists.
 
-    Args:
-        table: one row a way and measure, scored on the held-out questions: retriever, way, system (the weight is part
-            of it), measure, n, mean, low, high (macro over data sets, 95 % interval), gain, gain_low, gain_high (paired
-            difference from the retriever), p_value (Holm over the ways), letters (ways that share one are not shown to
-            differ, Holm over all pairs), share (of the oracle's gain), chosen, note. A way that could not be tried has
-            no numbers, and a note that says why.
-        tried: every system on the questions to choose by, see :func:`gains_and_losses`, and its way.
-        runs: system → run, on all questions.
-        winner: the way that would have been chosen among all.
-        choosing: the questions that settings were chosen on.
-        held_out: the questions that were scored once.
+    ``table``: a row a way and measure on the held-out questions: retriever, way, system, measure, n, mean, low, high,
+    gain (over the retriever) with its interval, p_value and letters (Holm), share (of the oracle's gain), chosen, note.
+    ``tried``: every system and its way on the questions to choose by; ``winner``: the way that these would choose.
     """
 
     table: pd.DataFrame
@@ -184,21 +155,9 @@ def lists_table(
 ) -> Lists:
     """Try every way at every weight on some of the questions, and score each way's best once on the others.
 
-    Candidates are searched once for each set of queries, and reordered many times. The questions to choose by are those
-    of :func:`dev_test_split`; best is the largest gain in MRecall@k among the weights that lose no more of Precision@k
-    than allowed, or the smallest loss where all lose more, which the note then says.
-
-    Args:
-        retriever: finds the candidates.
-        data: questions, passages and recorded expansions; ways that need these are left out where there are none.
-        ways: what is tried beside the retriever alone.
-        weights: relevance weights of diversifiers.
-        judge: scores, as for :func:`berdslib.study.experiment.experiment`; None for recorded verdicts.
-        aspect_judge: reads passages for generated perspectives, for ways that go by these; never the one that scores.
-        k: the cut-off that is chosen by.
-        depth: candidates of each question, also the oracle's; all of the held-out ones are judged.
-        most_loss: share of Precision@k that may be lost.
-        store: where verdicts are kept; None for the user's cache.
+    Questions are split by :func:`dev_test_split`; best is the largest gain in MRecall@k among the weights that lose no
+    more than the share `most_loss` of Precision@k, or the smallest loss where all lose more. `judge` scores;
+    `aspect_judge` reads passages for generated perspectives. Ways that need what `data` lacks are left out.
     """
     check_k(k)
     offered = {way: systems_of(retriever, way, weights) for way in dict.fromkeys([NONE, *ways])}
@@ -283,21 +242,13 @@ def fusion_sweep(
 ) -> pd.DataFrame:
     """Score every way to fuse the lists of a question's expansions; each is searched, and each passage judged, once.
 
-    Args:
-        retriever: searches; the queries are the question, and the question with each statement behind it.
-        data: the questions, their passages and expansions.
-        measures: as for :func:`berdslib.study.experiment.experiment`, like `judge` and `store`.
-        judge: scores.
-        expansions: qid → [(name, statement), …], in the order in which they were generated; None for those of `data`.
-        numbers: use the first so many expansions, or all of a question that has fewer; 0: the question's list alone.
-        constants: of reciprocal rank fusion; 60 is added, and round robin is always there.
-        depth: passages of each list.
-        store: where verdicts are kept.
+    `numbers` of expansions from the first (0: the question's list alone), and `constants` of reciprocal rank fusion
+    beside 60 and round robin.
 
     Returns:
         One row a fusion and measure: number, original (with the question's own list?), fusion, measure, n, mean, low,
-        high (macro over data sets, 95 % interval), and difference, difference_low, difference_high: the paired
-        difference from reciprocal rank fusion of the same lists with the constant 60, whose own limits are NaN.
+        high (macro), and difference, difference_low, difference_high from reciprocal rank fusion of the same lists with
+        the constant 60.
     """
     wanted, questions = parse_measures(measures), data.questions
     made = data.expansions if expansions is None else expansions

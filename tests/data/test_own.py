@@ -43,7 +43,7 @@ def test_what_is_written_is_read_back(folder):
     assert bd.load(str(folder)).questions == (ZOO,)  # "dev", as with every data set that has splits
     assert bd.load(folder, split="test").questions == (TEA,)
     assert read_card(folder) == CARD
-    assert read_sources(folder / "questions.jsonl") == {"zoo": ["a", "b"]}
+    assert read_sources(folder / "questions.jsonl") == {"zoo": ("a", "b")}
 
 
 def test_a_set_without_splits_corpus_or_gold(tmp_path):

@@ -17,7 +17,7 @@ from berdslib.evaluation.sides import (
 )
 from berdslib.retrieval.bm25 import RankBM25
 from berdslib.stats import cluster_bootstrap, ratio_of_sums
-from berdslib.study.scoring import search
+from berdslib.study.front import search
 
 
 def question(qid, *labels):

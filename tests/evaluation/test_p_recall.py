@@ -11,7 +11,7 @@ from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.evaluation.measures import evaluate, pRecall
 from berdslib.retrieval.bm25 import RankBM25
 from berdslib.stats import mean_interval
-from berdslib.study.scoring import search
+from berdslib.study.front import search
 from berdslib.study.tables import score_table
 
 
@@ -155,7 +155,7 @@ DEMO = ("perspectrum", "ambigqa", "allsides", "exfever")
 
 
 def percent(task, measure="pRecall@5", analyser="whitespace"):
-    run = search(RankBM25(task.passages, analyser=analyser), task, 5, questions=False, perspectives=True)
+    run = search(RankBM25(task.passages, analyser=analyser), task, 5, perspectives=True)
     return round(100 * evaluate(run, task.gold, task.questions, measure).iloc[:, 0].mean(), 1)
 
 

@@ -56,8 +56,7 @@ class Server(Voila):
 def serve(settings: dict[str, Any], *, port: int, host: str, browser: bool, idle: int) -> None:
     """Serve the explorer until it is stopped; `settings` are what ``open_app`` gives to ``berdslib.explore``.
 
-    Voilà runs in this process, so that the two end together, whatever ends them. Each open page has a kernel of its
-    own, which is ended `idle` seconds after its page is closed; one kernel is kept ready, so that a page opens at once.
+    Each open page has a kernel of its own, which is ended `idle` seconds after its page is closed.
     """
     paths = [str(TEMPLATES), *filter(None, [os.environ.get("JUPYTER_PATH")])]
     os.environ["JUPYTER_PATH"] = os.pathsep.join(paths)

@@ -36,13 +36,7 @@ def export_page(
 ) -> int:
     """Write a page that shows two systems' lists for many questions, and opens by itself; return its size in bytes.
 
-    Args:
-        path: a file, which ends in .html.
-        session: searches and judges.
-        wish: the question to begin with, systems and k.
-        questions: which; None for all of the wish's collection.
-        sides: also search with each perspective.
-        opinions: have the judge read every listed passage, also where verdicts are recorded.
+    With `sides` each perspective is searched with, too; with `opinions` the judge reads every listed passage.
     """
     if Path(path).suffix not in (".html", ".htm"):
         raise InputError("a page is written as .html", path=path)

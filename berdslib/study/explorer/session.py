@@ -65,9 +65,8 @@ _QUESTIONS, _STATEMENTS, _FULL = "questions", "statements", "full queries"
 class Wish(NamedTuple):
     """What somebody wants to see.
 
-    Fields: ``corpus`` name of a collection; ``qid`` of one of its questions, "" for a typed one; ``typed`` its text;
-    ``perspectives`` of one's own, () for the recorded ones; ``asked`` -1 to search with the question, else the number
-    of the perspective to search with; ``systems`` left and right; ``k`` places of each list.
+    ``qid`` is "" for a question that was ``typed``, ``perspectives`` () for the recorded ones; ``asked`` is -1 to
+    search with the question, else the number of the perspective to search with.
     """
 
     corpus: str
@@ -80,12 +79,9 @@ class Wish(NamedTuple):
 
 
 class Session:
-    """Collections to search and what was found in them so far.
+    """Collections to search and what was found in them so far; arguments are those of :func:`berdslib.explore`.
 
-    Lists are those of :func:`berdslib.study.experiment.experiment`: all questions of a collection are searched
-    together, because a diversifier weighs scores by the largest of all. Where that would take long (a cross-encoder, a
-    judge or a chat model reads for each question) a question is searched by itself, and its list says so if it matters.
-    Arguments are those of :func:`berdslib.explore`; ``own`` are the systems that no string names.
+    All questions of a collection are searched together, as in an experiment, or each by itself where that is slow.
     """
 
     def __init__(
@@ -150,10 +146,10 @@ class Session:
     # ------------------------------------------------------------ what is shown
 
     def looks(self, wish: Wish, *, longest: int = LONGEST) -> Iterator[dict[str, Any]]:
-        """Yield views of a wish, each more complete than the one before; see :func:`~.views.view_of`.
+        """Yield views of a wish (:func:`~.views.view_of`), each more complete than the one before.
 
-        First comes what needs no search, then each list as it arrives, then what it argues. What a system cannot do is
-        told in its list; a question that cannot be asked, or a judge that fails, is an error.
+        What a system cannot do is told in its list; a question that cannot be asked, or a judge that fails, is an
+        error.
         """
         question, passages = self.question(wish), self._passages_of(wish.corpus)
         asked = "" if wish.asked == QUESTION else question.perspectives[wish.asked]
@@ -230,10 +226,7 @@ class Session:
         return dict(zip(zip(mine["docno"], mine["pid"].tolist(), strict=True), mine["supports"].tolist(), strict=True))
 
     def ordered(self, wish: Wish) -> list[Change]:
-        """Return how the two systems of a wish differ on each question, where they differ most first.
-
-        Everything that either lists is judged where there are no recorded verdicts.
-        """
+        """Return how the two systems of a wish differ on each question, where they differ most first."""
         collection = self.collections[wish.corpus]
         questions = [q for q in collection.questions if q.perspectives]
         if not questions:
@@ -257,10 +250,7 @@ class Session:
     # ------------------------------------------------------------ searching
 
     def run(self, wish: Wish, system: str, *, everything: bool = False) -> pd.DataFrame:
-        """Return the run that holds a wish's list by a system; it is searched at most once.
-
-        With ``everything`` all questions are searched, however slow the system is.
-        """
+        """Return the run that holds a wish's list by a system, with ``everything`` of all its questions."""
         own = self.own.get(system)
         if isinstance(own, pd.DataFrame):
             return run_of(system, own)

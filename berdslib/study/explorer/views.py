@@ -33,11 +33,7 @@ _JOINERS = re.compile("(?<=[\0-\x7f])[\u061c\u200c-\u200f]|[\u061c\u200c-\u200f]
 
 
 class Listing(NamedTuple):
-    """What one system lists for a question.
-
-    Fields: ``system`` its name; ``docnos`` best first, None while it is still searching; ``problem`` why there is no
-    list, "" where there is one; ``note`` what a reader of this list should know.
-    """
+    """What one system lists: ``docnos`` best first, None while it is searching; ``problem`` if there is no list."""
 
     system: str
     docnos: Sequence[str] | None = None
@@ -58,21 +54,10 @@ def view_of(
     searched: str = "",
     longest: int = 0,
 ) -> dict[str, Any]:
-    """Return all that is shown of a question: its perspectives, both lists, and what they say in words and figures.
+    """Return all that is shown of a question; every text in it may be anybody's and must reach a page as text.
 
-    Every text in it may be anybody's and must reach a page as text.
-
-    Args:
-        question: the question, with perspectives or without.
-        lists: the left one and the right one.
-        verdicts: on the listed passages; None while they are being judged.
-        passages: docno → passage, at least the listed ones.
-        k: places of each list.
-        asked: what was searched with, "" for the question itself.
-        judge: who judged, "" where nobody did.
-        recorded: the verdicts are recorded ones, no model's.
-        searched: what the passages are.
-        longest: characters of a passage that are included, 0 for all; see ``cut``.
+    `verdicts` are None while they are being judged, `asked` is "" for the question itself; of a passage `longest`
+    characters are included, 0 for all.
     """
     mine = None if verdicts is None else verdicts[verdicts["qid"] == question.qid]
     supported = None if mine is None else supported_in(mine).get(question.qid, {})
@@ -191,10 +176,7 @@ def _list_view(
 
 
 def scores_of(argued: Sequence[Collection[int]], m: int, k: int) -> dict[str, float]:
-    """Return MRecall, Coverage and Precision at k of a list, each place of which argues some of m perspectives.
-
-    They are those of :func:`berdslib.evaluate`, without a frame for each of many small lists.
-    """
+    """Return MRecall, Coverage and Precision at k of a list, each place of which argues some of m perspectives."""
     shown = {pid for pids in argued[:k] for pid in pids}
     return {
         "MRecall": float(len(shown) >= min(m, k)),
@@ -221,10 +203,9 @@ def leaning_of(question: Question, argued: Sequence[Collection[int]]) -> float |
 
 
 def top_overlap(one: Sequence[str], other: Sequence[str], k: int) -> float:
-    """Return how alike two lists are: the mean over depths 1 to k of the share that their tops have in common.
+    """Return average overlap: the mean over depths 1 to k of the share that the tops of two lists have in common.
 
-    1 for the same order, 0 where no passage is shared; depths beyond both lists do not count. Source: average overlap,
-    Webber, Moffat and Zobel (2010).
+    Depths beyond both lists do not count. Source: Webber, Moffat and Zobel (2010).
 
     >>> top_overlap(["a", "b"], ["b", "a"], 2)
     0.5

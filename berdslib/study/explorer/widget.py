@@ -66,8 +66,6 @@ def part_of(system: System, group: str) -> Part | None:
 def with_part(system: System, group: str, part: Part | None) -> System:
     """Return a system with its last part of a group replaced, added, or (None) taken away; other parts stay.
 
-    Not every part goes with every other; what cannot be read says so where it is used.
-
     >>> with_part(parse_system("minilm+mmr:0.9"), EXPANSION, Part("expand", "rule")).text
     'minilm+expand:rule+mmr:0.9'
     """
@@ -104,14 +102,7 @@ class _Hand(threading.local):
 
 
 class SystemControls:
-    """Menus for retriever, projection, expansion and diversifier, a dial, and the string that they make.
-
-    Args:
-        name: "Left" or "Right".
-        system: what to begin with.
-        own: names of systems that no string names; they have no parts.
-        changed: called when the system has changed.
-    """
+    """Menus for retriever, projection, expansion and diversifier, a dial, and the string that they make."""
 
     def __init__(self, name: str, system: str, own: Sequence[str], changed: Callable[[], None]) -> None:
         self.system, self._own, self._changed, self._hand = system, tuple(own), changed, _Hand()
@@ -407,10 +398,7 @@ class Explorer:
         return self._worker.wait(timeout)
 
     def close(self) -> None:
-        """Take the explorer from its page and let go of what it holds: indexes, lists and passages.
-
-        Running its cell again does so by itself, see :func:`_replace_in_cell`.
-        """
+        """Take the explorer from its page and let go of what it holds: indexes, lists and passages."""
         self._worker.cancel()
         for one in _with_children(self.widget):
             one.close()
@@ -510,12 +498,12 @@ def explore(
     Args:
         data: a collection or its name; of several, a menu chooses.
         systems: the left one and the right one, as for :func:`berdslib.experiment`; a mapping name → system where they
-            are finished runs, such as two TREC files by ``bd.read_run``. Menus change them afterwards.
+            are finished runs, such as two TREC files by ``bd.read_run``.
         question: the qid to begin with; None for the first.
         k: places of each list, 1 to 20.
         judge: as for ``experiment``; None for recorded verdicts where there are any, and "laptop" elsewhere: for
             questions and perspectives that are typed in, and beside the labels of a passage that is opened.
-        aspect_judge: as for ``experiment``, as the next three.
+        aspect_judge: as for ``experiment``.
         depth: how many candidates a diversifier chooses from.
         recordings: a file of a chat model's answers.
         store: where verdicts are kept; None for the user's cache.

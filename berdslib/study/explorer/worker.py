@@ -29,11 +29,7 @@ class Job(threading.Event):
 class Worker:
     """Does one job at a time in a thread of its own, the newest first; older ones stop at their next step.
 
-    The thread ends with its last job, so that nothing keeps a worker whose explorer is gone.
-
-    Args:
-        tell: called with (text, share from 0 to 1 or None, whether it is busy, problem) whenever that changes, from the
-            worker's thread.
+    `tell` is called from there with (text, share from 0 to 1 or None, whether it is busy, problem) when they change.
     """
 
     def __init__(self, tell: Callable[[str, float | None, bool, str], None]) -> None:

@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 
 def sides_figure(shares: pd.DataFrame) -> Figure:
-    """Draw which sides lists show, as BeRDS Figure 2: a bar a system, the shares stacked; a panel for each data set.
-
-    Args:
-        shares: of :func:`berdslib.evaluation.sides.side_shares`, for one way of asking.
-    """
+    """Draw which sides lists show, as BeRDS Figure 2, from :func:`berdslib.evaluation.sides.side_shares`."""
     # Hatches tell the sides apart in grey; "neither" is pale, since there is nothing to see.
     looks = {
         "both": (PALETTE[2], ""),
@@ -56,9 +52,8 @@ def sides_figure(shares: pd.DataFrame) -> Figure:
 def funnel_figure(falls: pd.DataFrame) -> Figure:
     """Draw how many items are left after each step that leaves some out, one panel a source.
 
-    Args:
-        falls: columns source; row, what is counted there; left, the items that stay; and left_out. The first and the
-            last row of a source are totals. All sources have the same rows, in the order in which they are drawn.
+    `falls` has the columns source, row (what is counted there), left and left_out; the first and the last row of a
+    source are totals, and all sources have the same rows, in the order in which they are drawn.
     """
     parts, labels = dict(list(falls.groupby("source", sort=False))), list(dict.fromkeys(falls["row"]))
     figure, axes = panels(len(parts), (2.4 + 3.0 * len(parts), 1.2 + 0.42 * len(labels)), sharex=True)
@@ -77,12 +72,9 @@ def funnel_figure(falls: pd.DataFrame) -> Figure:
 
 
 def root_and_full_figure(table: pd.DataFrame, k: int) -> Figure:
-    """Draw what root queries and full queries find, a panel a task; PIR figures 2 and 4.
+    """Draw what root and full queries find at depth `k`, a panel a task; PIR figures 2 and 4.
 
-    Args:
-        table: index (task, retriever); columns root_any, root and full of
-            :func:`berdslib.evaluation.sides.root_versus_full`.
-        k: the depth, for the axis.
+    `table` has the index (task, retriever) and the columns of :func:`berdslib.evaluation.sides.root_versus_full`.
     """
     looks = (
         ("root_any", "root query, anybody's gold text", NOTHING, ""),
@@ -107,13 +99,7 @@ def root_and_full_figure(table: pd.DataFrame, k: int) -> Figure:
 
 
 def group_bars_figure(tables: Mapping[str, pd.Series], expected: float, xlabel: str) -> Figure:
-    """Draw a number of each group as sorted bars, a panel a system, with a line where all would be alike; PIR figure 5.
-
-    Args:
-        tables: system → group → number.
-        expected: what each group would have if none were preferred.
-        xlabel: what the number is.
-    """
+    """Draw a number of each group (system → group → number), with a line where all would be alike; PIR figure 5."""
     most = max(len(table) for table in tables.values())
     figure, axes = panels(len(tables), (4.2 * len(tables), 0.9 + 0.21 * most), sharey=False, sharex=True)
     for axis, (system, table) in zip(axes, tables.items(), strict=True):
@@ -128,10 +114,9 @@ def group_bars_figure(tables: Mapping[str, pd.Series], expected: float, xlabel: 
 
 
 def group_confusion(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw which groups fill the lists when another is asked for, one panel a system; PIR figure 6.
+    """Draw which groups fill the lists when another is asked for, a panel a system; PIR figure 6.
 
-    Args:
-        tables: system → of :func:`berdslib.evaluation.sides.group_heatmap`.
+    `tables` are system → table of :func:`berdslib.evaluation.sides.group_heatmap`.
     """
     rows, columns = next(iter(tables.values())).shape
     size = (0.9 + len(tables) * (1.0 + 0.17 * columns), 1.4 + 0.17 * rows)

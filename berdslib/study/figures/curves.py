@@ -26,13 +26,7 @@ def lines(
 ) -> Figure:
     """Draw each column of a table against its index, told apart by colour and mark, or by dashes where without dots.
 
-    Args:
-        table: numbers.
-        xlabel: what the index is.
-        ylabel: what the numbers are.
-        dashed: column → where a dashed line shows what it is to be compared with.
-        dots: a mark at each number.
-        ylim: ends of the vertical axis; None for those of the numbers.
+    `dashed` says for a column where a dashed line shows what it is compared with; `ylim` None fits the numbers.
     """
     figure, (axis,) = panels(1, (7.2, 4.2))
     for i, name in enumerate(table):
@@ -46,11 +40,7 @@ def lines(
 
 
 def loss_curves(table: pd.DataFrame) -> Figure:
-    """Draw the loss while a model is trained, with a mark where that on validation is lowest; dotted: a coin's loss.
-
-    Args:
-        table: columns passes (so many were done), training and validation.
-    """
+    """Draw the training and validation loss by passes, marked where the latter is lowest; dotted: a coin's loss."""
     columns = table.set_index("passes")[["training", "validation"]]
     what = "passes over the training pairs", "loss (binary cross-entropy)"
     figure = lines(columns, *what, dots=False, ylim=None)
@@ -65,11 +55,7 @@ def loss_curves(table: pd.DataFrame) -> Figure:
 
 
 def rank_errors(table: pd.DataFrame) -> Figure:
-    """Draw how much of a matrix is lost when it is replaced by one of a lower rank.
-
-    Args:
-        table: the ranks as its index, one column a matrix: the length of what is lost over the length of all, 0 to 1.
-    """
+    """Draw how much of a matrix (a column), 0 to 1, is lost when one of a lower rank (the index) takes its place."""
     figure = lines(table * 100, "rank r", "lost, % of the length")
     figure.axes[0].set_xscale("log", base=2)
     figure.axes[0].set_xticks(table.index, [str(rank) for rank in table.index])
@@ -79,8 +65,7 @@ def rank_errors(table: pd.DataFrame) -> Figure:
 def threshold_by_share(table: pd.DataFrame) -> Figure:
     """Draw the threshold with the best F1 against the share of positives, and that F1 beside that of yes to all.
 
-    Args:
-        table: columns judge, share, threshold and f1 (0 to 1), one row a judge and share.
+    `table` has the columns judge, share, threshold and f1 (0 to 1), one row a judge and share.
     """
     figure, (left, right) = panels(2, (9.0, 3.5), sharey=False, sharex=True)
     for i, (judge, part) in enumerate(table.groupby("judge", sort=False)):
@@ -99,11 +84,8 @@ def threshold_by_share(table: pd.DataFrame) -> Figure:
 def coverage_by_length(needed: pd.DataFrame, k: int, *, union: float | None = None) -> Figure:
     """Draw the share of questions whose perspectives all stand among the first passages, against how many these are.
 
-    Args:
-        needed: one column a system, one row a question: passages needed, NaN where k do not suffice; see
-            :func:`berdslib.evaluation.coverage.documents_needed`.
-        k: the longest list.
-        union: share of questions that all lists together cover, drawn as a line.
+    `needed` has one column a system, one row a question: passages needed, NaN where k do not suffice
+    (:func:`berdslib.evaluation.coverage.documents_needed`). `union` is the share that all lists together cover.
     """
     shares = pd.DataFrame({n: (needed <= n).mean() * 100 for n in range(1, k + 1)}).T
     what = "passages read (logarithmic)", f"all perspectives shown,\n% of {len(needed)} questions"
@@ -125,12 +107,8 @@ def coverage_by_length(needed: pd.DataFrame, k: int, *, union: float | None = No
 def calibration_curve_figure(tables: Mapping[str, pd.DataFrame], p_yes: Mapping[str, np.ndarray]) -> Figure:
     """Draw calibration curves of judges, and beside them how often they say what, in twenty bins of the same width.
 
-    On the diagonal a judge means what it says; below it, it is too generous with yes.
-
-    Args:
-        tables: judge → table from :func:`berdslib.evaluation.judges.calibration_table`; the judges must have
-            judged the same pairs to be compared.
-        p_yes: judge → its probabilities, float (n,).
+    `tables` are judge → table of :func:`berdslib.evaluation.judges.calibration_table`, `p_yes` judge → its
+    probabilities (n,). On the diagonal a judge means what it says; below it, it is too generous with yes.
     """
     figure, (left, right) = panels(2, (9.6, 4.6), sharey=False, sharex=True, width_ratios=[3, 2])
     left.plot([0, 1], [0, 1], color="grey", lw=1, ls="--", label="means what it says", zorder=1)
@@ -147,14 +125,9 @@ def calibration_curve_figure(tables: Mapping[str, pd.DataFrame], p_yes: Mapping[
 
 
 def trade_off(table: pd.DataFrame, gain: str, cost: str, baseline: str, family: Mapping[str, str]) -> Figure:
-    """Plot each system's gain against its cost, with the Pareto frontier; grey lines cross at the baseline.
+    """Plot each system's gain against its cost, two measures, with the Pareto frontier; grey lines cross at `baseline`.
 
-    Args:
-        table: of :func:`berdslib.study.tuning.gains_and_losses`.
-        gain: the measure on the vertical axis.
-        cost: the measure on the horizontal axis.
-        baseline: the system that is named in the plot, as is "oracle" where there is one.
-        family: system → its method, which has one colour and shape.
+    `table` is that of :func:`berdslib.study.tuning.gains_and_losses`; `family` says each system's method, its colour.
     """
     figure, (axis,) = panels(1, (8.4, 5.0))
     named = table["system"].isin([baseline, "oracle"])
@@ -180,14 +153,9 @@ def trade_off(table: pd.DataFrame, gain: str, cost: str, baseline: str, family: 
 
 
 def fusion_curves(table: pd.DataFrame, measure: str) -> Figure:
-    """Draw a measure over the number of expansions, a line for each fusion; without and with the question's own list.
+    """Draw a measure over the number of expansions, from :func:`berdslib.study.tuning.fusion_sweep`; a line a fusion.
 
-    The band is the 95 % interval of taking turns. Where there are rows of no expansion, both panels show the question
-    alone as a dashed line.
-
-    Args:
-        table: of :func:`berdslib.study.tuning.fusion_sweep`.
-        measure: which of its measures.
+    The band is the 95 % interval of taking turns; dashed: the question alone.
     """
     rows = table[table["measure"] == measure]
     alone, several = rows[rows["number"] == 0], rows[rows["number"] > 0]
@@ -212,13 +180,9 @@ def fusion_curves(table: pd.DataFrame, measure: str) -> Figure:
 def projection_figure(
     query: np.ndarray, perspective: np.ndarray, projected: np.ndarray, texts: Mapping[str, Sequence[float]]
 ) -> Figure:
-    """Draw a projection in two dimensions, and the places that each text has before and after it.
+    """Draw a projection of vectors (2,), and the places that each text has before and after it.
 
-    Args:
-        query: (2,).
-        perspective: (2,), what is projected out.
-        projected: (2,) the query without it.
-        texts: "A  what it says" → (2,); the plane shows the first letter alone.
+    `texts` are "A  what it says" → vector; the plane shows the first letter alone.
     """
     figure, (plane, slope) = panels(2, (9.0, 3.9), sharey=False, width_ratios=[5, 4])
     plane.plot(*zip(query, projected, strict=True), ":", color="grey")
@@ -247,12 +211,7 @@ def projection_figure(
 
 
 def labelled_tokens(rows: Sequence[Sequence[tuple[str, str]]]) -> str:
-    """Return HTML of token sequences: each token in a box, coloured by its label; an answer is written out.
-
-    Args:
-        rows: for each sequence its tokens, each with its label: "ignored", or what the model has to say there. Tokens
-            and labels are escaped.
-    """
+    """Return HTML of token sequences: each token in a box, with its label, "ignored" or what is to be said there."""
     parts = []
     for row in rows:
         boxes = []

@@ -19,14 +19,7 @@ _LEFT = -0.46
 
 
 def rank_table(question: Question, runs: Mapping[str, pd.DataFrame], verdicts: pd.DataFrame, k: int) -> pd.DataFrame:
-    """Return for one question what each system shows at each rank: system, rank, docno, pid, supports.
-
-    Args:
-        question: the question.
-        runs: system → run.
-        verdicts: verdicts on the listed passages.
-        k: how many ranks.
-    """
+    """Return for one question what each system shows at each of k ranks: system, rank, docno, pid, supports."""
     verdicts = check_verdicts(verdicts)
     yes = verdicts[(verdicts["qid"] == question.qid) & verdicts["supports"]]
     supported = set(zip(yes["docno"], yes["pid"], strict=True))
@@ -45,17 +38,10 @@ def rank_table(question: Question, runs: Mapping[str, pd.DataFrame], verdicts: p
 def perspectives_by_rank(
     question: Question, table: pd.DataFrame, k: int, labels: Mapping[str, str] | None = None
 ) -> Figure:
-    """Draw which perspective each system shows at each rank.
+    """Draw which perspective each system shows at each rank: a panel a system, a row a perspective, a tile a rank.
 
-    One panel a system, one row a perspective, one tile a rank: coloured and ticked where that passage argues the
-    perspective, pale where it does not. A rank whose passage argues no perspective at all has a pale number. At the
-    end of each row stands what a reader should take away.
-
-    Args:
-        question: the question.
-        table: from :func:`rank_table`.
-        k: how many ranks to draw.
-        labels: system → what to call it; its name where there is no label.
+    A tile is coloured and ticked where that passage argues the perspective; a rank whose passage argues none is pale.
+    `table` is from :func:`rank_table`; `labels` say what to call a system.
     """
     import matplotlib.pyplot as plt
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -109,14 +95,8 @@ def ink_on(colour: str) -> str:
 def lists_beside(question: Question, table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
     """Draw the lists of several systems side by side, with what came in and lines between what stayed.
 
-    A column for each system, a box for each place with the title of its passage. A box has a letter for each
-    perspective that its passage argues, and is pale where there is none. Lines join the same passage in
-    neighbouring lists; a passage that the list to its left has not is framed and marked "new".
-
-    Args:
-        question: the question.
-        table: from :func:`rank_table`.
-        titles: docno → title.
+    A box for each place has a letter for each perspective that its passage argues; a passage that the list to its left
+    has not is marked "new". `table` is from :func:`rank_table`, `titles` are docno → title.
     """
     import matplotlib.pyplot as plt
 

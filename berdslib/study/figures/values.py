@@ -139,11 +139,9 @@ def compare_systems(
 
 
 def ceilings_figure(scores: pd.DataFrame, measure: str) -> Figure:
-    """Draw what each retriever reaches in each corpus under the most that it could reach there, a dashed line.
+    """Draw what each retriever reaches in each corpus, and dashed, the most that it could reach there.
 
-    Args:
-        scores: columns retriever, corpus, mean, low, high and ceiling, in percent, one row a retriever and corpus.
-        measure: what the means are of.
+    `scores` has the columns retriever, corpus, mean, low, high and ceiling, in percent.
     """
     named = scores["corpus"] + scores["ceiling"].map(" (ceiling {:.1f})".format)
     options: dict[str, Any] = {"scale": 1, "xlim": (0, 105), "xlabel": f"{measure}, %", "written": True}
@@ -170,13 +168,7 @@ def difference_table(result: Experiment, measure: str) -> pd.DataFrame:
 
 
 def differences_figure(table: pd.DataFrame, measure: str, labels: Mapping[str, str] | None = None) -> Figure:
-    """Draw each system's difference from the baseline with its interval, a panel a data set; filled: it has a star.
-
-    Args:
-        table: of :func:`difference_table`.
-        measure: its name, for the axis.
-        labels: system → what to call it; its name where there is no label.
-    """
+    """Draw each system's difference from the baseline, from :func:`difference_table`; filled marks have a star."""
     named = table.replace({"system": dict(labels or {})})
     common = {"color": PALETTE[4], "marker": "o", "ecolor": "grey", "capsize": 0}
     ends = 105 * min(0, table["low"].min()), 105 * max(0, table["high"].max())
@@ -193,13 +185,7 @@ def fairness_against_relevance(
 ) -> Figure:
     """Draw what each system gains in relevance against how fair its lists are: one panel a measure of fairness.
 
-    Of rKL less is better, so its axis is turned over: the upper right is the best place in every panel.
-
-    Args:
-        table: the table of an Experiment.
-        relevance: the measure on the horizontal axis, such as "nDCG@20".
-        fairness: measures on the vertical axes.
-        dataset: which rows.
+    `table` is that of an Experiment. Of rKL less is better, so its axis is turned over: the upper right is always best.
     """
     rows = table[table["dataset"] == dataset].set_index(["measure", "system"])
     for measure in (relevance, *fairness):
@@ -222,8 +208,7 @@ def fairness_against_relevance(
 def groups_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw how often each group of authors is shown, as a multiple of its share of the corpus, with intervals.
 
-    Args:
-        tables: system → table of :func:`berdslib.evaluation.arguments.group_shares`.
+    `tables` are system → table of :func:`berdslib.evaluation.arguments.group_shares`.
     """
     table = pd.concat([one.assign(system=system) for system, one in tables.items()])
     sizes = next(iter(tables.values()))["property"].value_counts(sort=False)
@@ -244,14 +229,10 @@ def groups_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
 
 
 def judged_systems_figure(table: pd.DataFrame, measure: str) -> Figure:
-    """Plot each system's score by a judge against that by gold, one panel a judge.
+    """Plot each system's score by a judge against that by gold, one panel a judge; the oracle is a star.
 
-    On the diagonal a judge gives what gold gives. Whether the points rise tells whether it orders systems alike,
-    wherever they lie. The oracle, which was chosen by gold, is a star.
-
-    Args:
-        table: of :class:`berdslib.study.raters.JudgedSystems`, the rows of one measure: system, judge, mean, low, high.
-        measure: its name, for the axes.
+    `table` holds the rows of one measure of :class:`berdslib.study.raters.JudgedSystems`. Whether the points rise tells
+    whether a judge orders systems as gold does, wherever they lie.
     """
     gold = table[table["judge"] == "gold"].set_index("system")
     judges = [name for name in dict.fromkeys(table["judge"]) if name != "gold"]
@@ -274,9 +255,8 @@ def judged_systems_figure(table: pd.DataFrame, measure: str) -> Figure:
 def judge_error_figure(table: pd.DataFrame) -> Figure:
     """Draw a system's scores as each judge has them and as corrected by people's labels, with intervals; a bar is gold.
 
-    Args:
-        table: columns measure (a panel each), judge, gold (the score by labels of everything) and the fields of
-            :class:`berdslib.evaluation.judge_error.Corrected`.
+    `table` has the columns measure (a panel each), judge, gold (the score by labels of everything) and the fields of
+    :class:`berdslib.evaluation.judge_error.Corrected`.
     """
     named = [f"{row.measure} (n = {row.n}, {row.labelled} labelled)" for row in table.itertuples()]
     table = table.assign(panel=named, kind="corrected by people's labels")
@@ -298,8 +278,7 @@ def judge_error_figure(table: pd.DataFrame) -> Figure:
 def judges_figure(table: pd.DataFrame) -> Figure:
     """Draw each judge's F1 against labels with its interval, and its share of yes; dashed: yes to all, and the labels.
 
-    Args:
-        table: columns judge, f1, f1_low, f1_high, said_yes, recall, precision and n, one row a judge.
+    `table` has the columns judge, f1, f1_low, f1_high, said_yes, recall, precision and n, one row a judge.
     """
     f1, yes = f"F1 against labels, %, n = {int(table['n'].iloc[0])} pairs", "says yes, % of pairs"
     left = table.assign(what=f1, mean=table["f1"], low=table["f1_low"], high=table["f1_high"])
@@ -318,9 +297,8 @@ def judges_figure(table: pd.DataFrame) -> Figure:
 def judge_scores(table: pd.DataFrame) -> Figure:
     """Draw each judge's F1 and AUC with their intervals; dashed: saying yes to every pair.
 
-    Args:
-        table: columns judge, f1, f1_low, f1_high, auc, auc_low and auc_high (0 to 1), one row a judge; the one called
-            "all yes" becomes the dashed lines.
+    `table` has the columns judge, f1, f1_low, f1_high, auc, auc_low and auc_high (0 to 1), one row a judge; the one
+    called "all yes" becomes the dashed lines.
     """
     parts = [
         table[["judge"]].assign(measure=m.upper(), mean=table[m], low=table[f"{m}_low"], high=table[f"{m}_high"])
@@ -339,8 +317,7 @@ def judge_scores(table: pd.DataFrame) -> Figure:
 def sycophancy_figure(table: pd.DataFrame) -> Figure:
     """Draw how far lists lean by what was searched with, as BeRDS Figure 3: three marks a system, with intervals.
 
-    Args:
-        table: of :func:`berdslib.evaluation.sides.leaning`, by system, dataset and asked.
+    `table` is that of :func:`berdslib.evaluation.sides.leaning`, by system, dataset and asked.
     """
     names = {
         "supporting": "searched with the supporting perspective",
@@ -358,14 +335,7 @@ def sycophancy_figure(table: pd.DataFrame) -> Figure:
 
 
 def correlations_figure(table: pd.DataFrame, targets: Sequence[str], systems: Sequence[str], title: str) -> Figure:
-    """Draw correlations with their intervals: a row a system, a mark a target; the line is no correlation.
-
-    Args:
-        table: columns system, target, r, low and high.
-        targets: which targets, two or three.
-        systems: which systems, from the top.
-        title: such as how many essays there are.
-    """
+    """Draw correlations (system, target, r, low, high): a row a system, a mark for each of two or three targets."""
     looks = {
         f"with the {target}": {"color": PALETTE[(0, 4, 2)[i]], "marker": MARKERS[i]} for i, target in enumerate(targets)
     }
