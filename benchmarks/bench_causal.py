@@ -1,9 +1,10 @@
-"""The causal judge against one plain forward pass per pair, in one run.
+"""The causal judge against one plain forward pass per pair, and batched answers against plain generate, in one run.
 
-Usage: python benchmarks/bench_causal.py [--size tiny|7b] [--pairs 64]
+Usage: python benchmarks/bench_causal.py [--size tiny|7b|smollm2] [--pairs 64] [--answers 8] [--longest 60]
 
-``tiny`` is a random Mistral-shaped model for any CPU. ``7b`` is a randomly initialised Mistral-7B configuration in
-bf16 for a GPU (weights do not change the work); it was not run where this was written: no GPU was at hand.
+``smollm2`` is the small chat model that comes in a package; it also answers. ``tiny`` is a random Mistral-shaped model
+for any CPU. ``7b`` is a randomly initialised Mistral-7B configuration in bf16 for a GPU (weights do not change the
+work); it was not run where this was written: no GPU was at hand.
 """
 
 import argparse
@@ -16,7 +17,9 @@ from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerF
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.judging.base import Pair
-from berdslib.judging.causal import Causal
+from berdslib.judging.causal import Causal, load_causal
+from berdslib.llm.prompting import load_prompt
+from berdslib.models.chat import LocalChat
 
 SIZES = {
     "tiny": {"hidden_size": 256, "intermediate_size": 896, "num_hidden_layers": 4, "num_attention_heads": 8,
@@ -57,17 +60,48 @@ def one_by_one(judge, pairs):
     return np.array(found)
 
 
+def answering(model, tokenizer, questions, longest):
+    """Print tokens a second of plain generate, one by one, and of a chat model that takes all at once, held or not."""
+    prompt, kinds = load_prompt("perspective_generation", "short"), {}
+    free = [[dict(turn) for turn in prompt.messages(question=q.text)] for q in questions]
+    start, tokens = time.perf_counter(), 0
+    for messages in free:
+        given = tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
+        ).to(model.device)
+        out = model.generate(**given, max_new_tokens=longest, do_sample=False)
+        tokens += out.shape[1] - given["input_ids"].shape[1]
+    kinds["plain generate"] = tokens / (time.perf_counter() - start)
+    for name, held in (("one batch", False), ("one batch, held to a form", True)):
+        chat = LocalChat(model, tokenizer, name, max_tokens=longest, held=held)
+        start = time.perf_counter()
+        asked = [prompt.messages(question=q.text) for q in questions] if held else free
+        tokens = sum(reply.completion_tokens for reply in chat.complete_all(asked))
+        kinds[name] = tokens / (time.perf_counter() - start)
+    for name, speed in kinds.items():
+        print(
+            f"{name:26} {speed:6.1f} tokens/s; {speed / kinds['plain generate']:.2f} times plain generate", flush=True
+        )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", choices=SIZES, default="tiny")
+    parser.add_argument("--size", choices=(*SIZES, "smollm2"), default="tiny")
     parser.add_argument("--pairs", type=int, default=64)
+    parser.add_argument("--answers", type=int, default=8)
+    parser.add_argument("--longest", type=int, default=60)
     options = parser.parse_args()
     torch.manual_seed(0)
-    tokenizer, device = make_tokenizer(), "cuda" if torch.cuda.is_available() else "cpu"
-    config = MistralConfig(vocab_size=32_000, max_position_embeddings=8192, **SIZES[options.size])
-    dtype = torch.bfloat16 if device == "cuda" else torch.float32
-    with torch.device(device):
-        model = MistralForCausalLM(config).to(dtype).eval()
+    if options.size == "smollm2":
+        judge = load_causal("smollm2")
+        model, tokenizer = judge.model, judge.tokenizer
+        answering(model, tokenizer, load_questions("sample", "all")[: options.answers], options.longest)
+    else:
+        tokenizer, device = make_tokenizer(), "cuda" if torch.cuda.is_available() else "cpu"
+        config = MistralConfig(vocab_size=32_000, max_position_embeddings=8192, **SIZES[options.size])
+        dtype = torch.bfloat16 if device == "cuda" else torch.float32
+        with torch.device(device):
+            model = MistralForCausalLM(config).to(dtype).eval()
     pairs = make_pairs(options.pairs)
     ways = {
         "one by one": None,

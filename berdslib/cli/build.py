@@ -44,7 +44,9 @@ def _prices(_: click.Context, __: click.Parameter, value: str | None) -> tuple[f
 @flag("--dry-run", "Say what there is to ask and what it would cost; ask nothing.")
 @number("--workers", 4, "Requests in flight at a time.")
 @choice(
-    "--wording", ["ours", "published"], "Of the prompts; the published ones are fetched first (berds prompts list)."
+    "--wording",
+    ["ours", "short", "published"],
+    "Of the prompts; the published ones are fetched first (berds prompts list).",
 )
 @number("--sample", 0, "Items to draw; 0 for all.", NATURAL)
 @number("--seed", 0, "Of the sample and of the split.", NATURAL)

@@ -11,10 +11,11 @@ import click
 from berdslib.cli.options import JSON, show, tell, text
 from berdslib.cli.root import main
 from berdslib.errors import InputError
-from berdslib.llm.prompting import PUBLISHED, PURPOSES, TASKS, Published, published_path, wordings
+from berdslib.llm.prompting import OURS, PUBLISHED, PURPOSES, TASKS, Published, published_path, wordings
 
 TASK = click.argument("task", type=click.Choice(list(TASKS)))
 WORDINGS = list(dict.fromkeys(wording for task in TASKS for wording in wordings(task)))
+IMPORTED = WORDINGS[len(OURS) :]
 
 
 @main.group()
@@ -28,7 +29,7 @@ def prompts_list() -> None:
     """List what there are prompts for, where the papers print theirs, and which of those are imported here."""
     rows = []
     for task, (purpose, published) in PURPOSES.items():
-        there = [w for w in wordings(task)[1:] if published_path(task, w).is_file()]
+        there = [w for w in wordings(task)[len(OURS) :] if published_path(task, w).is_file()]
         rows.append({"task": task, "imported": there, "published in": published, "what for": purpose})
     show(rows, "\n".join(map(_line, rows)))
 
@@ -42,7 +43,7 @@ def _line(row: dict[str, Any]) -> str:
 @prompts.command("fetch")
 @TASK
 @click.argument("source", required=False, metavar="[FILE|ADDRESS]")
-@click.option("--wording", type=click.Choice(WORDINGS[1:]), help="[the task's usual one, such as published or table-8]")
+@click.option("--wording", type=click.Choice(IMPORTED), help="[the task's usual one, such as published or table-8]")
 def prompts_fetch(task: str, source: str | None, wording: str | None) -> None:
     """Keep a published wording: its authors' file, whose checksum is on record, or a file or an address of yours.
 
@@ -68,7 +69,7 @@ def _remote(task: str, wording: str | None, url: str | None) -> Published:
         tell("no checksum is on record for this address; read the prompt with `berds prompts show`")
         return Published(url, 0, "")
     there = PUBLISHED.get(task, {})
-    wanted = wording or wordings(task)[1]
+    wanted = wording or wordings(task)[len(OURS)]
     if wanted not in there:
         raise InputError(f"the authors' file of {task!r}, {wanted}, is not on record; give its address, or a file")
     return there[wanted]

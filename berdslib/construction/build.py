@@ -31,7 +31,7 @@ from berdslib.data.tables import write_jsonl
 from berdslib.errors import InputError, known
 from berdslib.llm.budget import Budgeted
 from berdslib.llm.chat import ChatModel, Endpoint
-from berdslib.llm.prompting import load_prompt, wordings
+from berdslib.llm.prompting import OURS, load_prompt, wordings
 from berdslib.llm.recorded import Kept
 from berdslib.models.chat import make_chat
 from berdslib.statements.contradiction import same_text
@@ -146,9 +146,9 @@ def make(
 
 
 def wording_of(task: str, wording: str) -> str:
-    """Return which wording of a task's prompt is meant by "ours" or "published"; some tasks have ours only."""
-    if known("wording", wording, ("ours", "published")) == "ours":
-        return "ours"
+    """Return which wording of a task's prompt is meant by one of ours or "published"; some tasks have ours only."""
+    if known("wording", wording, (*OURS, "published")) in OURS:
+        return wording
     return next((one for one in wordings(task) if one.startswith("table-")), "ours")
 
 
@@ -286,7 +286,7 @@ def build(
             "raw": raw.name,
             "raw_sha256": _digest(raw)[:16],
             "answers": answers.id,
-            "prompts": {} if answers.id == ByRule.id else _prompts(builder, wording),
+            "prompts": {} if answers.id == ByRule.id else _prompts(builder, wording, answers.id),
             "items": items.usable,
             "drawn": len(items.drafts) if sample else None,
             "left_out": dict(Counter(one.reason for one in rejected).most_common()),
@@ -406,9 +406,9 @@ def _origin(draft: Draft) -> dict[str, object]:
     return {name: value for name, value in facts.items() if value}
 
 
-def _prompts(builder: str, wording: str) -> dict[str, str]:
+def _prompts(builder: str, wording: str, asked: str) -> dict[str, str]:
     tasks = [step.task for step in (*BUILDERS[builder].steps, LABEL)]
-    return {task: load_prompt(task, wording_of(task, wording)).hash for task in tasks}
+    return {task: load_prompt(task, wording_of(task, wording), asked=asked).hash for task in tasks}
 
 
 def _digest(raw: Path) -> str:

@@ -14,7 +14,7 @@ from berdslib.data.records import Question
 from berdslib.data.tables import Row, is_missing
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.asking import Answer, ask_all
-from berdslib.llm.chat import ChatModel, Messages, Reply, Tokens, most_tokens
+from berdslib.llm.chat import ChatModel, Messages, Reply, Request, Tokens, most_tokens
 from berdslib.llm.prompting import TASKS, Prompt, load_prompt
 from berdslib.llm.recorded import Recorded
 
@@ -199,7 +199,7 @@ class Passed(NamedTuple):
 
 def take(step: Step, drafts: Sequence[Draft], answers: Answers, wording: str = "ours") -> Passed:
     """Take a step with all items that it applies to; an answer that cannot be read is sent back, once."""
-    prompt = load_prompt(step.task, wording, needs=TASKS[step.task])
+    prompt = load_prompt(step.task, wording, needs=TASKS[step.task], asked=answers.id)
     turn: dict[int, Messages] = {i: step.messages(d, prompt) for i, d in enumerate(drafts) if step.applies(d)}
     asked, found = len(turn), list[Draft | Rejection](drafts)
     for attempt in ("first", "second"):
@@ -244,9 +244,10 @@ def _left_out(step: Step, draft: Draft, reason: str, detail: str) -> Draft | Rej
     return draft if step.optional else Rejection(draft, step.name, reason, detail)
 
 
-def _sent_back(messages: Messages, answer: str, problem: str) -> list[dict[str, Any]]:
+def _sent_back(messages: Messages, answer: str, problem: str) -> Request:
     """Return the conversation so far, and that its answer could not be read."""
     plea = f"That answer cannot be read: {problem}. Answer once more, and only in the form that was asked for."
     # An empty turn is refused by some endpoints.
     said = answer.strip() or "(no answer)"
-    return [*messages, {"role": "assistant", "content": said}, {"role": "user", "content": plea}]
+    turns = [*messages, {"role": "assistant", "content": said}, {"role": "user", "content": plea}]
+    return Request(turns, getattr(messages, "form", None))

@@ -1,12 +1,14 @@
 """A causal language model as judge: one forward pass, P(Yes) from the logits of the answer position.
 
-The part of the prompts that pairs with one document share goes through the model once.
+What all prompts begin with, and what those of pairs with one document share, goes through the model once.
 """
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,14 @@ from berdslib.errors import MissingDataError
 from berdslib.judging.base import Pair, number_format_mark
 from berdslib.judging.yesno import NEEDS, YesNoJudge
 from berdslib.llm.prompting import load_prompt
-from berdslib.models.loading import checkpoint_mark, language_model_numbers, load_model, load_weights
+from berdslib.models.loading import (
+    checkpoint_mark,
+    language_model_numbers,
+    load_model,
+    load_weights,
+    padded,
+    read_tokenizer,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -48,10 +57,21 @@ class Causal(YesNoJudge):
         """Return float64 (n,), the probability of Yes."""
         prompts = [self.token_ids(p) for p in pairs]
         found = np.empty(len(pairs), dtype=np.float64)
+        opening = self._opening(prompts)
         for batch in self._batches(prompts, pairs):
             rows = list(itertools.chain.from_iterable(batch))
-            found[rows] = self._judge_batch([[prompts[i] for i in group] for group in batch])
+            found[rows] = self._judge_batch([[prompts[i] for i in group] for group in batch], opening)
         return found
+
+    def _opening(self, prompts: Sequence[list[int]]) -> tuple[torch.Tensor, Any] | None:
+        """Return the mask and the cache of what all prompts begin with, less a token; None where that is nothing."""
+        import torch
+
+        shared = _common_start(prompts) - 1 if self.reuse_prefix and len(prompts) > 1 else 0
+        if shared < 1:
+            return None
+        with torch.inference_mode():
+            return self._forward([prompts[0][:shared]], use_cache=True)[1:]
 
     def _batches(self, prompts: Sequence[list[int]], pairs: Sequence[Pair]) -> Iterator[list[list[int]]]:
         """Yield batches of groups of prompt numbers; a group is about one document, lengths in a batch are alike."""
@@ -81,30 +101,40 @@ class Causal(YesNoJudge):
             groups += [rows[start : start + size] for start in range(0, len(rows), size)]
         return groups
 
-    def _judge_batch(self, groups: list[list[list[int]]]) -> np.ndarray:
+    def _judge_batch(self, groups: list[list[list[int]]], opening: tuple[torch.Tensor, Any] | None) -> np.ndarray:
         import torch
 
         shared = [_common_start(group) if len(group) > 1 else 0 for group in groups]
         with torch.inference_mode():
             if any(shared):
-                logits = self._logits_reusing(groups, shared)
+                logits = self._logits_reusing(groups, shared, opening)
             else:
-                logits, _, _ = self._forward([ids for group in groups for ids in group])
+                logits, _, _ = self._behind(opening, [ids for group in groups for ids in group])
             logits = logits.double()
             yes, no = (logits[:, tokens].logsumexp(dim=1) for tokens in (self._yes, self._no))
             return torch.sigmoid(yes - no).cpu().numpy()
 
-    def _logits_reusing(self, groups: list[list[list[int]]], shared: list[int]) -> torch.Tensor:
+    def _logits_reusing(
+        self, groups: list[list[list[int]]], shared: list[int], opening: tuple[torch.Tensor, Any] | None
+    ) -> torch.Tensor:
         """Return what :meth:`_forward` would of all prompts, having read once what those of a group begin with."""
         import torch
 
         # A group of one has no shared part of its own: all but its last token go in the first pass.
         starts = [g[0][:n] if n else g[0][:-1] for g, n in zip(groups, shared, strict=True)]
-        _, mask, cache = self._forward(starts, use_cache=True)
+        _, mask, cache = self._behind(opening, starts)
         owner = torch.tensor([i for i, g in enumerate(groups) for _ in g], device=mask.device)
         cache.batch_select_indices(owner)
         rests = [ids[len(start) :] for start, group in zip(starts, groups, strict=True) for ids in group]
         return self._forward(rests, mask[owner], past_key_values=cache, use_cache=True)[0]
+
+    def _behind(self, opening: tuple[torch.Tensor, Any] | None, rows: list[list[int]]) -> tuple[torch.Tensor, Any, Any]:
+        """Return :meth:`_forward` of whole rows, of which the opening has been read."""
+        if opening is None:
+            return self._forward(rows, use_cache=True)
+        mask, cache = opening[0].expand(len(rows), -1), copy.deepcopy(opening[1])  # a pass adds to a cache
+        cache.batch_repeat_interleave(len(rows))
+        return self._forward([row[mask.shape[1] :] for row in rows], mask, past_key_values=cache, use_cache=True)
 
     def _forward(
         self, rows: list[list[int]], before: torch.Tensor | None = None, *, use_cache: bool = False, **options: Any
@@ -118,16 +148,6 @@ class Causal(YesNoJudge):
         options |= {"use_cache": use_cache, "logits_to_keep": 1}
         out = self.model(input_ids=ids, attention_mask=mask, position_ids=positions, **options)
         return out.logits[:, -1], mask, out.past_key_values
-
-
-def padded(rows: Sequence[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return ids and mask, padded on the left, so that the answer is read off the last column."""
-    import torch
-
-    width = max(map(len, rows))
-    ids = torch.tensor([[0] * (width - len(row)) + row for row in rows])
-    mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
-    return ids, mask
 
 
 def random_causal() -> Causal:
@@ -156,13 +176,13 @@ def load_causal(
 ) -> Causal:
     """Load a causal judge, with a LoRA `adapter` or without, from the Hugging Face cache, a folder, or the hub.
 
-    `four_bit` loads the weights by bitsandbytes (NormalFloat); `wording` is "ours" or "published"; `options` are those
-    of :class:`Causal`.
+    `checkpoint` may be "smollm2", which comes in a package; `four_bit` loads the weights by bitsandbytes (NormalFloat);
+    `wording` is "ours" or "published"; `options` are those of :class:`Causal`.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     prompt = load_prompt("perspective_detection", wording, NEEDS)
-    tokenizer = load_model(checkpoint, lambda local: AutoTokenizer.from_pretrained(checkpoint, local_files_only=local))
+    tokenizer = load_model(checkpoint, partial(read_tokenizer, AutoTokenizer, checkpoint))
     dtype = language_model_numbers()
     model = load_weights(AutoModelForCausalLM, checkpoint, "4bit" if four_bit else "float32", dtype=dtype)
     if adapter:

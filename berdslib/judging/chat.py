@@ -56,7 +56,7 @@ class Chat(EachByItself):
         title_position: str = "after",
     ) -> None:
         self.model, self.workers, self.title_position = model, workers, title_position
-        self.prompt = prompt or load_prompt("perspective_detection", needs=("document", "statement"))
+        self.prompt = prompt or load_prompt("perspective_detection", needs=("document", "statement"), asked=model.id)
         self._parse = PARSERS[known("parser", parser, PARSERS)]
         self.id = (
             f"chat({model.id},prompt={self.prompt.name}:{self.prompt.hash},parser={parser},title={title_position})"

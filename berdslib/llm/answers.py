@@ -2,7 +2,8 @@
 
 json5 reads what models write besides plain JSON: a comma too many, single quotes, keys without quotes, comments. What
 it cannot read is refused, and not left to a library that repairs JSON, such as json_repair: of an answer that breaks
-off, a part would pass for the whole. An endpoint can be held to the form by :data:`SCHEMA`.
+off, a part would pass for the whole. An endpoint, and a model of this machine, can be held
+to the form (prompts.toml).
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ from typing import Any
 from berdslib.errors import InputError, known
 
 NESTED = ("all", "first")
-# What the prompt asks for: names and statements, as many as there are.
-SCHEMA = {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}}
 # Characters. A hundred perspectives as long as those of BeRDS (44 words, A.7) have 30,000; json5 is written in Python
 # and takes 8 to 50 microseconds for each, and some milliseconds for each place at which it finds no JSON.
 LONGEST, MOST_BLOCKS = 50_000, 500

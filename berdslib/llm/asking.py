@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import Any, NamedTuple, TypeVar
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar, cast
 
 from berdslib.errors import InputError
 from berdslib.llm.chat import ChatModel, Messages, RefusedError, Reply, UnavailableError, given_up
+
+logger = logging.getLogger(__name__)
 
 Said = TypeVar("Said")
 
@@ -32,6 +36,8 @@ def ask_all(
     chat: ChatModel, conversations: Sequence[Messages], *, workers: int = 4, desc: str = "asking"
 ) -> list[Answer]:
     """Ask a chat model everything, several at a time, and return the answers in the order of the questions.
+
+    A model of this machine, which says how many conversations it takes `together`, gets so many at once.
 
     A model that cannot be reached for one of them, or refuses it for what is in it, is that one's problem. Any other
     error, and an interrupt from the keyboard, ends it: nothing new is sent, nothing is tried again, and what is under
@@ -58,30 +64,39 @@ def ask_until_end(
     if workers < 1:
         raise InputError(f"at least one worker is needed to ask anything, not {workers}", field="workers")
     stop, ends, seen = threading.Event(), list[BaseException](), list[Answer]()
+    size = getattr(chat, "together", 1)
 
-    def ask(messages: Messages) -> Answer:
+    def ask(messages: Sequence[Messages]) -> list[Answer]:
         if not stop.is_set():
             try:
-                return _asked(chat, messages)
+                return _asked_together(chat, messages)
             except BaseException as error:  # noqa: BLE001 - returned; the first one is the cause, others may follow
                 ends.append(error)
                 stop.set()  # here, or another worker could take up the next one first
-        return Answer(None, "not asked")
+        return [Answer(None, "not asked")] * len(messages)
 
     with ThreadPoolExecutor(workers, initializer=given_up.set, initargs=(stop,)) as pool:
-        asked = list[Future[Answer]]()
+        asked = list[Future[list[Answer]]]()
         try:
-            asked += [pool.submit(ask, messages) for messages in conversations]
+            asked += [pool.submit(ask, conversations[at : at + size]) for at in range(0, len(conversations), size)]
             for one in tqdm(as_completed(asked), total=len(asked), desc=desc, delay=2, leave=False):
                 if ends:
                     break
-                seen.append(one.result())
-                _check_somebody_answers(seen)
+                for answer in one.result():
+                    seen.append(answer)
+                    _check_somebody_answers(seen)
         except BaseException as error:  # noqa: BLE001 - returned; the keyboard's too, whatever came of its end
             ends.insert(0, error)
         finally:
             stop.set()  # what waits in the queue is then left alone, and what waits to be tried again is given up
-    return [one.result() for one in asked], ends[0] if ends else None
+    return [answer for one in asked for answer in one.result()], ends[0] if ends else None
+
+
+def _asked_together(chat: ChatModel, conversations: Sequence[Messages]) -> list[Answer]:
+    if len(conversations) > 1:
+        with suppress(UnavailableError, RefusedError, InputError):  # of one of them: each is then asked by itself
+            return [Answer(reply) for reply in cast(Any, chat).complete_all(conversations)]
+    return [_asked(chat, messages) for messages in conversations]
 
 
 def _asked(chat: ChatModel, messages: Messages) -> Answer:
@@ -109,11 +124,7 @@ def _check_somebody_answers(seen: Sequence[Answer]) -> None:
 
 
 class UnreadableAnswerError(InputError):
-    """Answers that cannot be read, or were refused; ``read`` holds what was read of all others, by name."""
-
-    def __init__(self, problem: str, read: Mapping[str, Any]) -> None:
-        super().__init__(problem)
-        self.read = read
+    """No answer of all could be read."""
 
 
 def read_all(
@@ -128,9 +139,10 @@ def read_all(
     """Ask a chat model everything, and return what was read of the answers, under the names of the questions.
 
     `read` raises InputError for an answer that it cannot read; the names are those of a `what`, such as "question".
+    Questions whose answers cannot be read, or are refused, are left out, and a warning counts and names them.
 
     Raises:
-        UnreadableAnswerError: names the questions; all others are asked and read first.
+        UnreadableAnswerError: that is so of all.
         UnavailableError: some have no answer.
         ChatError: the endpoint fails for good.
     """
@@ -151,5 +163,8 @@ def read_all(
         name, *others = problems
         named = ", ".join(map(repr, others[:5])) + (" …" if len(others) > 5 else "")
         more = f" ({len(others)} more like this: {named})" if others else ""
-        raise UnreadableAnswerError(f"the answer of {chat.id} on {what} {name!r}: {problems[name]}{more}", found)
+        problem = f"the answer of {chat.id} on {what} {name!r}: {problems[name]}{more}"
+        if not found:
+            raise UnreadableAnswerError(problem)
+        logger.warning("%d of %d answers cannot be read: %s", len(problems), len(asked), problem)
     return found

@@ -45,6 +45,27 @@ _NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached"}
 MALFORMED = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
+class Form(NamedTuple):
+    """What an answer has to be: at most ``max_tokens`` long; JSON of a ``schema``, or text of a regular ``pattern``.
+
+    A local model is held to it token by token; to others the request is the same without. It is ``free`` where the
+    model finds its own words, and one that falls into repetition is kept from that; a statement repeats the question.
+    """
+
+    max_tokens: int
+    schema: dict[str, Any] | None = None
+    pattern: str = ""
+    free: bool = False
+
+
+class Request(list[dict[str, str]]):
+    """Messages that know the form of their answer, None where there is none."""
+
+    def __init__(self, messages: Messages, form: Form | None) -> None:
+        super().__init__(messages)
+        self.form = form
+
+
 class Reply(NamedTuple):
     """A model's answer: ``text``; ``first_token`` its alternatives as (token, log-probability), where offered.
 

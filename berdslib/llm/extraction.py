@@ -92,10 +92,10 @@ def extract_with(model: ChatModel, queries: Sequence[str], *, prompt: Prompt | N
     """Return root and perspective of each query as a chat model cuts them out.
 
     The model needs room for an answer as long as the query; another `prompt` has the placeholder {query} and asks for
-    the same two lines. Of answers that are not these, :class:`UnreadableAnswerError` names the queries, and holds what
-    was extracted of all others.
+    the same two lines. Queries whose answers are not these are named in a warning and taken apart by the rule;
+    :class:`~berdslib.llm.asking.UnreadableAnswerError` where that is so of all.
     """
-    wording = prompt or load_prompt("perspective_extraction", needs=("query",))
+    wording = prompt or load_prompt("perspective_extraction", needs=("query",), asked=model.id)
     if blank := [i for i, query in enumerate(queries) if not query.strip()]:
         raise InputError(f"query {blank[0]} is blank; it has neither root nor perspective")
     # A query that closes the tag around it could go on as if it were the instruction.
@@ -103,7 +103,7 @@ def extract_with(model: ChatModel, queries: Sequence[str], *, prompt: Prompt | N
     found = read_all(
         model, asked, lambda text: read_extraction(strip_reasoning(text)), what="query", desc="taking queries apart"
     )
-    return [found[query] for query in queries]
+    return [found.get(query) or extract(query) for query in queries]
 
 
 def read_extraction(answer: str) -> Extracted:

@@ -1,4 +1,4 @@
-"""Prompts: our own wordings, and the published ones as a user has them on disk.
+"""Prompts: our own wordings, long and short, and the published ones as a user has them on disk.
 
 A prompt file holds a system part, a line ``=== user ===`` and a user part with named placeholders in braces; before
 that line there may be examples, each behind lines ``=== example ===`` and ``=== answer ===``. The papers' own wordings
@@ -19,9 +19,12 @@ from typing import NamedTuple
 
 from berdslib.errors import InputError, MissingDataError, errors_in, known
 from berdslib.files import write_text
+from berdslib.llm.chat import Form, Request
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.paths import cache_dir
 
+OURS = ("ours", "short")  # the second for small models: brief, and with an example
+SHORT = "prompts=short"  # in the id of a chat model: what it is asked for
 _DIVIDER, _EXAMPLE, _ANSWER = "=== user ===", "=== example ===", "=== answer ==="
 # The papers write their placeholders as [Document], [Doc 1] or [P1]; ours read {document} and {first}.
 _BRACKETED = re.compile(r"\[([A-Za-z]+[\s_-]?[12]?)\]|\{([A-Za-z]+[\s_-]?[12]?)\}")
@@ -49,6 +52,10 @@ _TABLE = tomllib.loads((files("berdslib.llm") / "prompts.toml").read_text(encodi
 TASKS: dict[str, tuple[str, ...]] = {task: tuple(row["needs"]) for task, row in _TABLE.items()}
 # What each is for, and where its published wording is printed ("" where there is none).
 PURPOSES: dict[str, tuple[str, str]] = {task: (row["purpose"], row["printed"]) for task, row in _TABLE.items()}
+# The form of the answers that our wordings ask for; of a short one that differs, under "TASK/short".
+FORMS = {task: Form(**row["ours"]) for task, row in _TABLE.items()} | {
+    f"{task}/short": Form(**row["short"]) for task, row in _TABLE.items() if "short" in row
+}
 # task → wording → file of its authors.
 PUBLISHED: dict[str, dict[str, Published]] = {
     task: {name: Published(**file) for name, file in row["files"].items()}
@@ -59,19 +66,21 @@ PUBLISHED: dict[str, dict[str, Published]] = {
 
 def wordings(task: str) -> tuple[str, ...]:
     """Return the names of a task's wordings: ours, and those that can be imported, the usual one first."""
-    return ("ours", *_TABLE[known("task", task, TASKS)]["wordings"])
+    return (*OURS, *_TABLE[known("task", task, TASKS)]["wordings"])
 
 
 class Prompt(NamedTuple):
     """A task's wording: ``system`` may be empty; ``user`` holds placeholders such as {document}.
 
-    ``example`` holds turns to be shown first, a user's and the answer to it, and so on; empty for none.
+    ``example`` holds turns to be shown first, a user's and the answer to it, and so on; empty for none. ``form`` is
+    what the answer has to be.
     """
 
     name: str
     system: str
     user: str
     example: tuple[str, ...] = ()
+    form: Form | None = None
 
     @property
     def hash(self) -> str:
@@ -79,13 +88,14 @@ class Prompt(NamedTuple):
         text = "\0".join([self.system, self.user, *self.example])
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
-    def messages(self, **values: str) -> list[dict[str, str]]:
+    def messages(self, **values: str) -> Request:
         """Return the turns of a conversation: system, examples where there are any, and the user's, filled."""
         shown = zip(itertools.cycle(("user", "assistant")), self.example, strict=False)
         turns = [("system", self.system), *shown, ("user", self.fill(**values))]
-        return [{"role": role, "content": turn} for role, turn in turns if turn or role != "system"]
+        said = [{"role": role, "content": turn} for role, turn in turns if turn or role != "system"]
+        return Request(said, self.form)
 
-    def about(self, **values: str) -> list[dict[str, str]]:
+    def about(self, **values: str) -> Request:
         """Return :meth:`messages` for texts that come from elsewhere: none can close a tag of it, or a turn."""
         tags = _TAG.findall(self.user)
         return self.messages(**{name: defuse_tag(value, *tags) for name, value in values.items()})
@@ -97,16 +107,22 @@ class Prompt(NamedTuple):
         return _NAMED.sub(lambda match: values[match[1]], self.user)
 
 
-def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = ()) -> Prompt:
+def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = (), *, asked: str = "") -> Prompt:
     """Return the prompt of a task, in one of its :func:`wordings`, with placeholders that it `needs`.
+
+    Where the id of the chat model that is `asked` says that it needs short forms, ours is the short one. The id says
+    so, and not the model, so that what was recorded of it is asked for in the same words.
 
     Raises:
         InputError: no such task or wording, or a placeholder is missing.
         MissingDataError: the published wording has not been imported.
     """
-    if known("wording", wording, wordings(task)) == "ours":
-        resource = files("berdslib.llm") / "prompts" / f"{task}.txt"
-        return _parse(f"{task}/ours", resource.read_text(encoding="utf-8"), needs)
+    if known("wording", wording, wordings(task)) in OURS:
+        wording = "short" if SHORT in asked else wording
+        place = files("berdslib.llm") / "prompts"
+        resource = (place / "short" if wording == "short" else place) / f"{task}.txt"
+        prompt = _parse(f"{task}/{wording}", resource.read_text(encoding="utf-8"), needs)
+        return prompt._replace(form=FORMS.get(prompt.name, FORMS[task]))
     path = published_path(task, wording)
     if not path.is_file():
         fetch = " --url URL" if task not in PUBLISHED else ""
@@ -120,7 +136,7 @@ def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = ()) -> 
 
 def published_path(task: str, wording: str | None = None) -> Path:
     """Return where a published wording of a task is kept, there or not; None for the usual one."""
-    there = wordings(task)[1:]
+    there = wordings(task)[len(OURS) :]
     if not there:
         raise InputError(f"{task} has no published wording")
     kind = known("published wording", there[0] if wording is None else wording, there).removeprefix("published")

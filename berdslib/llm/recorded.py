@@ -7,9 +7,9 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import MALFORMED, ChatModel, Messages, Reply, Tokens, alternatives
@@ -65,14 +65,30 @@ class Kept:
             turn = self._turns.setdefault(key, threading.Lock())
         with turn:  # several threads with one message ask once
             if key not in self._said:
-                reply = self.model.complete(messages)
-                used = {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens}
-                row: dict[str, Any] = {"key": key, "model": self.id, "messages": list(messages), "text": reply.text}
-                row |= {"first_token": reply.first_token, "finish": reply.finish, "usage": used}
-                with self._lock:
-                    append_line(self.path, json.dumps(row, ensure_ascii=False))
-                self._said[key] = reply
+                self._keep(key, messages, self.model.complete(messages))
             return self._said[key]
+
+    @property
+    def together(self) -> int:
+        """How many conversations the model takes at once."""
+        return getattr(self.model, "together", 1)
+
+    def complete_all(self, conversations: Sequence[Messages]) -> list[Reply]:
+        """Return kept answers, and the model's to all others at once, written down together."""
+        asked = {exchange_key(self.id, messages): messages for messages in conversations}
+        if new := {key: messages for key, messages in asked.items() if key not in self._said}:
+            replies = cast(Any, self.model).complete_all(list(new.values()))
+            for (key, messages), reply in zip(new.items(), replies, strict=True):
+                self._keep(key, messages, reply)
+        return [self._said[exchange_key(self.id, messages)] for messages in conversations]
+
+    def _keep(self, key: str, messages: Messages, reply: Reply) -> None:
+        used = {"prompt_tokens": reply.prompt_tokens, "completion_tokens": reply.completion_tokens}
+        row: dict[str, Any] = {"key": key, "model": self.id, "messages": list(messages), "text": reply.text}
+        row |= {"first_token": reply.first_token, "finish": reply.finish, "usage": used}
+        with self._lock:
+            append_line(self.path, json.dumps(row, ensure_ascii=False))
+        self._said[key] = reply
 
 
 def exchange_key(model_id: str, messages: Messages) -> str:

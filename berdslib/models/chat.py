@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
+import json
+import logging
 import threading
-from functools import partial
+from collections.abc import Sequence
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from berdslib.errors import InputError
-from berdslib.llm.chat import ChatModel, Endpoint, Messages, Reply
+from berdslib.llm.chat import ChatModel, Endpoint, Form, Messages, Reply
+from berdslib.llm.prompting import FORMS, SHORT
 from berdslib.llm.recorded import Recorded
 from berdslib.llm.untrusted import control_tokens, defuse
-from berdslib.models.loading import checkpoint_mark, language_model_numbers, load_model, load_weights, read_tokenizer
+from berdslib.models.loading import (
+    checkpoint_mark,
+    language_model_numbers,
+    load_model,
+    load_weights,
+    padded,
+    read_tokenizer,
+)
+from berdslib.models.packaged import PACKAGED
+
+logger = logging.getLogger(__name__)
 
 _ALTERNATIVES = 20  # of the first token, as many as endpoints offer
 
@@ -23,12 +40,12 @@ def make_chat(
     """Return a chat model by name.
 
     Args:
-        name: "local:FOLDER" for a checkpoint on this machine (or its id on the Hugging Face hub); "recorded:FILE" for
-            the answers in a file, nothing else; any other name is a model behind an OpenAI-compatible endpoint
-            (BERDS_CHAT_URL, OPENAI_API_KEY).
+        name: "smollm2" for the small model that comes in a package; "local:FOLDER" for a checkpoint on this machine (or
+            its id on the Hugging Face hub); "recorded:FILE" for the answers in a file, nothing else; any other name is
+            a model behind an OpenAI-compatible endpoint (BERDS_CHAT_URL, OPENAI_API_KEY).
         max_tokens: longest answer; recorded answers are as long as they are.
         logprobs: ask an endpoint for the alternatives of each token; the others give what they have.
-        schema: a JSON schema for the answers of an endpoint; the others are held to a form by the prompt alone.
+        schema: a JSON schema for the answers of an endpoint; a local model is held to the form of each request.
         options: passed to :class:`LocalChat` or :class:`~berdslib.llm.chat.Endpoint`.
 
     Raises:
@@ -36,73 +53,119 @@ def make_chat(
         MissingDataError: a local model that is not there.
     """
     kind, _, rest = name.partition(":")
+    if name in PACKAGED:
+        return load_local_chat(name, max_tokens=max_tokens, **options)
     if kind == "local" and rest:
         return load_local_chat(rest, max_tokens=max_tokens, **options)
     if kind == "recorded" and rest:
         return Recorded(Path(rest))
     if not name.strip() or kind in ("local", "recorded"):
-        raise InputError(f"{name!r} is not a chat model; use local:FOLDER, recorded:FILE or an endpoint's model")
+        expected = "smollm2, local:FOLDER, recorded:FILE or an endpoint's model"
+        raise InputError(f"{name!r} is not a chat model; use {expected}")
     return Endpoint(name, max_tokens=max_tokens, logprobs=logprobs, schema=schema, **options)
 
 
 def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:
-    """Load a chat model from a folder, the Hugging Face cache or the hub. Options as of :class:`LocalChat`."""
+    """Load a chat model from a package, a folder, the Hugging Face cache or the hub. Options as of :class:`LocalChat`.
+
+    Its answers are held to the form that is asked for, where the library for that is installed.
+    """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = load_model(checkpoint, partial(read_tokenizer, AutoTokenizer, checkpoint))
     model = load_weights(AutoModelForCausalLM, checkpoint, dtype=language_model_numbers())
+    held = importlib.util.find_spec("llguidance") is not None
+    if not held:
+        logger.warning("answers of %s are not held to a form: pip install 'berdslib[smollm2]' (llguidance)", checkpoint)
+    asked = {**PACKAGED[checkpoint].chat} if checkpoint in PACKAGED else {}
     # Other weights in the same folder give other answers, which a record must tell apart.
-    return LocalChat(model, tokenizer, checkpoint + checkpoint_mark(checkpoint), **options)
+    return LocalChat(model, tokenizer, checkpoint + checkpoint_mark(checkpoint), **{"held": held} | asked | options)
 
 
 class LocalChat:
-    """A causal language model of this machine as chat model; may be used by several threads, one answer at a time.
+    """A causal language model of this machine as chat model; may be used by several threads, one batch at a time.
 
     Args:
         model: a loaded causal LM (see :func:`load_local_chat` for loading by name).
         tokenizer: its tokenizer.
         name: what the id calls the model.
-        max_tokens: longest answer.
+        max_tokens: longest answer; a request may ask for a shorter one.
+        held: write nothing but what the form of a request allows. A model that thinks aloud before is left free.
+        short: ask in short forms.
+        repetition_penalty: 1 for none; from above 1, how much less a token is worth that a free answer has already.
 
     Raises:
         InputError: an unusable setting.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, name: str, *, max_tokens: int = 200) -> None:
+    together = 8  # conversations in one batch
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        name: str,
+        *,
+        max_tokens: int = 200,
+        held: bool = False,
+        short: bool = False,
+        repetition_penalty: float = 1.0,
+    ) -> None:
         if max_tokens < 1:
             raise InputError(f"max_tokens must be from 1, not {max_tokens}")
-        self.model, self.tokenizer, self.max_tokens = model, tokenizer, max_tokens
         template = tokenizer.chat_template or ""
-        digest = hashlib.sha256(template.encode()).hexdigest()[:8] if template else "none"
+        self.model, self.tokenizer, self.max_tokens, self.penalty = model, tokenizer, max_tokens, repetition_penalty
+        self.held = held and "<think" not in template
+        digest = _digest(template) if template else "none"
         # Of the most probable token each time; the words are those under which answers were recorded.
-        self.id = f"local({name},max_tokens={max_tokens},temperature=0,seed=0,chat={digest})"
+        said = [f"local({name},max_tokens={max_tokens},temperature=0,seed=0,chat={digest}"]
+        said += [f"repetition={repetition_penalty}"] * (repetition_penalty != 1) + [SHORT] * short
+        self.id = ",".join(said + [f"forms={_digest(json.dumps(FORMS))}"] * self.held) + ")"
         self._marks = control_tokens(tokenizer)
         self._lock = threading.Lock()
 
     def complete(self, messages: Messages) -> Reply:
-        """Return the answer, with the most probable alternatives of its first token.
+        """Return the answer, with the most probable alternatives of its first token, among those that are allowed.
 
         Raises:
             InputError: the messages and the answer do not fit into the model's context.
         """
+        return self.complete_all([messages])[0]
+
+    def complete_all(self, conversations: Sequence[Messages]) -> list[Reply]:
+        """Return the answers to several conversations, written at once; errors as of :meth:`complete`."""
         import torch
 
-        ids = torch.tensor([self.token_ids(messages)], device=self.model.device)
+        rows = [self.token_ids(messages) for messages in conversations]
+        forms: list[Form | None] = [getattr(messages, "form", None) for messages in conversations]
+        longest = [min(self.max_tokens, form.max_tokens) if form else self.max_tokens for form in forms]
         room = getattr(self.model.config, "max_position_embeddings", None)
-        if room is not None and ids.shape[1] + self.max_tokens > room:
-            raise InputError(
-                f"{ids.shape[1]} tokens of messages and {self.max_tokens} of answer do not fit into the {room} tokens "
-                f"that {self.id} can read; give it fewer or shorter passages"
-            )
-        settings = self._settings()
+        for row, most in zip(rows, longest, strict=True):
+            if room is not None and len(row) + most > room:
+                raise InputError(
+                    f"{len(row)} tokens of messages and {most} of answer do not fit into the {room} tokens "
+                    f"that {self.id} can read; give it fewer or shorter passages"
+                )
+        ids, mask = (one.to(self.model.device) for one in padded(rows))
+        ends = self._ends
         with self._lock, torch.inference_mode():
-            out = self.model.generate(input_ids=ids, attention_mask=torch.ones_like(ids), generation_config=settings)
-        said = out.sequences[0, ids.shape[1] :].tolist()
-        finish = "stop" if said[-1] in settings.eos_token_id else "length"
-        best = torch.log_softmax(out.logits[0][0].double(), dim=-1).topk(min(_ALTERNATIVES, out.logits[0].shape[1]))
-        first = tuple((self.tokenizer.decode([int(i)]), float(p)) for p, i in zip(*best, strict=True))
-        answer = self.tokenizer.decode(said, skip_special_tokens=True)
-        return Reply(answer.strip(), first, finish, ids.shape[1], len(said))
+            penalties = [self.penalty if form is None or form.free else 1.0 for form in forms]
+            steps = _Steps([self._matcher(form) for form in forms], ids.shape[1], penalties)
+            settings = self._settings(max(longest))
+            out = self.model.generate(
+                input_ids=ids, attention_mask=mask, generation_config=settings, logits_processor=[steps]
+            )
+        replies = []
+        for i, most in enumerate(longest):
+            said = out[i, ids.shape[1] :][:most].tolist()
+            end = next((at for at, token in enumerate(said) if token in ends), None)
+            said = said if end is None else said[: end + 1]
+            best = torch.log_softmax(steps.first[i].double(), dim=-1).topk(min(_ALTERNATIVES, steps.first.shape[1]))
+            first = [(self.tokenizer.decode([int(t)]), float(p)) for p, t in zip(*best, strict=True) if p > -np.inf]
+            answer = self.tokenizer.decode(said, skip_special_tokens=True).strip()
+            finish = "length" if end is None else "stop"
+            replies.append(Reply(answer, tuple(first), finish, len(rows[i]), len(said)))
+        return replies
 
     def token_ids(self, messages: Messages) -> list[int]:
         """Return what the model reads; marks of the model's own in the messages are made plain text."""
@@ -125,20 +188,70 @@ class LocalChat:
         ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return ids
 
-    def _settings(self) -> Any:
+    @cached_property
+    def _ends(self) -> list[int]:
+        own = self.model.generation_config.eos_token_id
+        own = self.tokenizer.eos_token_id if own is None else own
+        return own if isinstance(own, list) else [own]
+
+    def _settings(self, longest: int) -> Any:
         """Return all settings that bear on the answer, so that none comes from the checkpoint's own defaults."""
         from transformers import GenerationConfig
 
-        own = self.model.generation_config.eos_token_id
-        own = self.tokenizer.eos_token_id if own is None else own
-        ends = own if isinstance(own, list) else [own]
         return GenerationConfig(
-            max_new_tokens=self.max_tokens,
+            max_new_tokens=longest,
             do_sample=False,
             num_beams=1,
             repetition_penalty=1.0,
-            eos_token_id=ends,
-            pad_token_id=ends[0],
-            return_dict_in_generate=True,
-            output_logits=True,
+            eos_token_id=self._ends,
+            pad_token_id=self._ends[0],
         )
+
+    @cached_property
+    def _vocabulary(self) -> Any:
+        from llguidance.hf import from_tokenizer
+
+        return from_tokenizer(self.tokenizer, self.model.config.vocab_size, self._ends)
+
+    def _matcher(self, form: Form | None) -> Any:
+        """Return what says which token may come next in an answer of a form; None where any may."""
+        if not self.held or form is None:
+            return None
+        from llguidance import LLMatcher
+
+        if form.schema is None:
+            return LLMatcher(self._vocabulary, LLMatcher.grammar_from_regex(form.pattern))
+        grammar = LLMatcher.grammar_from_json_schema(
+            form.schema, {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+        )
+        return LLMatcher(self._vocabulary, grammar)
+
+
+class _Steps:
+    """What is done to the logits of a batch before each token; keeps those of the first."""
+
+    def __init__(self, matchers: Sequence[Any], start: int, penalties: Sequence[float]) -> None:
+        self.matchers, self.start, self.penalties = matchers, start, penalties
+        self.first: Any = None
+
+    def __call__(self, ids: Any, scores: Any) -> Any:
+        import torch
+
+        said = ids[:, self.start :]  # only the answer's own tokens: the prompt's, and padding, may come again
+        if max(self.penalties) > 1:
+            one, by = scores.gather(1, said), scores.new_tensor(self.penalties)[:, None]
+            scores = scores.scatter(1, said, torch.where(one < 0, one * by, one / by))
+        for row, matcher in enumerate(self.matchers):
+            if matcher is None:
+                continue
+            if said.shape[1] and not matcher.is_stopped():
+                matcher.consume_token(int(said[row, -1]))
+            bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)  # of one that is complete, the end alone
+            allowed = torch.from_numpy(np.unpackbits(bits, bitorder="little")).bool()[: scores.shape[1]]
+            scores[row].masked_fill_(~allowed.to(scores.device), -torch.inf)
+        self.first = scores if self.first is None else self.first
+        return scores
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

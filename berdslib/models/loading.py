@@ -19,7 +19,7 @@ import numpy as np
 from berdslib.data.fetch import require_hub
 from berdslib.errors import BerdsError, InputError, MissingDataError, known
 from berdslib.models.cards import ENGINES, ModelCard
-from berdslib.models.volumes import IN_VOLUMES, install_command, unpacked
+from berdslib.models.packaged import PACKAGED, install_command, located, unpacked
 
 if TYPE_CHECKING:
     import torch
@@ -61,7 +61,7 @@ def load_model(checkpoint: str, load: Callable[[bool], _Model]) -> _Model:
         raise
     except (OSError, ValueError) as error:
         cause, reason = error, _first_line(error) or reason
-    packaged = [f"\nor:  {install_command(m)}" for m in IN_VOLUMES.values() if m.checkpoint == checkpoint]
+    packaged = [f"\nor:  {install_command(m)}" for m in PACKAGED.values() if m.checkpoint == checkpoint]
     raise MissingDataError(
         f"model {checkpoint!r} is neither on this machine (Hugging Face cache or folder) nor reachable ({reason}). "
         f"With a network, fetch it once with:  hf download {checkpoint}{''.join(packaged)}"
@@ -94,10 +94,12 @@ def checkpoint_mark(checkpoint: str) -> str:
     """Return what tells the state of a model: its folder's mark, or "@" and the commit of a model on the hub.
 
     The commit is that of the hub's cache on this machine, which is what would be loaded; where the model is not there
-    yet, the hub is asked. "" where neither knows it, and for what is no model.
+    yet, the hub is asked. "" where neither knows it, and for what is no model. A model of a package is one for good.
     """
     from huggingface_hub import snapshot_download
 
+    if checkpoint in PACKAGED:
+        return f"@{PACKAGED[checkpoint].volumes[0][:8]}"
     if not checkpoint or checkpoint.startswith("package:") or Path(checkpoint).is_dir():
         return folder_mark(checkpoint)
     for local in (True, False):
@@ -131,12 +133,12 @@ def _ends(path: Path, size: int = 1 << 16) -> bytes:
 
 
 def package_folder(package: str) -> str:
-    """Return the folder of a model inside a Python package, or in several (:mod:`berdslib.models.volumes`).
+    """Return the folder of a model inside a Python package, or in several (:mod:`berdslib.models.packaged`).
 
     A model in several packages of which none is installed is named by its id on the hub, where the same files are.
     """
-    if package in IN_VOLUMES:
-        return unpacked(IN_VOLUMES[package])
+    if package in PACKAGED:
+        return unpacked(PACKAGED[package])
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise MissingDataError(
@@ -161,13 +163,13 @@ def load_weights(
 
     Args:
         kind: the class, such as AutoModel.
-        checkpoint: id or folder.
+        checkpoint: id, folder, or name of a model in packages.
         number_format: see :class:`berdslib.models.cards.ModelCard`.
         unread: as :func:`require_weights` takes it.
         exactly: take no weights that the network has no place for either.
         options: passed to ``from_pretrained``; a ``dtype`` goes before that of the number format.
     """
-    options = number_options(number_format) | options | REPORT
+    options, checkpoint = number_options(number_format) | options | REPORT, located(checkpoint)
 
     def load(local: bool) -> tuple[Any, dict[str, Any]]:
         loaded: tuple[Any, dict[str, Any]] = kind.from_pretrained(checkpoint, local_files_only=local, **options)
@@ -201,7 +203,7 @@ def _few(names: Iterable[str]) -> str:
 def read_tokenizer(kind: Any, checkpoint: str, local: bool) -> Any:
     """Read a tokenizer of a class such as AutoTokenizer; MissingDataError where packages for its file are missing."""
     try:
-        return kind.from_pretrained(checkpoint, local_files_only=local)
+        return kind.from_pretrained(located(checkpoint), local_files_only=local)
     except ValueError as error:
         # What transformers says of a SentencePiece file (spiece.model) that it lacks the packages for.
         if "tiktoken" not in str(error) or not _has_sentencepiece(checkpoint):
@@ -412,3 +414,13 @@ def token_batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
         stop = start + max(1, tokens // max(1, lengths[order[start]]))
         yield order[start:stop]
         start = stop
+
+
+def padded(rows: Sequence[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return ids and mask, padded on the left, so that what follows is read off the last column."""
+    import torch
+
+    width = max(map(len, rows))
+    ids = torch.tensor([[0] * (width - len(row)) + row for row in rows])
+    mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
+    return ids, mask

@@ -18,10 +18,10 @@ import pandas as pd
 from berdslib.data.collection import Expansions, are_full_queries
 from berdslib.data.records import Question, check_questions
 from berdslib.errors import InputError, known
-from berdslib.llm.answers import NESTED, SCHEMA, parse_perspectives, strip_reasoning
+from berdslib.llm.answers import NESTED, parse_perspectives, strip_reasoning
 from berdslib.llm.asking import read_all
 from berdslib.llm.chat import ChatModel
-from berdslib.llm.prompting import Prompt, load_prompt
+from berdslib.llm.prompting import FORMS, Prompt, load_prompt
 from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.models.chat import make_chat
@@ -180,6 +180,8 @@ def _templates(text: str) -> tuple[tuple[str, str], ...]:
 
 # Tokens of an answer: the paper's six perspectives of 44 words have some 400.
 MAX_TOKENS = 1500
+# What the prompt asks for: names and statements, as many as there are.
+SCHEMA = FORMS["perspective_generation"].schema
 # What expansions are for is part of how they are searched; these are the options of :class:`Expanded` that differ.
 SEARCHED: dict[str, dict[str, Any]] = {"chat": {}, "hyde": {"merge": "statement only"}}
 
@@ -191,7 +193,7 @@ def expansions_by(
 
     `name` is "chat:MODEL" for perspectives (BeRDS, section 6), or "hyde:MODEL" for a passage that could answer. Only
     the questions' texts are sent; what is in the file of recordings is not asked again, and what is new is added at
-    once.
+    once. A question whose answer cannot be read is left out, with a warning, and then searched as it is.
     """
     kind, _, model = name.partition(":")
     known("way to ask for expansions", kind, SEARCHED)
@@ -205,11 +207,11 @@ def chat_expansions(
 ) -> dict[str, list[tuple[str, str]]]:
     """Ask a chat model for the perspectives on each question, qid → [(name, statement), …] in the order of the answer.
 
-    Only the questions' texts are sent. Where answers cannot be read, the error names their questions and holds the
-    others. `wording` is "ours", or "published" for the papers' prompt; `nested`: see
-    :func:`berdslib.llm.answers.parse_perspectives`.
+    Only the questions' texts are sent. Questions whose answers cannot be read are left out, and a warning names them;
+    it is an error only where that is so of all. `wording` is "ours", or "published" for the papers' prompt; `nested`:
+    see :func:`berdslib.llm.answers.parse_perspectives`.
     """
-    prompt = load_prompt("perspective_generation", wording, needs=("question",))
+    prompt = load_prompt("perspective_generation", wording, needs=("question",), asked=chat.id)
     known("reading of nested answers", nested, NESTED)
     return _ask(questions, chat, prompt, lambda text: parse_perspectives(text, nested))
 
@@ -220,7 +222,8 @@ def hyde_expansions(questions: Sequence[Question], chat: ChatModel) -> dict[str,
     Source: Gao et al. (2023), HyDE, who average the vectors of several passages. Search with ``merge="statement
     only"``.
     """
-    return _ask(questions, chat, load_prompt("hypothetical_passage", needs=("question",)), _passage)
+    prompt = load_prompt("hypothetical_passage", needs=("question",), asked=chat.id)
+    return _ask(questions, chat, prompt, _passage)
 
 
 def _passage(answer: str) -> list[tuple[str, str]]:

@@ -45,7 +45,6 @@ _STRONG = {"has": "have", **{form: verb for verb, form in _PAST_FORMS.items() if
 _PARTICIPLES = frozenset(_PAST_FORMS.values()) | listed("participles")
 _NO_NAMES = _DETERMINERS | _PREPOSITIONS | _PRONOUNS
 _VOWELS = "aeiou"
-_QUOTED = re.compile(r"(?:^|(?<= ))[\"“][^\"“”]*\w\W*?[\"”](?=\W*(?: |$))")
 
 
 # ---------------------------------------------------------------- words
@@ -79,6 +78,8 @@ def tag(word: str) -> str:
         return "NNP"
     if word.isupper() or word[:1].isdigit():
         return "CD" if word[:1].isdigit() else "NNP"
+    if "-" in word.strip("-"):
+        return tag(word.rsplit("-", 1)[1])
     for ending, found in (("'s", "POS"), ("s'", "POS"), ("ly", "RB"), ("ing", "VBG"), ("ed", "VBN"), ("isation", "NN")):
         if word.endswith(ending):
             return found
@@ -99,6 +100,8 @@ def third_person(verb: str) -> str:
     """
     if verb == "have":
         return "has"
+    if verb == "be":
+        return "is"
     if verb.endswith(("s", "x", "z", "ch", "sh", "o")):
         return f"{verb}es"
     if verb.endswith("y") and verb[-2:-1] not in _VOWELS:
@@ -126,14 +129,17 @@ def _with_ending(verb: str, ending: str) -> list[str]:
     """Return how a verb can be written with "-ed" or "-ing": "ban" → "baned", "banned"."""
     if verb.endswith("e") and not verb.endswith("ee"):
         return [verb[:-1] + ending]
-    changed = f"{verb[:-1]}ied" if verb.endswith("y") else verb + verb[-1:] + ending
-    return [verb + ending, changed]
+    if verb.endswith("y") and verb[-2:-1] not in _VOWELS and ending == "ed":
+        return [f"{verb[:-1]}ied"]
+    return [verb + ending, verb + verb[-1:] + ending]
 
 
 @lru_cache(maxsize=50_000)
 def is_base(word: str) -> bool:
     """Whether a word can be a verb as it stands behind "should"."""
-    if not word.isalpha() or not word.islower() or word in (_PREPOSITIONS | AUXILIARIES) - {"like", "have", "do"}:
+    if not word.isascii() or not word.isalpha() or not word.islower() or word in _PREPOSITIONS - {"like"}:
+        return False
+    if word in AUXILIARIES - {"have", "do"}:
         return False
     if word in ("like", "need") or word in _PAST_FORMS or tag(word) in ("VB", "VBP"):
         return True
@@ -159,7 +165,7 @@ def is_adverb(word: str) -> bool:
 def is_participle(word: str) -> bool:
     """Whether a word can stand behind "has"; some that end in "-ed" the lexicon has as adjectives only."""
     formed = word.endswith("ed") and base_of(word) != word
-    return word in _PARTICIPLES or tag(word) in ("VBN", "VBD") or formed
+    return word not in AUXILIARIES and (word in _PARTICIPLES or tag(word) in ("VBN", "VBD") or formed)
 
 
 def is_adjective(word: str) -> bool:
@@ -175,6 +181,8 @@ def is_plural(subject: str) -> bool:
     """
     low = [word for w in subject.split() if (word := bare(w))]
     if not low:
+        return False
+    if tag(low[0]) == "VBG" and len(low) > 1 and not is_noun(low[1]):
         return False
     head = low[: next((i for i, w in enumerate(low) if i and (w in _PREPOSITIONS or w in RELATIVES)), len(low))]
     if "and" in head or low[0] in ("we", "they", "you", "these", "those"):
@@ -200,13 +208,27 @@ def is_title(words: Sequence[str]) -> bool:
 
 def _read(words: Sequence[str], names_from: int) -> list[str]:
     """Return the bare words; one with a capital is a name and keeps it ("Die Hard"), and so is all that is quoted."""
-    title = is_title(words)
-    words = _QUOTED.sub(lambda m: re.sub(r"\S*\w\S*", "Quotation", m[0]), " ".join(words)).split(" ")
+    title, quoted = is_title(words), _quoted(words)
     low = [bare(w) for w in words]
-    return [
-        w.capitalize() if i >= names_from and words[i].istitle() and not title and w not in _NO_NAMES else w
-        for i, w in enumerate(low)
-    ]
+    for i, word in enumerate(words):
+        if i in quoted:
+            low[i] = "Quotation"
+        elif i >= names_from and word.istitle() and not title and low[i] not in _NO_NAMES:
+            low[i] = low[i].capitalize()
+    return low
+
+
+def _quoted(words: Sequence[str]) -> set[int]:
+    """Return which words stand between quotation marks."""
+    found: set[int] = set()
+    opened: int | None = None
+    for i, word in enumerate(words):
+        if opened is None and word[0] in '"“':
+            opened = i
+        if opened is not None and re.search(r"\w\W*[\"”]\W*$", word):
+            found |= set(range(opened, i + 1))
+            opened = None
+    return found
 
 
 def end_of_subject(auxiliary: str, words: Sequence[str]) -> int | None:
@@ -241,7 +263,7 @@ def _complete(low: Sequence[str], i: int) -> bool:
     if last in _DETERMINERS | _PREPOSITIONS | _UNFINISHED | RELATIVES | SUBORDINATORS:
         return False
     if last.endswith("'s"):  # "McDonald's pay its workers": no noun stands before an article
-        return is_base(low[i]) and not _ARTICLES.isdisjoint(low[i + 1 : i + 2])
+        return low[i] in _ARTICLES or (is_base(low[i]) and low[i + 1] in _ARTICLES if i + 1 < len(low) else False)
     if tag(last) == "MD":
         return i > 1 and is_adjective(low[i - 2])  # "free will"
     return tag(last) not in ("POS", "PRP$", "CC", "JJR", "RBR")
@@ -263,7 +285,7 @@ def _main_verb(low: Sequence[str]) -> int | None:
     sure: int | None = None
     perhaps: list[int] = []  # "cause", "offer": nouns too
     i = 1
-    while i < len(low) and sure is None and not (low[i] in SUBORDINATORS | RELATIVES and perhaps):
+    while i < len(low) and not (low[i] in SUBORDINATORS | RELATIVES and perhaps):
         if low[i] in RELATIVES:
             i = _after_relative(low, i)
             continue
@@ -271,16 +293,19 @@ def _main_verb(low: Sequence[str]) -> int | None:
         a_noun = low[i + 1 : i + 2] == ["be"] or (i == 1 and is_adjective(low[0]) and any(map(is_only_verb, low[2:3])))
         if _complete(low, i) and is_only_verb(low[i]) and not a_noun:
             sure = i
-        elif _complete(low, i) and is_base(low[i]):
+            break
+        if _complete(low, i) and is_base(low[i]):
             perhaps.append(i)
         i += 1
     if sure == len(low) - 1 and sure - 1 in perhaps and low[sure] not in _STAND_ALONE:  # "evening tea ruin sleep"
         return None
-    best = max(perhaps, key=lambda at: _acts(low, at), default=None)  # of equal ones the first
+    likely = {i: score for i in perhaps if (score := _acts(low, i))}
+    best = next((i for i in likely if likely[i] == max(likely.values())), None)
     if sure is None:
-        return best if len(perhaps) == 1 or (best is not None and _acts(low, best)) else None
+        return perhaps[0] if best is None and len(perhaps) == 1 else best
     # What stands right before a verb is a noun: "climate change be taught". "Force the poor to move" has an object.
-    return best if best is not None and _acts(low, best) == 2 and sure > best + 1 else sure
+    acts = best is not None and likely[best] == 2 and any(not is_adverb(w) for w in low[best + 1 : sure])
+    return best if acts else sure
 
 
 def _plural_before(low: Sequence[str], i: int) -> bool:
@@ -298,14 +323,17 @@ def _acts(low: Sequence[str], i: int) -> int:
         return 2
     if low[i] in _MOSTLY_VERBS and not is_only_verb(following):
         return 2
+    if is_base(following) and not is_adjective(following):
+        return int(tag(low[i]) in ("VB", "VBP") and not is_only_verb(following))
     return int(tag(following) in _BEHIND_VERBS or tag(low[i]) in ("VB", "VBP"))
 
 
 def _participle(low: Sequence[str]) -> int | None:
     """Return where the participle behind "has" stands."""
     found = [i for i in range(1, len(low)) if is_participle(low[i]) and _complete(low, i)]
-    unsure = len(found) > 1 and low[found[0] + 1] == "by"  # "the money raised by charities helped"
-    return found[0] if found and not unsure else None
+    if not found or (len(found) > 1 and low[found[0] + 1] == "by"):  # "the money raised by charities helped"
+        return None
+    return found[0]
 
 
 def _predicate(low: Sequence[str]) -> int | None:
@@ -331,9 +359,12 @@ def _predicate(low: Sequence[str]) -> int | None:
         return rival
     if low[first] in _CALLED or (low[first] in _MADE and low[first + 1] not in _PREPOSITIONS):
         return first
-    # "people living in cities happier", but "the state doing the right thing" and "workers paid far too little"
-    relative = low[first + 1] == "by" or (low[first].endswith("ing") and low[first + 1] not in _DETERMINERS)
-    return rival if relative or low[rival] not in _DEGREES | _ARTICLES else None
+    # "people living in cities happier", but "the state doing the right thing"
+    object_follows = low[first + 1] in _DETERMINERS
+    relative = low[first + 1] == "by" or (low[first].endswith("ing") and not object_follows)
+    # "drugs sold online dangerous", but "people born gay" and "workers paid far too little"
+    plain = rival > first + 1 and low[rival] not in _DEGREES and low[rival] not in _ARTICLES
+    return rival if relative or plain or low[first] == "being" else None
 
 
 def _has_infinitive(low: Sequence[str]) -> bool:
@@ -342,26 +373,32 @@ def _has_infinitive(low: Sequence[str]) -> bool:
 
 def _where(low: Sequence[str]) -> int | None:
     """Return where "on the right track" starts, behind a subject that is a noun and no more."""
-    found = [i for i in range(1, len(low)) if low[i] in _PREPOSITIONS - {"of", "to", "than"}]
-    plain = len(found) == 1 and all(w in _DETERMINERS or is_adjective(w) for w in low[: found[0] - 1])
-    return found[0] if plain and is_noun(low[found[0] - 1]) else None
+    found = [i for i in range(1, len(low)) if low[i] in _PREPOSITIONS - {"of", "to", "than"} and _complete(low, i)]
+    if len(found) != 1 or not is_noun(low[found[0] - 1]):
+        return None
+    return found[0] if all(w in _DETERMINERS or is_adjective(w) for w in low[: found[0] - 1]) else None
 
 
 def _starts_predicate(low: Sequence[str], i: int) -> str:
     """Return "noun", "adjective" or "verb" if what is said can start with word i, "" if not."""
     word, before = low[i], low[i - 1]
     after_doing = tag(before) == "VBG" and i > 1 and low[i - 2] not in _DETERMINERS  # "of making a"
-    after_to = low[max(i - 2, 0)] == "to" and is_base(before)  # "to help a"
+    after_to = i > 1 and low[i - 2] == "to" and is_base(before)  # "to help a"
     if not _complete(low, i) or after_doing or after_to:
         return ""
     if word in _ARTICLES or low[i : i + 2] in (["one", "of"], ["part", "of"]):
         return "noun"
+    if i == 1 and tag(before) == "VBG" and is_adjective(word):  # "lying wrong", but "raising high taxes"
+        return "adjective" if len(low) == 2 or low[2] in _PREPOSITIONS else ""
     following = next((w for w in low[i + 1 :] if not is_adverb(w)), "")
     if word in ("over", "here", "online", "just") and not following:
         return "adjective"
+    if word in _DEGREES and low[0].endswith("ing") and _has_object(low, i):
+        return ""
     if is_adverb(word) or word in _DEGREES:
-        an_object = word in _DEGREES and low[0].endswith("ing") and _has_object(low, i)
-        return "adjective" if following and not an_object and low[i + 1] not in _PREPOSITIONS else ""
+        return "adjective" if following and not (i + 1 < len(low) and low[i + 1] in _PREPOSITIONS) else ""
+    if word in ("worth", "better", "worse") or (word == "as" and is_adjective(following)):
+        return "adjective"
     ends = not following or following in _PREPOSITIONS | SUBORDINATORS | RELATIVES | {"and", "or", "but", "enough"}
     if is_adjective(word) and not is_participle(word) and (ends or tag(following) in ("DT", "PRP", "RB", "TO", "IN")):
         return "adjective"
@@ -371,7 +408,7 @@ def _starts_predicate(low: Sequence[str], i: int) -> str:
 def _has_object(low: Sequence[str], i: int) -> bool:
     """Whether "too" or "more" begins an object: "watching too much television", but "teaching too hard a job"."""
     one, two = [*low[i + 1 : i + 3], "", ""][:2]
-    return one in ("much", "many") or is_noun(one) or is_noun(two)
+    return one in ("much", "many", "little", "few") or is_noun(one) or tag(one) == "JJR" or is_noun(two)
 
 
 # ---------------------------------------------------------------- the verb of a statement
@@ -386,6 +423,8 @@ def finite_verb(words: Sequence[str]) -> int | None:
     1
     """
     low = _read(words, 1)
+    if any(w.isupper() and w.lower() in AUXILIARIES for w in words):
+        return None
     sure: list[int] = []
     perhaps: list[int] = []  # "causes", "tests": nouns too
     i = _after_opening_clause(words, low)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +20,7 @@ from berdslib.data.pir import PirQuery, pir_collection
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_run
 from berdslib.errors import InputError
 from berdslib.evaluation.sides import top
+from berdslib.llm.asking import read_all
 from berdslib.llm.chat import ChatModel, Messages, Reply
 from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.recorded import Kept
@@ -93,7 +93,7 @@ def answer_questions(
         raise InputError(f"{len(without)} questions have no accepted answer, the first is {without[0]!r}")
     if alone := [q.qid for q in queries if isinstance(golds[q.qid], str)]:
         raise InputError(f"the accepted answers to {alone[0]!r} must be a list of texts, not one text", field="golds")
-    prompt = load_prompt("question_answering", wording, needs=("k", "q"))
+    prompt = load_prompt("question_answering", wording, needs=("k", "q"), asked=chat.id)
     shown = _shown(queries, run, passages, depth)
     slots = [{"k": _block(found), "q": _line(q.text)} for q, found in zip(queries, shown, strict=True)]
     table = _answered(queries, shown, chat, prompt, slots, workers).rename(columns={"text": "answer"})
@@ -142,7 +142,7 @@ def write_essays(
         polarity (of the essay), pair_polarity (of the words "Topic: …; Stance: …"), passages_polarity (mean over the
         shown passages; NaN without any).
     """
-    prompt = load_prompt("essay_writing", wording, needs=("k", "q", "s"))
+    prompt = load_prompt("essay_writing", wording, needs=("k", "q", "s"), asked=chat.id)
     if whole := [q.qid for q in queries if not q.root or len(q.perspectives) != 1]:
         raise InputError(
             f"{whole[0]!r} is no query for one side of a topic; a collection's `queries` are", field="root"
@@ -314,11 +314,14 @@ def _answered(
     slots: Sequence[Mapping[str, str]],
     workers: int,
 ) -> pd.DataFrame:
-    """Return qid, docnos (what was shown) and the text that a model wrote, for each query and what fills its prompt."""
-    with ThreadPoolExecutor(workers) as pool:
-        replies = list(pool.map(chat.complete, [prompt.messages(**filled) for filled in slots]))
-    docnos = [" ".join(p.docno for p in found) for found in shown]
-    return pd.DataFrame({"qid": [q.qid for q in queries], "docnos": docnos, "text": [r.text.strip() for r in replies]})
+    """Return qid, docnos (what was shown) and the text that a model wrote, for each query and what fills its prompt.
+
+    The text is "" where the model refuses or the passages do not fit, which a warning counts.
+    """
+    asked = {str(i): prompt.messages(**filled) for i, filled in enumerate(slots)}
+    found = read_all(chat, asked, str.strip, what="question", workers=workers)
+    docnos = [" ".join(p.docno for p in one) for one in shown]
+    return pd.DataFrame({"qid": [q.qid for q in queries], "docnos": docnos, "text": [found.get(i, "") for i in asked]})
 
 
 def _sentences(text: str) -> list[str]:

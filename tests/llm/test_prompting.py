@@ -38,7 +38,7 @@ def imported(tmp_path, text, task="perspective_detection", **options):
     path = tmp_path / "theirs.txt"
     path.write_text(text, encoding="utf-8")
     import_prompt(task, path, TASKS[task], **options)
-    return load_prompt(task, options.get("wording", wordings(task)[1]), TASKS[task])
+    return load_prompt(task, options.get("wording", wordings(task)[2]), TASKS[task])
 
 
 def test_instructions_for_chat_models_come_in_parts(user_cache, tmp_path):
@@ -100,10 +100,13 @@ def test_a_file_that_does_not_fit_is_refused_by_name(user_cache, tmp_path, text,
 
 
 def test_wordings_are_named(user_cache):
-    assert wordings("perspective_generation") == ("ours", "published")
+    assert wordings("perspective_generation") == ("ours", "short", "published")
     assert "published-no-chat" in wordings("perspective_detection")
-    assert wordings("essay_writing") == ("ours", "published")
-    assert wordings("supporting_side") == ("ours", "table-15") and wordings("statements_of_question") == ("ours",)
+    assert wordings("essay_writing") == ("ours", "short", "published")
+    assert wordings("supporting_side") == ("ours", "short", "table-15") and wordings("statements_of_question") == (
+        "ours",
+        "short",
+    )
     assert list(PURPOSES) == list(TASKS)
     with pytest.raises(InputError, match="unknown wording 'theirs'"):
         load_prompt("perspective_detection", "theirs")

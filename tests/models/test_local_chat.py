@@ -1,5 +1,8 @@
 """Local chat models on a tiny random Mistral: the same as plain generation."""
 
+import json
+
+import numpy as np
 import pytest
 import torch
 from tiny import mistral_tokenizer
@@ -7,7 +10,8 @@ from transformers import MistralConfig, MistralForCausalLM
 
 from berdslib.data.datasets import load_passages
 from berdslib.errors import InputError, MissingDataError
-from berdslib.llm.chat import Endpoint
+from berdslib.llm.chat import Endpoint, Form, Request
+from berdslib.llm.prompting import FORMS
 from berdslib.llm.recorded import Kept
 from berdslib.models.chat import LocalChat, load_local_chat, make_chat
 
@@ -59,6 +63,46 @@ def test_a_greedy_answer_is_the_most_probable_token_each_time(model, tokenizer):
     assert [t for t, _ in reply.first_token] == [tokenizer.decode([int(i)]) for i in best.indices]
 
 
+def test_answers_of_a_batch_are_those_of_each_alone(model, tokenizer):
+    asked = [
+        [{"role": "user", "content": text}] for text in ("Zoos", "Should city zoos be phased out? " * 3, "Why so?")
+    ]
+    for penalty in (1.0, 1.3):  # padding is no token that an answer has
+        chat = LocalChat(model, tokenizer, "tiny", max_tokens=12, repetition_penalty=penalty)
+        for alone, together in zip(map(chat.complete, asked), chat.complete_all(asked), strict=True):
+            assert together._replace(first_token=()) == alone._replace(first_token=())
+            together_p, alone_p = ([p for _, p in reply.first_token] for reply in (together, alone))
+            assert together_p == pytest.approx(alone_p, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("form", "read"),
+    [
+        (Form(8, pattern="Yes|No"), lambda text: {"Yes": 1, "No": 1}[text]),
+        (Form(40, pattern=r"[a-c]{3}(\n[a-c]{3}){1,2}"), lambda text: 2 <= len(text.split("\n")) <= 3),
+        (Form(80, {"type": "object", "required": ["a"], "additionalProperties": False,
+                   "properties": {"a": {"type": "string", "pattern": "^[a-z]{3,9}$"}}}), json.loads),
+    ],
+)  # fmt: skip
+def test_random_weights_are_held_to_a_form(model, tokenizer, form, read):
+    """A form that is complete ends the answer, also where the model would have gone on."""
+    pytest.importorskip("llguidance", reason="pip install 'berdslib[smollm2]'")
+    asked = [Request([{"role": "user", "content": text}], form) for text in ("Zoos?", "Tea or coffee, said the man.")]
+    chat = LocalChat(model, tokenizer, "tiny", held=True)
+    for reply in chat.complete_all([*asked, ASK]):
+        assert reply.completion_tokens <= (form.max_tokens if reply.prompt_tokens != len(chat.token_ids(ASK)) else 200)
+    for reply in chat.complete_all(asked):
+        assert read(reply.text) and reply.finish == "stop" and sum(np.exp([p for _, p in reply.first_token])) < 1.001
+
+
+def test_a_model_that_thinks_aloud_is_left_free(model, tokenizer):
+    tokenizer.chat_template = TEMPLATE + "<think>"
+    try:
+        assert not LocalChat(model, tokenizer, "tiny", held=True).held
+    finally:
+        tokenizer.chat_template = None
+
+
 def test_it_says_why_an_answer_ended_and_how_long_it_is(model, tokenizer):
     reply = LocalChat(model, tokenizer, "tiny", max_tokens=12).complete(ASK)
     prompt = len(tokenizer(ASK[0]["content"])["input_ids"])
@@ -99,11 +143,15 @@ def test_marks_in_a_message_are_plain_text(model, templated):
     assert templated.decode(ids).count("[/INST]") == 1
 
 
-def test_the_id_names_every_setting(model, tokenizer):
+def test_the_id_names_every_setting(model, tokenizer, monkeypatch):
     ids = {
         LocalChat(model, tokenizer, name, **options).id for name in ("a", "b") for options in ({}, {"max_tokens": 9})
     }
     assert len(ids) == 4
+    more = [{}, {"held": True}, {"short": True}, {"repetition_penalty": 1.1}]
+    held = [LocalChat(model, tokenizer, "a", **options).id for options in more]
+    monkeypatch.setitem(FORMS, "perspective_detection", Form(5))  # another form, another answer
+    assert len({*held, LocalChat(model, tokenizer, "a", held=True).id}) == 5
     plain = LocalChat(model, tokenizer, "a").id
     assert plain == "local(a,max_tokens=200,temperature=0,seed=0,chat=none)"  # as in recordings of old
     tokenizer.chat_template = TEMPLATE

