@@ -11,15 +11,17 @@ import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
+from synthetic_release import make_release
 
 from berdslib.data.arguments import ISSUES, Argument, ArgumentQuery, Release, in_words
 from berdslib.data.collection import Collection
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.data.scenario import Handout, open_scenario
 from berdslib.errors import InputError
+from berdslib.evaluation.judges import calibration_error
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import systems as systems_module
-from berdslib.retrieval.authors import AuthorClassifier, Authors, _splits, group_aspects
+from berdslib.retrieval.authors import AuthorClassifier, Authors, _splits, group_aspects, learn_weights, lessons_of
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import diversify
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
@@ -509,3 +511,38 @@ def test_what_a_scenario_forbids_is_refused_before_anything_is_built(text, colle
     with pytest.raises(InputError, match=words):
         system(text, collection())
     assert spy.read == [] or "aspects_by" in words
+
+
+@pytest.mark.slow
+def test_p_is_calibrated_on_issues_that_were_not_seen():
+    """Also where, as here, not every value is asked for on every issue: a third of the queries is not there."""
+    scenario = open_scenario(planted(issues=20, each=100), "implicit")
+    some = [q for i, q in enumerate(scenario.training.questions) if i % 3]
+    classifier = AuthorClassifier.learn(replace(scenario.training, questions=some), Words())
+    learnt = set(scenario.training.gold["docno"])
+    unseen = np.array([p.docno not in learnt for p in scenario.passages])
+    groups = [(name, value) for name, values in classifier.values.items() for value in values]
+    p = [classifier.p(*group, scenario.passages)[unseen] for group in groups]
+    has = [truth(scenario, *group)[unseen] for group in groups]
+    assert calibration_error(np.concatenate(has), np.concatenate(p)) < 0.03
+    # Not by saying the share of everybody.
+    assert len(p) == 7 and all(one.std() > 0.05 and roc_auc_score(h, one) > 0.6 for one, h in zip(p, has, strict=True))
+
+
+class _Ranks:
+    """A retriever whose scores are ranks, as those of a fused list are."""
+
+    def __init__(self, passages):
+        self.name, self._bm25 = "ranks", BM25(passages)
+
+    def search(self, questions, k):
+        found = self._bm25.search(questions, k)
+        return found.assign(score=-found["rank"].astype(float))
+
+
+def test_scores_that_are_ranks_are_weighed_as_ranks():
+    """Standardised over a thousand, ranks hardly tell the first from the hundredth; guesses would outweigh the text."""
+    scenario = open_scenario(make_release(arguments=1200, issues=12), "explicit")
+    authors = Authors.known(lessons_of(scenario.training))
+    weights = learn_weights(_Ranks(scenario.passages), authors, depth=1000)
+    assert weights.scale == "rank" and weights.text > 0.1

@@ -259,6 +259,17 @@ def test_a_second_call_goes_on_after_sigkill(project, held):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
+def test_two_interrupts_end_it_and_what_is_finished_stays(project, held):
+    process, path = held
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) != 0
+    assert_it_ended_in_the_second(project, path)
+
+
+@pytest.mark.slow
 def test_two_calls_at_once_share_the_work(project):
     # A run ends when both calls are at work, or never will be; a kernel's parent is the worker of a call.
     hold = 'import os, time\nlog = Path("workers.txt")\nuntil = time.monotonic() + 15\n'
