@@ -7,7 +7,7 @@ from typing import Any
 
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair, document_text
-from berdslib.llm.prompting import Prompt, load_prompt
+from berdslib.llm.prompting import Prompt, load_prompt, templated_ids
 from berdslib.llm.untrusted import control_tokens, defuse, defuse_tag, one_line
 
 NEEDS = ("document", "statement")
@@ -65,25 +65,10 @@ class YesNoJudge:
 
     def _encode(self, document: str, statement: str) -> list[int]:
         if self.chat:
-            return self._encode_chat(self.prompt.messages(document=document, statement=statement))
+            return templated_ids(self.tokenizer, self.prompt.messages(document=document, statement=statement))
         user = self.prompt.fill(document=document, statement=statement)
         parts = [self.prompt.system, " ".join(self.prompt.example), user]
         ids: list[int] = self.tokenizer("\n\n".join(p for p in parts if p))["input_ids"]
-        return ids
-
-    def _encode_chat(self, messages: list[dict[str, str]]) -> list[int]:
-        try:
-            text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        except Exception as error:
-            # Some templates (Mistral's, Gemma's) refuse a system turn: its text then opens the first user turn.
-            refused = any(word in str(error).lower() for word in ("system", "alternate"))
-            if not self.prompt.system or not refused:
-                raise
-            system, first, *rest = messages
-            first = {**first, "content": f"{system['content']}\n\n{first['content']}"}
-            text = self.tokenizer.apply_chat_template([first, *rest], tokenize=False, add_generation_prompt=True)
-        # The template has written the opening token already; a second one would be divergences.md B8.
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return ids
 
     def _sanitize(self, text: str) -> str:

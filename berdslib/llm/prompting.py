@@ -12,10 +12,11 @@ import hashlib
 import itertools
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from berdslib.errors import InputError, MissingDataError, errors_in, known
 from berdslib.files import write_text
@@ -105,6 +106,23 @@ class Prompt(NamedTuple):
         if lacking := [name for name in _NAMED.findall(self.user) if name not in values]:
             raise InputError(f"prompt {self.name!r} needs a value for {{{lacking[0]}}}")
         return _NAMED.sub(lambda match: values[match[1]], self.user)
+
+
+def templated_ids(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> list[int]:
+    """Return a conversation as the tokens of a model's chat template, ready for the answer."""
+    write = partial(tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)
+    try:
+        text = write(messages)
+    except Exception as error:
+        # Some templates (Mistral's, Gemma's) refuse a system turn: its text then opens the first user turn.
+        refused = any(word in str(error).lower() for word in ("system", "alternate"))
+        if not refused or len(messages) < 2 or messages[0]["role"] != "system":
+            raise
+        system, first, *rest = messages
+        text = write([{**first, "content": f"{system['content']}\n\n{first['content']}"}, *rest])
+    # The template has written the opening token already; a second one would be divergences.md B8.
+    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+    return ids
 
 
 def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = (), *, asked: str = "") -> Prompt:

@@ -16,7 +16,7 @@ import numpy as np
 
 from berdslib.errors import InputError
 from berdslib.llm.chat import ChatModel, Endpoint, Form, Messages, Reply
-from berdslib.llm.prompting import FORMS, SHORT
+from berdslib.llm.prompting import FORMS, SHORT, templated_ids
 from berdslib.llm.recorded import Recorded
 from berdslib.llm.untrusted import control_tokens, defuse
 from berdslib.models.loading import (
@@ -170,23 +170,10 @@ class LocalChat:
     def token_ids(self, messages: Messages) -> list[int]:
         """Return what the model reads; marks of the model's own in the messages are made plain text."""
         plain = [{**m, "content": defuse(m["content"], self._marks)} for m in messages]
-        ids: list[int]
         if not self.tokenizer.chat_template:
-            ids = self.tokenizer("\n\n".join(m["content"] for m in plain))["input_ids"]
+            ids: list[int] = self.tokenizer("\n\n".join(m["content"] for m in plain))["input_ids"]
             return ids
-        templated = partial(self.tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)
-        try:
-            text = templated(plain)
-        except Exception as error:
-            # Some templates (Mistral's, Gemma's) refuse a system turn: its text then opens the first user turn.
-            refused = any(word in str(error).lower() for word in ("system", "alternate"))
-            if not refused or len(plain) < 2 or plain[0]["role"] != "system":
-                raise
-            opening = {**plain[1], "content": f"{plain[0]['content']}\n\n{plain[1]['content']}"}
-            text = templated([opening, *plain[2:]])
-        # The template has written the opening token already.
-        ids = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        return ids
+        return templated_ids(self.tokenizer, plain)
 
     @cached_property
     def _ends(self) -> list[int]:
