@@ -67,7 +67,7 @@ class Causal(YesNoJudge):
         """Return the mask and the cache of what all prompts begin with, less a token; None where that is nothing."""
         import torch
 
-        shared = _common_start(prompts) - 1 if self.reuse_prefix and len(prompts) > 1 else 0
+        shared = common_start(prompts) - 1 if self.reuse_prefix and len(prompts) > 1 else 0
         if shared < 1:
             return None
         with torch.inference_mode():
@@ -104,7 +104,7 @@ class Causal(YesNoJudge):
     def _judge_batch(self, groups: list[list[list[int]]], opening: tuple[torch.Tensor, Any] | None) -> np.ndarray:
         import torch
 
-        shared = [_common_start(group) if len(group) > 1 else 0 for group in groups]
+        shared = [common_start(group) if len(group) > 1 else 0 for group in groups]
         with torch.inference_mode():
             if any(shared):
                 logits = self._logits_reusing(groups, shared, opening)
@@ -212,7 +212,7 @@ def adapter_folder(adapter: str) -> Path:
     return load_model(adapter, find)
 
 
-def _common_start(rows: Sequence[list[int]]) -> int:
+def common_start(rows: Sequence[list[int]]) -> int:
     """Return how many first tokens all rows share, leaving each row at least one token of its own."""
     shortest = min(map(len, rows)) - 1
     first, last = min(rows), max(rows)  # in lexical order these two differ first

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -23,7 +24,7 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
-from berdslib.judging.causal import Causal
+from berdslib.judging.causal import Causal, common_start
 from berdslib.judging.examples import Example
 from berdslib.judging.yesno import answer_tokens
 from berdslib.models.loading import has_bf16, padded
@@ -67,18 +68,25 @@ class Recipe:
 
 
 class Trained(NamedTuple):
-    """What a training run left: the model, the folder to load it or its adapter from, and (step, loss) pairs."""
+    """What a training run left: the model, the folder to load it or its adapter from, and (step, loss) pairs.
+
+    ``held_out`` are (step, loss) of the examples that were not trained on, before the first step and after some.
+    """
 
     model: Any
     folder: Path
     steps: int
     losses: list[tuple[int, float]]
+    held_out: list[tuple[int, float]]
 
 
-def fine_tune_causal(judge: Causal, examples: Sequence[Example], recipe: Recipe, folder: Path) -> Trained:
+def fine_tune_causal(
+    judge: Causal, examples: Sequence[Example], recipe: Recipe, folder: Path, held_out: Sequence[Example] = ()
+) -> Trained:
     """Train a causal judge's model in place on the answer token only, with the prompts that it will judge with.
 
-    A model loaded in 4 bits is trained as QLoRA. A run that was killed in this folder goes on.
+    A model loaded in 4 bits is trained as QLoRA. What all prompts begin with is read once a batch. A run that was
+    killed in this folder goes on.
     """
     model, tokenizer, made_of = judge.model, judge.tokenizer, _digest(recipe, examples, judge.id)
     answers = [answer_tokens(tokenizer, answer) for answer in ("no", "yes")]
@@ -90,11 +98,13 @@ def fine_tune_causal(judge: Causal, examples: Sequence[Example], recipe: Recipe,
         model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)  # the Trainer sets that
 
     def collate(rows: list[dict[str, Any]]) -> dict[str, Any]:
-        ids, mask = padded([row["input_ids"] for row in rows])
-        positions = (mask.cumsum(1) - 1).clamp(min=0)
+        ids, mask = padded([row["input_ids"][shared:] for row in rows])
+        mask = torch.cat([mask.new_ones(len(rows), shared), mask], dim=1)
+        positions = (mask.cumsum(1) - 1).clamp(min=0)[:, shared:]
         # The loss is on the answer only, so no other position needs 32,000 logits.
-        options = {"logits_to_keep": 1, "use_cache": False}
-        return {"input_ids": ids, "attention_mask": mask, "position_ids": positions, "labels": _labels(rows), **options}
+        batch = {"input_ids": ids, "attention_mask": mask, "position_ids": positions, "logits_to_keep": 1}
+        opening = {"opening": torch.tensor([rows[0]["input_ids"][:shared]])} if shared else {}
+        return {**batch, **opening, "labels": _labels(rows), "use_cache": False}
 
     def losses(outputs: Any, supports: torch.Tensor) -> torch.Tensor:
         logits = outputs.logits[:, -1].float()
@@ -102,14 +112,26 @@ def fine_tune_causal(judge: Causal, examples: Sequence[Example], recipe: Recipe,
         no, yes = (logits[:, tokens].logsumexp(1) for tokens in answers)
         return logits.logsumexp(1) - torch.where(supports > 0, yes, no)
 
-    pairs = [Pair(e.topic, 0, Passage("", e.document), e.statement) for e in examples]
-    tokens = [{"input_ids": judge.token_ids(pair)} for pair in pairs]
+    def rows(examples: Sequence[Example]) -> _Rows:
+        pairs = [Pair(e.topic, 0, Passage("", e.document), e.statement) for e in examples]
+        return _Rows([{"input_ids": judge.token_ids(pair)} for pair in pairs], examples, recipe.seed)
+
+    train, test = rows(examples), rows(held_out)
+    # A cache is no part of a checkpointed pass, nor of one that several processes or cards share.
+    apart = recipe.checkpoint_gradients or torch.cuda.device_count() > 1 or "WORLD_SIZE" in os.environ
+    shared = 0 if apart else common_start([row["input_ids"] for row in train + test])
     model = _with_lora(model, recipe, "CAUSAL_LM") if recipe.rank else model.float()
-    labelled = _Rows(tokens, examples, recipe.seed)
-    return _train(model, tokenizer, labelled, collate, losses, recipe, folder, made_of)
+    return _train(model, tokenizer, train, test, collate, losses, recipe, folder, made_of)
 
 
-def fine_tune_encoder(model: Any, tokenizer: Any, examples: Sequence[Example], recipe: Recipe, folder: Path) -> Trained:
+def fine_tune_encoder(
+    model: Any,
+    tokenizer: Any,
+    examples: Sequence[Example],
+    recipe: Recipe,
+    folder: Path,
+    held_out: Sequence[Example] = (),
+) -> Trained:
     """Train a classifier with one output, in place: the log-odds that the document supports the statement.
 
     With LoRA the head is trained in full, without it all but the word embeddings. A run that was killed there goes on.
@@ -117,7 +139,10 @@ def fine_tune_encoder(model: Any, tokenizer: Any, examples: Sequence[Example], r
     if model.config.num_labels != 1:
         raise InputError(f"the classifier has {model.config.num_labels} outputs; one is needed (num_labels=1)")
     made_of = _digest(recipe, examples, f"{type(model).__name__}({model.config.name_or_path})")
-    tokens = encode_pairs(tokenizer, [(e.statement, e.document) for e in examples], recipe.max_length)
+
+    def rows(examples: Sequence[Example]) -> _Rows:
+        texts = [(e.statement, e.document) for e in examples]
+        return _Rows(encode_pairs(tokenizer, texts, recipe.max_length), examples, recipe.seed)
 
     def collate(rows: list[dict[str, Any]]) -> dict[str, Any]:
         inputs = [{key: value for key, value in row.items() if key != "labels"} for row in rows]
@@ -131,8 +156,7 @@ def fine_tune_encoder(model: Any, tokenizer: Any, examples: Sequence[Example], r
     else:
         for name, weight in model.float().named_parameters():
             weight.requires_grad_("embeddings" not in name)
-    labelled = _Rows(tokens, examples, recipe.seed)
-    return _train(model, tokenizer, labelled, collate, losses, recipe, folder, made_of)
+    return _train(model, tokenizer, rows(examples), rows(held_out), collate, losses, recipe, folder, made_of)
 
 
 def split_by_question(examples: Sequence[Example], share: float, seed: int = 0) -> tuple[list[Example], list[Example]]:
@@ -205,10 +229,22 @@ class _Bar(ProgressCallback):
     def on_log(self, *_: Any, **_rest: Any) -> None: ...
 
 
+class _Trainer(Trainer):
+    """Reads what all prompts of a batch begin with once, and goes on from there with each."""
+
+    def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **options: Any) -> Any:
+        if "opening" in inputs:
+            cache = model(input_ids=inputs.pop("opening"), use_cache=True, logits_to_keep=1).past_key_values
+            cache.batch_repeat_interleave(len(inputs["input_ids"]))
+            inputs |= {"past_key_values": cache, "use_cache": True}
+        return super().compute_loss(model, inputs, *args, **options)
+
+
 def _train(
     model: Any,
     tokenizer: Any,
     rows: _Rows,
+    held_out: _Rows,
     collate: Callable[[list[dict[str, Any]]], dict[str, Any]],
     losses: Callable[[Any, torch.Tensor], torch.Tensor],
     recipe: Recipe,
@@ -233,6 +269,11 @@ def _train(
         train_sampling_strategy="group_by_length",
         save_steps=recipe.save_every,
         save_total_limit=2,
+        per_device_eval_batch_size=recipe.batch_size,
+        eval_strategy="steps" if held_out else "no",
+        eval_steps=0.125,  # of all steps
+        eval_on_start=bool(held_out) and last_checkpoint(work) is None,
+        prediction_loss_only=True,
         logging_steps=1,
         seed=recipe.seed,
         report_to="none",
@@ -243,9 +284,9 @@ def _train(
 
     def loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: Any) -> torch.Tensor:
         # Of all examples of a step alike, however many batches it has.
-        return losses(outputs, labels[:, 1]).sum() / num_items_in_batch
+        return losses(outputs, labels[:, 1]).sum() / (num_items_in_batch or len(labels))
 
-    trainer = Trainer(model, arguments, collate, rows, compute_loss_func=loss)
+    trainer = _Trainer(model, arguments, collate, rows, held_out or None, compute_loss_func=loss)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(_Bar)
     checkpoint = last_checkpoint(work)
@@ -255,5 +296,8 @@ def _train(
     trainer.save_model(str(folder / "model"))
     if trainer.is_world_process_zero():
         tokenizer.save_pretrained(folder / "model")
-    logged = [(int(row["step"]), float(row["loss"])) for row in trainer.state.log_history if "loss" in row]
-    return Trained(model.eval(), folder / "model", trainer.state.global_step, logged)
+    logged, measured = (
+        [(int(row["step"]), float(row[name])) for row in trainer.state.log_history if name in row]
+        for name in ("loss", "eval_loss")
+    )
+    return Trained(model.eval(), folder / "model", trainer.state.global_step, logged, measured)

@@ -174,6 +174,29 @@ def test_causal_loss_is_that_of_the_answer_token_alone(base, tmp_path):
     assert loss == pytest.approx(np.mean(by_hand), abs=1e-4) and np.ptp(by_hand) > 0.05
 
 
+def test_what_all_prompts_begin_with_is_read_once_and_nothing_else_changes(base, tmp_path, monkeypatch):
+    """Against whole rows, as a checkpointed pass needs them: losses, those of held-out questions, and gradients."""
+    monkeypatch.setattr(finetuning, "has_bf16", lambda: False)
+    prompt = Prompt("long", "", "the town said on monday people talk {document} | {statement} ? Answer:")
+    recipe, found, read = replace(AT_ONCE, learning_rate=1e-2, batch_size=8, epochs=2), [], []
+    for apart in (False, True):
+        judge = causal(base)
+        judge.prompt = prompt
+        judge.model.register_forward_pre_hook(
+            lambda _, __, given: read.append(given["input_ids"].numel()), with_kwargs=True
+        )
+        settings = replace(recipe, checkpoint_gradients=apart)
+        found.append(fine_tune_causal(judge, toy(5), settings, tmp_path / str(apart), toy(2, seed=1)))
+        found.append(sum(read))
+        read.clear()
+    once, tokens_once, whole, tokens_whole = found
+    assert tokens_once < 0.8 * tokens_whole
+    np.testing.assert_allclose(once.losses, whole.losses, rtol=1e-4)
+    np.testing.assert_allclose(once.held_out, whole.held_out, rtol=1e-4)
+    assert_same(adapter(once), adapter(whole), rtol=2e-3, atol=2e-4)
+    assert [step for step, _ in once.held_out] == [0, 2, 4, 6, 8, 10] and once.held_out[0][1] != once.held_out[-1][1]
+
+
 def test_encoder_loss_is_binary_cross_entropy_of_one_logit(base, tmp_path):
     model, tokenizer = still(encoder(base))
     examples = toy(3)
