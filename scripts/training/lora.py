@@ -1,7 +1,7 @@
 """Tune a small language model as judge with the published recipe (BeRDS 5.1, A.4, A.5), on public pairs.
 
     BERDS_DATA=../shared/data python scripts/training/lora.py -o FOLDER             (trains; a killed run goes on)
-    BERDS_DATA=../shared/data python scripts/training/lora.py -o FOLDER --measure   (once, when nothing is changed any more)
+    BERDS_DATA=../shared/data python scripts/training/lora.py -o FOLDER --measure   (once, at the very end)
 
 3,000 pairs of 50 questions, 60 of each, as in the paper, whose pairs are not public: arguments of debates, Wikipedia
 around claims, and Wikipedia without any. The loss and the threshold come from other questions, none near those that are
@@ -24,8 +24,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from training.laptop import like_the_web
-from training.pairs import LAPTOP_SHARES, build, split_by_topic
 
 from berdslib.data.datasets import load_pairs
 from berdslib.data.records import Passage
@@ -40,6 +38,8 @@ from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.models.encoders import get_encoder
 from berdslib.stats import choose_threshold
 from berdslib.study.raters import as_asked, measured_by_labels
+from training.laptop import like_the_web
+from training.pairs import LAPTOP_SHARES, build, split_by_topic
 
 QUESTIONS, PAIRS_EACH = 50, 60
 LOSS_PAIRS = 160  # of the held-out pairs, those whose loss is followed while training
