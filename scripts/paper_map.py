@@ -11,51 +11,58 @@ from pathlib import Path
 from berdslib.study.published import reproduction_map
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "paper_map.md"
-TITLES = {
-    ("BeRDS", "v2"): "BeRDS, later version",
-    ("BeRDS", "v1"): "BeRDS, earlier version",
-    ("PIR", ""): "PIR",
-    ("PerspectiveArg", ""): "PerspectiveArg 2024",
-}
 OPENING = """\
 # Where the papers' tables and figures are
 
-Every numbered table and figure of BeRDS (both versions) and PIR, and the measures of PerspectiveArg 2024, with the
-notebook and section in which it is rebuilt. *Rebuilt* means the same columns or the same picture on other questions,
-corpora and judges; no published number was reproduced.
-[Notebook 12](../notebooks/12_paper_tables_and_figures.ipynb) shows each beside the published values.
+*Rebuilt* means the same columns or the same picture on other data: the sample (BeRDS), small invented tasks (PIR) or
+synthetic arguments (PerspectiveArg), and by [grids](../papermill_runs/README.md) on data of others. No published number
+was reproduced. [Notebook 12](../notebooks/12_paper_tables_and_figures.ipynb) shows each beside the published values.
+BeRDS is numbered as in its later version, with the earlier one's number in brackets where it differs.
 
-The papers:
+The papers: Chen and Choi, *Open-World Evaluation for Retrieving Diverse Perspectives*
+([BeRDS](https://timchen0618.github.io/berds/)); Zhao, Chen, Chen, Zhang and Wu, *Beyond Relevance: Evaluate and Improve
+Retrievers on Perspective Awareness* ([PIR](https://arxiv.org/abs/2405.02714)); Falk, Waldis and Gurevych, *Overview of
+PerpectiveArg2024* ([shared task](https://github.com/Blubberli/perspective-argument-retrieval)).
 
-- Chen and Choi, *Open-World Evaluation for Retrieving Diverse Perspectives*
-  ([BeRDS](https://timchen0618.github.io/berds/))
-- Zhao, Chen, Chen, Zhang and Wu, *Beyond Relevance: Evaluate and Improve Retrievers on Perspective Awareness*
-  ([PIR](https://arxiv.org/abs/2405.02714))
-- Falk, Waldis and Gurevych, *Overview of PerpectiveArg2024*
-  ([shared task](https://github.com/Blubberli/perspective-argument-retrieval))
+`python scripts/paper_map.py` writes this page from [map.csv](../data/published/map.csv), which also names the data.
 
-`python scripts/paper_map.py` writes this page from [map.csv](../data/published/map.csv)."""
+| paper | number | what | notebook · section |
+|---|---|---|---|
+"""
 
 
-def row(entry):
-    """Return one line of a table."""
-    where = f"[{entry.notebook[:2]}](../notebooks/{entry.notebook}.ipynb) · {entry.section}" if entry.notebook else ""
-    on = " ".join(part for part in (entry.data, entry.reason) if part)
-    name = f"{entry.kind.capitalize()} {entry.number}".strip()
-    return f"| {name} | {entry.title} | {entry.status} | {where} | {on} |"
+def entries():
+    """Return the map, BeRDS' earlier version folded into the later one, each entry with its name."""
+    table = reproduction_map()
+    earlier = table[(table["paper"] == "BeRDS") & (table["version"] == "v1")]
+    number_then = {(e.kind, e.title): e.number for e in earlier.itertuples()}
+    kept = table.drop(earlier.index)
+    numbers = [
+        e.number if e.version != "v2" or then == e.number else f"{e.number} ({then})" if then else e.number
+        for e in kept.itertuples()
+        for then in [number_then.get((e.kind, e.title))]
+    ]
+    kinds = kept["kind"].str.capitalize().where(kept["kind"] != "list", "")
+    return kept.assign(name=[" ".join(f"{kind} {number}".split()) for kind, number in zip(kinds, numbers, strict=True)])
 
 
 def page():
     """Return the whole page."""
-    parts = [OPENING]
-    table = reproduction_map()
-    for (paper, version), title in TITLES.items():
-        entries = table[(table["paper"] == paper) & (table["version"] == version)]
-        parts.append(
-            f"\n## {title}\n\n| | what | status | notebook · section | on what, or why not |\n|---|---|---|---|---|"
-        )
-        parts.append("\n".join(map(row, entries.itertuples())))
-    return "\n".join(parts) + "\n"
+    table = entries()
+    rebuilt = table["status"] == "rebuilt"
+    rows = [
+        f"| {paper} | {', '.join(group['name'])} | {'; '.join(group['title'])} "
+        f"| [{notebook[:2]}](../notebooks/{notebook}.ipynb) · {section} |"
+        for (paper, notebook, section), group in table[rebuilt].groupby(["paper", "notebook", "section"], sort=False)
+    ]
+    # A number says enough where the reason says what it is; what is not numbered is called by its title.
+    left = table[~rebuilt].assign(name=[e.name if e.kind != "list" else e.title for e in table[~rebuilt].itertuples()])
+    reasons = [
+        f"- {paper}, {', '.join(group['name'])}: {reason}"
+        + (" Notebook 12 draws the published values." if (group["status"] == "published values drawn").all() else "")
+        for (paper, reason), group in left.groupby(["paper", "reason"], sort=False)
+    ]
+    return OPENING + "\n".join(rows) + "\n\n## Not rebuilt, and why\n\n" + "\n".join(reasons) + "\n"
 
 
 def main():
