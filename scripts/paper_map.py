@@ -24,26 +24,32 @@ The papers: Chen and Choi, *Open-World Evaluation for Retrieving Diverse Perspec
 Retrievers on Perspective Awareness* ([PIR](https://arxiv.org/abs/2405.02714)); Falk, Waldis and Gurevych, *Overview of
 PerpectiveArg2024* ([shared task](https://github.com/Blubberli/perspective-argument-retrieval)).
 
-`python scripts/paper_map.py` writes this page from [map.csv](../data/published/map.csv), which also names the data.
+`python scripts/paper_map.py` writes this page from [map.csv](../data/published/map.csv), which also has
+titles and data.
 
-| paper | number | what | notebook · section |
-|---|---|---|---|
+| rebuilt | notebook · section |
+|---|---|
 """
 
 
 def entries():
-    """Return the map, BeRDS' earlier version folded into the later one, each entry with its name."""
+    """Return the map, with BeRDS' earlier version folded into the later one."""
     table = reproduction_map()
     earlier = table[(table["paper"] == "BeRDS") & (table["version"] == "v1")]
-    number_then = {(e.kind, e.title): e.number for e in earlier.itertuples()}
+    then = {(e.kind, e.title): e.number for e in earlier.itertuples()}
     kept = table.drop(earlier.index)
-    numbers = [
-        e.number if e.version != "v2" or then == e.number else f"{e.number} ({then})" if then else e.number
-        for e in kept.itertuples()
-        for then in [number_then.get((e.kind, e.title))]
-    ]
-    kinds = kept["kind"].str.capitalize().where(kept["kind"] != "list", "")
-    return kept.assign(name=[" ".join(f"{kind} {number}".split()) for kind, number in zip(kinds, numbers, strict=True)])
+    both = [(e.number, then.get((e.kind, e.title), e.number) if e.version else e.number) for e in kept.itertuples()]
+    numbers = [now if now == before else f"{now} ({before})" for now, before in both]
+    return kept.assign(number=numbers)
+
+
+def names(group):
+    """Return what a group of entries is called: its tables, then its figures, by their numbers; a list by its title."""
+    called = [f": {title}" for title in group.loc[group["kind"] == "list", "title"]]
+    for kind in ("table", "figure"):
+        numbers = list(group.loc[group["kind"] == kind, "number"])
+        called += [f" {kind.capitalize()}{'s' * (len(numbers) > 1)} {', '.join(numbers)}"] if numbers else []
+    return ";".join(called)
 
 
 def page():
@@ -51,16 +57,13 @@ def page():
     table = entries()
     rebuilt = table["status"] == "rebuilt"
     rows = [
-        f"| {paper} | {', '.join(group['name'])} | {'; '.join(group['title'])} "
-        f"| [{notebook[:2]}](../notebooks/{notebook}.ipynb) · {section} |"
+        f"| {paper}{names(group)} | [{notebook[:2]}](../notebooks/{notebook}.ipynb) · {section} |"
         for (paper, notebook, section), group in table[rebuilt].groupby(["paper", "notebook", "section"], sort=False)
     ]
-    # A number says enough where the reason says what it is; what is not numbered is called by its title.
-    left = table[~rebuilt].assign(name=[e.name if e.kind != "list" else e.title for e in table[~rebuilt].itertuples()])
     reasons = [
-        f"- {paper}, {', '.join(group['name'])}: {reason}"
+        f"- {paper}{names(group)}: {reason}"
         + (" Notebook 12 draws the published values." if (group["status"] == "published values drawn").all() else "")
-        for (paper, reason), group in left.groupby(["paper", "reason"], sort=False)
+        for (paper, reason), group in table[~rebuilt].groupby(["paper", "reason"], sort=False)
     ]
     return OPENING + "\n".join(rows) + "\n\n## Not rebuilt, and why\n\n" + "\n".join(reasons) + "\n"
 
