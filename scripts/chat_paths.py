@@ -36,7 +36,13 @@ from berdslib.retrieval.expansion import chat_expansions
 from berdslib.study import rag
 
 N = 56
-LONGEST = 300  # tokens of an answer that nothing holds to a form; the request for perspectives allows 1,500
+# Tokens that an answer may have which nothing holds to a form: several times what its task needs.
+LONGEST = {
+    "perspective_detection": 12,
+    "supporting_side": 12,
+    "statement_and_negation": 120,
+    "perspective_generation": 300,
+}
 SHIPPED = Path(__file__).parents[1] / "data" / "smollm2"
 BUILT, ESSAYS = 12, 12  # arguments and essays that are recorded for the notebooks
 _YES, _ONE = {"yes": ("yes",), "no": ("no",)}, {"first": ("1",), "second": ("2",)}
@@ -54,7 +60,6 @@ READ: dict[str, Callable[[str], Any]] = {
 def readable(folder: Path) -> pd.DataFrame:
     """How many answers have the form that is read: asked in our long wording and left free, and as it is done now."""
     now = load_local_chat("smollm2", max_tokens=EXPANSION_TOKENS)
-    free = LocalChat(now.model, now.tokenizer, "smollm2, left free", max_tokens=LONGEST)
     questions = [q for q in bd.load(["arguana", "kialo"], split="dev").questions if len(q.perspectives) > 1][:N]
     texts = [(p.text, q.perspectives[0]) for p, q in zip(bd.load("theperspective").passages, questions, strict=False)]
     values = [
@@ -64,6 +69,7 @@ def readable(folder: Path) -> pd.DataFrame:
     ]
     rows = []
     for task, read in READ.items():
+        free = LocalChat(now.model, now.tokenizer, "smollm2, left free", max_tokens=LONGEST.get(task, 80))
         for name, chat in (("left free", free), ("held", now)):
             prompt = load_prompt(task, asked=chat.id)
             asked, start = [prompt.about(**one) for one in values], time.perf_counter()
@@ -92,7 +98,7 @@ def reads(read: Callable[[str], Any], answer: str) -> bool:
     return True
 
 
-def expansion(folder: Path, questions: int = 40) -> pd.DataFrame:
+def expansion(folder: Path, questions: int = 10) -> pd.DataFrame:
     """MRecall and Precision on theperspective with the model's perspectives and without, and by rule."""
     systems = [f"{r}{part}" for r in ("bm25", "minilm") for part in ("", "+expand:chat:smollm2", "+expand:rule")]
     found = bd.experiment(
