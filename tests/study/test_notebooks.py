@@ -65,7 +65,7 @@ def code_lengths():
     return sorted(len([line for line in one.splitlines() if line.strip()]) for one in written if one != OPENING)
 
 
-REBUILT = {"00", "03"}  # those that open with their picture; the others follow
+REBUILT = {"00", "03", "06"}  # those that open with their picture; the others follow
 LONGEST_PROSE = 1500  # words, formulas and links counted; the aim is 1,000
 
 
@@ -99,7 +99,7 @@ class TestForm:
     def is_set_up(self, opening, imports, parameters):
         assert opening == OPENING
         assert all(re.match(r"(import|from) |\s|\)|$", line) for line in imports.splitlines())
-        assert len([line for line in imports.splitlines() if line]) <= 9
+        assert len([line for line in imports.splitlines() if line]) <= 10
         assert "parameters" in parameters["metadata"]["tags"] and source(parameters)
 
     def test_imports_stand_at_the_top(self, path):
