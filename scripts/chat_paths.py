@@ -60,8 +60,9 @@ READ: dict[str, Callable[[str], Any]] = {
 def readable(folder: Path) -> pd.DataFrame:
     """How many answers have the form that is read: asked in our long wording and left free, and as it is done now."""
     now = load_local_chat("smollm2", max_tokens=EXPANSION_TOKENS)
-    questions = [q for q in bd.load(["arguana", "kialo"], split="dev").questions if len(q.perspectives) > 1][:N]
-    texts = [(p.text, q.perspectives[0]) for p, q in zip(bd.load("theperspective").passages, questions, strict=False)]
+    found = bd.load(["arguana", "kialo"], passages="theperspective", split="dev")
+    questions = [q for q in found.questions if len(q.perspectives) > 1][:N]
+    texts = [(p.text, q.perspectives[0]) for p, q in zip(found.passages, questions, strict=False)]
     values = [
         {"question": q.text, "first": q.perspectives[0], "second": q.perspectives[1], "document": document}
         | {"statement": statement, "query": f"Find a claim that opposes the argument: {statement}"}
