@@ -36,7 +36,7 @@ def _prices(_: click.Context, __: click.Parameter, value: str | None) -> tuple[f
 @click.argument("builder", type=click.Choice(_BUILDERS))
 @click.argument("raw", type=click.Path(exists=True, path_type=Path))
 @click.argument("folder", type=FOLDER)
-@text("--model", "Who answers: rule for rules alone, local:FOLDER, recorded:FILE, or an endpoint's model "
+@text("--model", "Who answers: rule for rules alone, smollm2, local:FOLDER, recorded:FILE, or an endpoint's model "
       "(BERDS_CHAT_URL).", "rule")  # fmt: skip
 @text("--prices", "What the endpoint takes per million prompt and completion tokens.", metavar="IN,OUT",
       callback=_prices)  # fmt: skip

@@ -28,7 +28,7 @@ REASONS: Mapping[str, str] = {
     "too short": "A statement is a word, or two that are not both the question's.",
     "same statement": "Two statements differ in case and punctuation at most.",
     "no contradiction": "The two statements, the only ones, say the same or can both be true.",
-    "cut off": "A statement begins in the middle of a word, or ends in the middle of a sentence.",
+    "cut off": "A statement begins in the middle of a word, or one or the question ends in the middle of a sentence.",
     "off topic": "One of two statements on a yes/no question shares no word that carries meaning with it or the other.",
     "something new": "A statement holds a name, a number or many words that neither the question nor the sources have.",
 }
@@ -80,7 +80,7 @@ _REFUSAL = re.compile(
 _TAGS = ("question", "statement", "answers", "argument", "document", "first", "second", "options")
 _UNSEEN = re.compile("[\u061c\u200b\u200e\u200f\ufeff\ufffd]")
 # Words that no sentence ends with; "of" may end one ("to be proud of."), but not without a full stop.
-_GOES_ON = re.compile(r"\b(?:because|and|or|the|an?|of(?!\W*[.!?]))\W*$", re.IGNORECASE)
+_GOES_ON = re.compile(r"(?:\b(?:because|and|or|the|an?|of(?!\W*[.!?]))|,)\W*$", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][\w-]+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -124,6 +124,8 @@ def _of_question(text: str, sources: Sequence[str]) -> Iterator[Problem]:
         yield Problem("not a question", f"it ends in {text[-20:]!r}")
     elif any(_is_part(text, source) for source in sources):
         yield Problem("copied", "it is a part of a source")
+    if ends := _GOES_ON.search(text.rstrip("?\"'”’») ")[-20:]):
+        yield Problem("cut off", f"the question ends in {ends[0]!r}")
     if found := _SENTENCE_END.search(text):
         yield Problem("several sentences", f"a second one begins at {text[found.end() - 1 :][:20]!r}")
     if found := _LEADING.search(_QUOTED.sub('""', text).replace("’", "'")):

@@ -24,6 +24,7 @@ from berdslib.study.tables import escape
 VERSIONS = {"v1": ("BeRDS v1", "berds_v1"), "v2": ("BeRDS v2", "berds_v2"), "pir": ("PIR", "pir")}
 # The columns that say which number of a table one is.
 KEYS = ("corpus", "retriever", "system", "dataset", "measure", "k")
+REAL = ("lists", "dial", "changes", "pir", "people")  # tables of data/real
 # What the papers call a retriever's list as it is.
 _AS_FOUND = ("default", "baseline")
 
@@ -71,6 +72,15 @@ def reproduction_map() -> pd.DataFrame:
 def read_shipped(name: str) -> pd.DataFrame:
     """Return a table of data/published as text, without its ending: "map", "figures" or "perspectivearg"."""
     return pd.read_csv(shipped("published") / f"{name}.csv", dtype=str, keep_default_na=False)
+
+
+def real_numbers(name: str) -> pd.DataFrame:
+    """Return a table of data/real, figures from data whose texts may not be shipped: lists, dial, changes, pir, people.
+
+    Its card says what the columns are. In the first three a list is a word with a letter a place: A for a passage that
+    argues the supporting side, B the opposing one, X both, a dot neither.
+    """
+    return pd.read_csv(shipped("real") / f"{known('table of data/real', name, REAL)}.csv", keep_default_na=False)
 
 
 # ---------------------------------------------------------------- a whole table beside ours

@@ -23,7 +23,6 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 
 from berdslib.data.datasets import load_pairs
 from berdslib.data.records import Passage
@@ -37,6 +36,7 @@ from berdslib.judging.finetune import Recipe, fine_tune_causal
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.models.encoders import get_encoder
 from berdslib.stats import choose_threshold
+from berdslib.study.figures.style import PALETTE, use_style
 from berdslib.study.raters import as_asked, measured_by_labels
 from training.laptop import like_the_web
 from training.pairs import LAPTOP_SHARES, build, split_by_topic
@@ -101,11 +101,12 @@ def measure(folder: Path) -> pd.DataFrame:
 def draw_losses(result: dict[str, Any], path: Path) -> None:
     """Draw the loss of each step, its running mean and that of held-out questions."""
     steps, losses = np.array(result["losses"]).T
-    sns.set_theme(style="whitegrid")
+    use_style()
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
     axes.plot(steps, losses, color="0.8", lw=0.8, label="a batch")
-    axes.plot(steps, pd.Series(losses).rolling(25, min_periods=1).mean(), label="mean of 25 batches")
-    axes.plot(*np.array(result["held_out_losses"]).T, "o-", label=f"{LOSS_PAIRS} pairs of held-out questions")
+    axes.plot(steps, pd.Series(losses).rolling(25, min_periods=1).mean(), color="0.3", label="mean of 25 batches")
+    held_out = np.array(result["held_out_losses"]).T
+    axes.plot(*held_out, "o-", color=PALETTE[4], label=f"{LOSS_PAIRS} pairs of held-out questions")
     axes.set(xlabel="step", ylabel="loss", ylim=(0, None))
     axes.legend()
     figure.savefig(path, dpi=150)

@@ -7,6 +7,8 @@ import pytest
 import torch
 from tiny import sample_pairs
 
+from berdslib.construction.build import make, read_items
+from berdslib.construction.pipeline import ByChat
 from berdslib.construction.reading import choice, fields, one_line
 from berdslib.data.datasets import load_questions
 from berdslib.judging.causal import load_causal
@@ -17,6 +19,7 @@ from berdslib.llm.prompting import load_prompt
 from berdslib.models import packaged
 from berdslib.models.chat import LocalChat, load_local_chat, make_chat
 from berdslib.models.packaged import PACKAGED, install_command
+from berdslib.paths import shipped
 from berdslib.retrieval.expansion import expansions_by
 
 QUESTIONS = load_questions("sample", "all")[:5]
@@ -120,3 +123,25 @@ def test_as_a_judge_and_a_cutter_of_queries(chat, monkeypatch):
     monkeypatch.setattr(chat, "max_tokens", 60)
     query = "Find a claim that opposes the argument: Gambling must be banned"
     assert extract_by("chat:smollm2", [query], make_chat=lambda *_, **__: chat)[0].root
+
+
+# ---------------------------------------------------------------- what was recorded of it, for notebooks
+
+
+def test_what_was_recorded_answers_what_is_asked_today():
+    """A prompt, a form or the sample that changes asks for what nobody recorded; scripts/chat_paths.py record."""
+    said = expansions_by(f"chat:recorded:{shipped('smollm2') / 'expand.jsonl'}", load_questions("sample", "all"))
+    assert len(said) == 24 and all(len({text for _, text in pairs}) >= 2 for pairs in said.values())
+    drafts = read_items("arguana", shipped("raw") / "arguments.jsonl", 12).drafts
+    made = make("arguana", drafts, ByChat(make_chat(f"recorded:{shipped('smollm2') / 'build.jsonl'}")))
+    assert not made.unanswered and len(made.drafts) + len(made.rejected) == 12
+
+
+@pytest.mark.slow
+def test_a_live_run_says_what_was_recorded(cache):
+    """Sums in another order may turn a word on another processor, and all behind it: most answers, not all."""
+    questions = load_questions("sample", "all")[:8]
+    recorded = expansions_by(f"chat:recorded:{shipped('smollm2') / 'expand.jsonl'}", questions)
+    live = expansions_by("chat:smollm2", questions)
+    same = sum(recorded[q.qid] == live[q.qid] for q in questions)
+    assert same >= 6, f"{same} of 8 are the same"

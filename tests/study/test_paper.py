@@ -128,7 +128,7 @@ def test_a_grid_in_another_setting_is_not(tmp_path, changed, words):
 def test_a_grid_over_rerankers_takes_the_weight_that_was_chosen(tmp_path):
     rows = [("default", "macro", "MRecall@5", 0.3), ("mmr:0.75", "macro", "MRecall@5", 0.1),
             ("mmr:0.9", "macro", "MRecall@5", 0.2), ("oracle", "macro", "MRecall@5", 1.0)]  # fmt: skip
-    summary(tmp_path, rows, "06_mmr_reranking", datasets='["theperspective"]', retriever="contriever")
+    summary(tmp_path, rows, "07_query_expansion", datasets='["theperspective"]', retriever="contriever")
     path = tmp_path / "summary.csv"
     table = pd.read_csv(path)
     table.assign(chosen=table["system"] == "mmr:0.9").to_csv(path, index=False)

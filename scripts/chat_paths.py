@@ -1,0 +1,179 @@
+"""Every path that asks a chat model, run with the small one that comes in a package.
+
+    BERDS_DATA=../shared/data python scripts/chat_paths.py readable,expansion,writing -o FOLDER     (real questions)
+    python scripts/chat_paths.py record                     (our own texts: data/smollm2, which notebooks replay)
+
+Every answer is kept in FOLDER, so that a run that broke off goes on; tables are printed. A data set is built by
+``berds build arguana RAW FOLDER --model smollm2 --sample 100``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import berdslib as bd
+from berdslib.construction.build import MAX_TOKENS as BUILD_TOKENS
+from berdslib.construction.build import make, read_items
+from berdslib.construction.pipeline import ByChat
+from berdslib.construction.reading import choice, fields, one_line
+from berdslib.data.tables import read_jsonl, write_jsonl
+from berdslib.errors import InputError
+from berdslib.llm.answers import parse_perspectives
+from berdslib.llm.extraction import read_extraction
+from berdslib.llm.prompting import load_prompt
+from berdslib.llm.recorded import Kept
+from berdslib.models.chat import LocalChat, load_local_chat
+from berdslib.paths import shipped
+from berdslib.retrieval.expansion import MAX_TOKENS as EXPANSION_TOKENS
+from berdslib.retrieval.expansion import chat_expansions
+from berdslib.study import rag
+
+N = 56
+# Tokens that an answer may have which nothing holds to a form: several times what its task needs.
+LONGEST = {
+    "perspective_detection": 12,
+    "supporting_side": 12,
+    "statement_and_negation": 120,
+    "perspective_generation": 300,
+}
+SHIPPED = Path(__file__).parents[1] / "data" / "smollm2"
+BUILT, ESSAYS = 12, 12  # arguments and essays that are recorded for the notebooks
+_YES, _ONE = {"yes": ("yes",), "no": ("no",)}, {"first": ("1",), "second": ("2",)}
+READ: dict[str, Callable[[str], Any]] = {
+    "perspective_detection": lambda answer: choice(answer, _YES),
+    "supporting_side": lambda answer: choice(answer, _ONE),
+    "question_from_arguments": one_line,
+    "opposing_statement": one_line,
+    "statement_and_negation": lambda answer: fields(answer, {"yes": ("statement",), "no": ("negation",)}),
+    "perspective_extraction": read_extraction,
+    "perspective_generation": parse_perspectives,
+}
+
+
+def readable(folder: Path) -> pd.DataFrame:
+    """How many answers have the form that is read: asked in our long wording and left free, and as it is done now."""
+    now = load_local_chat("smollm2", max_tokens=EXPANSION_TOKENS)
+    found = bd.load(["arguana", "kialo"], passages="theperspective", split="dev")
+    questions = [q for q in found.questions if len(q.perspectives) > 1][:N]
+    texts = [(p.text, q.perspectives[0]) for p, q in zip(found.passages, questions, strict=False)]
+    values = [
+        {"question": q.text, "first": q.perspectives[0], "second": q.perspectives[1], "document": document}
+        | {"statement": statement, "query": f"Find a claim that opposes the argument: {statement}"}
+        for q, (document, statement) in zip(questions, texts, strict=True)
+    ]
+    rows = []
+    for task, read in READ.items():
+        free = LocalChat(now.model, now.tokenizer, "smollm2, left free", max_tokens=LONGEST.get(task, 80))
+        for name, chat in (("left free", free), ("held", now)):
+            prompt = load_prompt(task, asked=chat.id)
+            asked, start = [prompt.about(**one) for one in values], time.perf_counter()
+            kept = Kept(chat, folder / "readable.jsonl")
+            replies = [r for at in range(0, len(asked), 8) for r in kept.complete_all(asked[at : at + 8])]
+            rows.append(
+                {
+                    "task": task,
+                    "asked": name,
+                    "n": len(replies),
+                    "readable": sum(reads(read, r.text) and r.finish != "length" for r in replies),
+                    "tokens": sum(r.completion_tokens for r in replies),
+                    "seconds": round(time.perf_counter() - start),
+                }
+            )
+            print(rows[-1], flush=True)
+    return pd.DataFrame(rows)
+
+
+def reads(read: Callable[[str], Any], answer: str) -> bool:
+    """Say whether an answer can be read."""
+    try:
+        read(answer)
+    except InputError:
+        return False
+    return True
+
+
+def expansion(folder: Path, questions: int = 10) -> pd.DataFrame:
+    """MRecall and Precision on theperspective with the model's perspectives and without, and by rule."""
+    systems = [f"{r}{part}" for r in ("bm25", "minilm") for part in ("", "+expand:chat:smollm2", "+expand:rule")]
+    found = bd.experiment(
+        systems,
+        bd.load("theperspective", limit=questions),
+        ["MRecall@5", "MRecall@10", "Precision@5"],
+        baseline=systems[0],
+        recordings=folder / "expansions.jsonl",
+    )
+    for _, row in read_jsonl(folder / "expansions.jsonl"):
+        print(row["messages"][-1]["content"], row["text"], sep="\n", end="\n\n")
+    return found.table
+
+
+def writing(folder: Path, n: int = 30) -> pd.DataFrame:
+    """Answers to queries of PIR's demo release and essays from what minilm finds; what an essay's tone goes with."""
+    chat = Kept(load_local_chat("smollm2"), folder / "writing.jsonl")
+    asked = bd.load("pir-demo:ambigqa")
+    questions, corpus = asked.queries[:n], {p.docno: p for p in asked.passages}
+    run = bd.search("minilm", bd.Collection("ambigqa", questions, asked.passages), 3)
+    answers = rag.answer_questions(questions, run, corpus, chat, {q.qid: ["?"] for q in questions}, depth=3)
+    print(answers.assign(question=[q.text for q in questions])[["question", "answer"]].to_string())
+    sides = bd.load("pir-demo:perspectrum")
+    queries = [q for q in sides.queries if q.labels != ("general",)][:n]
+    run = bd.search("minilm", bd.Collection("perspectrum", queries, sides.passages), 3)
+    essays = rag.write_essays(queries, run, {p.docno: p for p in sides.passages}, chat, depth=3)
+    print(essays[["root", "stance", "words", "polarity", "essay"]].to_string())
+    print(f"{(answers['answer'] != '').sum()} answers, {(essays['essay'] != '').sum()} essays of {len(queries)}")
+    return rag.alignment(essays)
+
+
+def record(_: Path) -> pd.DataFrame:
+    """Write data/smollm2: what the model says of our own texts, a file for each use, without the questions' words."""
+    SHIPPED.mkdir(exist_ok=True)
+    sample = bd.load("sample", split="all")
+
+    def build(chat: Kept) -> None:
+        make("arguana", read_items("arguana", shipped("raw") / "arguments.jsonl", BUILT).drafts, ByChat(chat))
+
+    def write(chat: Kept) -> None:
+        task = rag.stance_task(sample.questions, sample.gold, sample.passages)
+        queries = task.queries[:ESSAYS]
+        run = bd.search("minilm", bd.Collection("full", queries, task.passages), 3)
+        rag.write_essays(queries, run, {p.docno: p for p in task.passages}, chat, depth=3)
+
+    uses: dict[str, tuple[int, Callable[[Kept], object]]] = {
+        "build": (BUILD_TOKENS, build),
+        "expand": (EXPANSION_TOKENS, lambda chat: chat_expansions(sample.questions, chat)),
+        "write": (200, write),
+    }
+    rows = []
+    for name, (longest, use) in uses.items():
+        path = SHIPPED / f"{name}.jsonl"
+        use(Kept(load_local_chat("smollm2", max_tokens=longest), path))
+        kept = [{k: v for k, v in row.items() if k not in ("messages", "first_token")} for _, row in read_jsonl(path)]
+        write_jsonl(path, kept)
+        rows.append({"file": path.name, "answers": len(kept), "kB": path.stat().st_size / 1000})
+    return pd.DataFrame(rows)
+
+
+PATHS = {"readable": readable, "expansion": expansion, "writing": writing, "record": record}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", help=f"comma-separated: {', '.join(PATHS)}")
+    parser.add_argument("-o", "--out", type=Path, default=Path("."), help="a folder for answers and tables")
+    asked = parser.parse_args()
+    asked.out.mkdir(parents=True, exist_ok=True)
+    for name in asked.paths.split(","):
+        start, table = time.perf_counter(), PATHS[name](asked.out)
+        print(table.round(3).to_string(index=False), f"{(time.perf_counter() - start) / 60:.1f} minutes", sep="\n")
+        (asked.out / f"{name}.json").write_text(json.dumps(table.to_dict("records"), default=str), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
