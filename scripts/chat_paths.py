@@ -153,8 +153,10 @@ def record(_: Path) -> pd.DataFrame:
     rows = []
     for name, (longest, use) in uses.items():
         path = SHIPPED / f"{name}.jsonl"
-        use(Kept(load_local_chat("smollm2", max_tokens=longest), path))
-        kept = [{k: v for k, v in row.items() if k not in ("messages", "first_token")} for _, row in read_jsonl(path)]
+        chat = Kept(load_local_chat("smollm2", max_tokens=longest), path)
+        use(chat)
+        said = (row for _, row in read_jsonl(path) if row["model"] == chat.id)  # not of an earlier prompt or form
+        kept = [{k: v for k, v in row.items() if k not in ("messages", "first_token")} for row in said]
         write_jsonl(path, kept)
         rows.append({"file": path.name, "answers": len(kept), "kB": path.stat().st_size / 1000})
     return pd.DataFrame(rows)
