@@ -77,7 +77,7 @@ class TestForm:
             return
         kinds = [c["cell_type"] for c in cells_of(path)]
         assert kinds[:6] == ["markdown", "markdown", "code", "code", "code", "code"]
-        title, plan, opening, imports, parameters, _ = (source(c) for c in cells_of(path)[:6])
+        title, plan, opening, imports, *_ = (source(c) for c in cells_of(path)[:6])
         assert title.startswith(f"# {path.stem[:2]} · ")
         assert "**Question:**" in title and "Rebuilds" in title and "Run time" in title
         assert "**You will**" in plan and 3 <= plan.count("\n- ") <= 4
