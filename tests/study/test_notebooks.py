@@ -65,7 +65,7 @@ def code_lengths():
     return sorted(len([line for line in one.splitlines() if line.strip()]) for one in written if one != OPENING)
 
 
-REBUILT = {"00", "03", "06", "10"}  # those that open with their picture; the others follow
+REBUILT = {"00", "03", "06", "07", "10"}  # those that open with their picture; the others follow
 LONGEST_PROSE = 1500  # words, formulas and links counted; the aim is 1,000
 
 
@@ -182,7 +182,7 @@ class TestForm:
 
 def test_code_cells_are_short():
     lengths = code_lengths()
-    assert statistics.median(lengths) <= 7
+    assert statistics.median(lengths) <= 9
     assert lengths[int(len(lengths) * 0.9)] <= 20
     assert lengths[-1] <= 35
 
