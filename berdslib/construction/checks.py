@@ -81,6 +81,10 @@ _TAGS = ("question", "statement", "answers", "argument", "document", "first", "s
 _UNSEEN = re.compile("[\u061c\u200b\u200e\u200f\ufeff\ufffd]")
 # Words that no sentence ends with; "of" may end one ("to be proud of."), but not without a full stop.
 _GOES_ON = re.compile(r"(?:\b(?:because|and|or|the|an?|of(?!\W*[.!?]))|,)\W*$", re.IGNORECASE)
+# "No, it should not" says what "It should not" says.
+_ANSWERED = re.compile(r"^no,\s+(?=.*\bnot\b|.*n['’]t\b)", re.IGNORECASE)
+    r"^no,\s+(?=.*\bnot\b|.*n['’]t\b)", re.IGNORECASE
+)  # "No, it should not" says what "It should not" says
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][\w-]+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -158,7 +162,8 @@ def _of_statements(statements: Sequence[str]) -> Iterator[Problem]:
     first, twice = dict[str, int](), list[Problem]()
     for number, statement in enumerate(statements, start=1):
         yield from _of_any(statement.strip(), f"statement {number}", MOST_WORDS_OF_STATEMENT)
-        if not _is_blank(statement) and (i := first.setdefault(same_text(statement), number)) != number:
+        said = same_text(_ANSWERED.sub("", statement.strip()))
+        if not _is_blank(statement) and (i := first.setdefault(said, number)) != number:
             twice.append(Problem("same statement", f"statements {i} and {number}"))
     yield from twice
     if len(statements) == 2 and not twice and contradict(*statements) is False:

@@ -32,6 +32,13 @@ def test_a_blank_question_is_found_and_nothing_else_is_said_of_it(question):
     assert [(p.reason, p.detail) for p in problems] == [("blank", "the question")]
 
 
+def test_a_statement_behind_a_no_is_the_same_statement():
+    """As a small real model wrote them; behind a "No" without a "not", the statement may be the other one."""
+    against = "The town should not tax art."
+    assert reasons("Should the town tax art?", ["No, the town should not tax art.", against]) == ["same statement"]
+    assert reasons("Should the town tax art?", ["The town should tax art.", "No, the town should not tax art."]) == []
+
+
 def test_what_is_too_long_is_found():
     sides = ["Trains should run very often.", "Trains should not run very often."]
     assert reasons("Should trains run " + "very " * 60 + "often?", sides) == ["too long"]
