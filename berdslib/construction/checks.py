@@ -83,8 +83,6 @@ _UNSEEN = re.compile("[\u061c\u200b\u200e\u200f\ufeff\ufffd]")
 _GOES_ON = re.compile(r"(?:\b(?:because|and|or|the|an?|of(?!\W*[.!?]))|,)\W*$", re.IGNORECASE)
 # "No, it should not" says what "It should not" says.
 _ANSWERED = re.compile(r"^no,\s+(?=.*\bnot\b|.*n['’]t\b)", re.IGNORECASE)
-    r"^no,\s+(?=.*\bnot\b|.*n['’]t\b)", re.IGNORECASE
-)  # "No, it should not" says what "It should not" says
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][\w-]+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
