@@ -20,18 +20,18 @@ from berdslib.judging.registry import make_judge
 from berdslib.study.raters import as_asked
 
 FOLDER = Path(__file__).parents[1] / "data" / "real"
-RETRIEVERS = ["bm25", "minilm", "mpnet"]
+RETRIEVERS = ["bm25", "minilm"]
 WEIGHTS = (0.95, 0.9, 0.75, 0.5, 0.25)
 DIAL = [f"{r}{part}" for r in ("bm25", "minilm") for part in ("", *(f"+mmr:{w}" for w in WEIGHTS), "+expand:rule")]
 CHANGES = ["minilm", "minilm+mmr:0.75", "minilm+mmr:0.5", "minilm+dpp:0.5", "minilm+expand:rule"]
-PROJECTED = ["minilm", "minilm+pap:1.0", "mpnet", "mpnet+pap:1.0"]
+PROJECTED = ["minilm", "minilm+pap:1.0"]
 TASKS = ("perspectrum", "ambigqa", "allsides", "exfever")
 METHODS = ["add", "add+", "concat", "concat+", "cast", "cast+", "dual-sum", "tri-sum", "pap", "pap+"]
 JUDGES = ["overlap", "similarity", "similarity:mpnet", "laptop", "laptop-mpnet"]
 
 
 def lists(k: int = 20) -> pd.DataFrame:
-    """Three retrievers, three queries a question; of the question's own list also what is among the first hundred."""
+    """Two retrievers, three queries a question; of the question's own list also what is among the first hundred."""
     listed = bd.sides(RETRIEVERS, "theperspective", k=100).listed
     near, far = words(listed[listed["rank"] <= k], RETRIEVERS), words(listed, RETRIEVERS)
     for name in RETRIEVERS:
