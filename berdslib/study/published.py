@@ -24,7 +24,7 @@ from berdslib.study.tables import escape
 VERSIONS = {"v1": ("BeRDS v1", "berds_v1"), "v2": ("BeRDS v2", "berds_v2"), "pir": ("PIR", "pir")}
 # The columns that say which number of a table one is.
 KEYS = ("corpus", "retriever", "system", "dataset", "measure", "k")
-REAL = ("lists", "dial", "changes", "pir", "people")  # tables of data/real
+REAL = ("lists", "dial", "changes", "pir", "people", "projection")  # tables of data/real
 # What the papers call a retriever's list as it is.
 _AS_FOUND = ("default", "baseline")
 
@@ -75,7 +75,7 @@ def read_shipped(name: str) -> pd.DataFrame:
 
 
 def real_numbers(name: str) -> pd.DataFrame:
-    """Return a table of data/real, figures from data whose texts may not be shipped: lists, dial, changes, pir, people.
+    """Return a table of data/real, figures from data whose texts may not be shipped; of ``REAL``.
 
     Its card says what the columns are. In the first three a list is a word with a letter a place: A for a passage that
     argues the supporting side, B the opposing one, X both, a dot neither.
