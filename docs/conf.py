@@ -20,7 +20,7 @@ extensions = ["myst_nb"]
 root_doc = "README"
 include_patterns = [
     "README.md", "docs/*.md", "notebooks/[0-9][0-9]_*.ipynb", "data/README.md",
-    "data/published/README.md", "papermill_runs/README.md",
+    "data/published/README.md", "data/real/README.md", "papermill_runs/README.md",
 ]  # fmt: skip
 exclude_patterns = [".venv", ".cache", ".git", "build", "students", "tests", "berdslib"]
 nb_execution_mode = "off"
@@ -46,14 +46,19 @@ NOTEBOOKS = "notebooks/*"
 DOCS = (
     "everyday", "explorer", "teaching", "glossary",
     "paper_map", "results", "lists", "judges", "laptop_judge", "retrievers",
-    "large_corpora", "building", "extending", "moved", "projection_rule", "rule_statements", "divergences",
+    "large_corpora", "building", "extending", "gpu", "moved", "projection_rule", "rule_statements", "divergences",
 )  # fmt: skip
 
 
 def add_contents(_app, docname, source):
     """Give the front page its table of contents."""
     if docname == root_doc:
-        pages = [f"docs/{name}" for name in DOCS] + ["data/README", "data/published/README", "papermill_runs/README"]
+        pages = [f"docs/{name}" for name in DOCS] + [
+            "data/README",
+            "data/published/README",
+            "data/real/README",
+            "papermill_runs/README",
+        ]
         source[0] += CONTENTS.format(caption="Notebooks", pages=NOTEBOOKS).replace(":hidden:", ":hidden:\n:glob:")
         source[0] += CONTENTS.format(caption="Docs", pages="\n".join(pages))
 
