@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import math
 import os
 import platform
 import shutil
@@ -95,7 +94,7 @@ def random_mistral(sizes: Sizes, folder: Path) -> Path:
 def judging(sizes: Sizes, folder: Path, *, four_bit: bool) -> dict[str, Any]:
     """Pairs a second of the causal judge against a plain loop of forward passes, and the memory of each."""
     judge = load_causal(str(random_mistral(sizes, folder)), four_bit=four_bit)
-    pairs = (make_pairs(sizes.pairs) * math.ceil(sizes.pairs / 100))[: sizes.pairs]
+    pairs = make_pairs(sizes.pairs)
     one_by_one(judge, pairs[:2])  # the first pass compiles kernels
     with measured() as plain:
         expected = one_by_one(judge, pairs[: sizes.plain_pairs])
@@ -150,7 +149,7 @@ def flipped(example: Example) -> Example:
 
 def long_training(sizes: Sizes, folder: Path) -> dict[str, Any]:
     """The laptop judge on mpnet, trained about ten times as long; chosen on held-out topics, then measured once."""
-    real = sizes.passages == Sizes().passages
+    real = sizes != TOY
     shares = LAPTOP_SHARES if real else {"sample": 1.0}
     recipe = StanceRecipe(learning_rate=2e-4, passes=sizes.passes, documents=32 if real else 4)
     made = train_laptop(folder / "judge", shares, recipe, sizes.judge, one_in=10 if real else 4)

@@ -55,7 +55,7 @@ def changes() -> pd.DataFrame:
 
 
 def pir() -> pd.DataFrame:
-    """p-Recall@5 of each root of the demo release with more than one query, by method."""
+    """p-Recall@5 of each root of the demo release, by method."""
     systems = ["minilm", *(f"minilm+{method}" for method in METHODS)]
     frames = []
     for task in TASKS:

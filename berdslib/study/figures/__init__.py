@@ -13,7 +13,7 @@ def _figures() -> dict[str, Any]:
     found = {}
     for module in map(import_module, _MODULES):
         for name, thing in vars(module).items():
-            own = isinstance(thing, str | tuple) or getattr(thing, "__module__", "") == module.__name__
+            own = isinstance(thing, str | tuple | dict) or getattr(thing, "__module__", "") == module.__name__
             if own and not name.startswith("_"):
                 found[name] = thing
     return found

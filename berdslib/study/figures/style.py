@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette, told apart by people with any kind of colour blindness; grey is kept for "none".
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#000000")
+# One colour for one thing: retrievers, and the supporting and the opposing side, which are also ▲ and ▼.
+HUES = dict(zip(("bm25", "minilm", "mpnet"), PALETTE, strict=False))
+SIDES = PALETTE[5], PALETTE[4]
 NOTHING = "#E3E3E3"
 YELLOW = "#F0E442"  # too pale for a small mark
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
