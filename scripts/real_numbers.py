@@ -20,7 +20,7 @@ from berdslib.judging.registry import make_judge
 from berdslib.study.raters import as_asked
 
 FOLDER = Path(__file__).parents[1] / "data" / "real"
-RETRIEVERS = ["bm25", "minilm"]
+RETRIEVERS = ["bm25", "minilm", "mpnet"]
 WEIGHTS = (0.95, 0.9, 0.75, 0.5, 0.25)
 DIAL = [f"{r}{part}" for r in ("bm25", "minilm") for part in ("", *(f"+mmr:{w}" for w in WEIGHTS), "+expand:rule")]
 CHANGES = ["minilm", "minilm+mmr:0.75", "minilm+mmr:0.5", "minilm+dpp:0.5", "minilm+expand:rule"]

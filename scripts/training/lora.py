@@ -82,6 +82,9 @@ def tune(checkpoint: str, folder: Path, recipe: Recipe, pairs: Sequence[Example]
         threshold = choose_threshold(labels, p_yes, PUBLISHED_POSITIVE_SHARE)
         result["held_out"][name] = {"threshold": threshold, "auc": auc(labels, p_yes)}
     _write(folder / "result.json", result)
+    losses = pd.DataFrame(trained.losses, columns=["step", "loss"]).set_index("step")
+    losses["held_out"] = pd.Series(dict(trained.held_out), dtype=float)
+    losses.round(4).to_csv(folder / "lora_losses.csv", lineterminator="\n")
     draw_losses(result, folder / "loss.png")
 
 
