@@ -117,6 +117,19 @@ def notebook_students(folder: Path, repository: str) -> None:
     )
 
 
+@notebook.command("check")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@JSON
+def notebook_check(folder: Path) -> None:
+    """Make one table of a class's copies in FOLDER: which exercises are right, not yet, blank or not run.
+
+    It reads the outputs that students saved, and runs nothing. "changed" is a check that is not the notebook's own.
+    """
+    from berdslib.study.exercises import class_table
+
+    print_frame(class_table(folder))
+
+
 @main.command()
 @JSON
 def demo() -> None:

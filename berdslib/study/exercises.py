@@ -1,4 +1,4 @@
-"""Exercises in notebooks: checking an answer, and copies for students in which the solutions are blank.
+"""Exercises in notebooks: checking an answer, copies with blank solutions for students, a table of a class's copies.
 
 An exercise is one code cell tagged ``exercise``. It is written once, in the solution form::
 
@@ -19,6 +19,7 @@ import ast
 import copy
 import json
 import math
+import re
 from collections.abc import KeysView, Mapping, Sequence, Set, ValuesView
 from numbers import Real
 from pathlib import Path
@@ -269,3 +270,52 @@ def write_students(folder: StrPath, notebooks: Sequence[Path] = (), repository: 
             file.write(json.dumps(made, indent=1, ensure_ascii=False) + "\n")
         counts[Path(folder) / source.name] = sum(map(is_exercise, made["cells"]))
     return counts
+
+
+# ---------------------------------------------------------------- a class's copies
+
+
+def class_table(folder: StrPath) -> pd.DataFrame:
+    """Return what the saved outputs of a class's copies say: copy, notebook, right, of, then a column an exercise.
+
+    Every notebook at any depth counts whose name holds that of one of ours, such as ``ada/03_retrieval.ipynb``. Nothing
+    is run, so an output can be forged; a check that is not ours is "changed".
+    """
+    folder, rows = Path(folder), list[dict[Any, Any]]()
+    ours = {path.stem: _checks(read_notebook(path)) for path in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
+    for path in sorted(folder.rglob("*.ipynb")):
+        stem = next((stem for stem in ours if stem in path.stem), None)
+        if stem is None or ".ipynb_checkpoints" in path.parts:
+            continue
+        try:
+            handed_in = _checks(read_notebook(path))
+        except InputError:
+            handed_in = {}  # each of its exercises is missing
+        states = {n: _state(handed_in.get(n), check) for n, (check, _) in ours[stem].items()}
+        right = sum(state == "right" for state in states.values())
+        rows.append(
+            {"copy": str(path.relative_to(folder)), "notebook": stem, "right": right, "of": len(states), **states}
+        )
+    if not rows:
+        raise InputError(f"no copy of a notebook in {folder}; a name holds the notebook's, as ada/03_retrieval.ipynb")
+    return pd.DataFrame(rows).fillna("")
+
+
+def _checks(notebook: Mapping[str, Any]) -> dict[int, tuple[str, str]]:
+    """Return the number of each exercise → (its check, what its outputs say)."""
+    found = {}
+    for cell in filter(is_exercise, notebook["cells"]):
+        check = "".join(cell["source"]).partition(CHECK)[2].strip()
+        if number := re.search(r"check_answer\((\d+)", check):
+            said = [o.get("ename") or "".join(o.get("data", {}).get("text/plain", "")) for o in cell.get("outputs", [])]
+            found[int(number[1])] = check, "".join(said)
+    return found
+
+
+def _state(handed_in: tuple[str, str] | None, check: str) -> str:
+    if handed_in is None:
+        return "missing"
+    if handed_in[0] != check:
+        return "changed"
+    states = re.match(r"Exercise \d+:? (right|not yet|is blank)", handed_in[1])
+    return states[1].removeprefix("is ") if states else handed_in[1] or "not run"

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import berdslib as bd
 from berdslib.cli import main
 from berdslib.errors import InputError
-from berdslib.study.exercises import blanked, student_copy, write_students
+from berdslib.study.exercises import blanked, class_table, student_copy, write_students
 
 
 def divides(a, b):
@@ -171,3 +171,40 @@ def test_the_command_writes_all_and_counts_them(tmp_path):
     done = CliRunner().invoke(main, ["notebook", "students", str(tmp_path / "class")], catch_exceptions=False)
     assert done.exit_code == 0 and "exercises, all blank" in done.output
     assert len(list((tmp_path / "class").glob("*.ipynb"))) == 13
+
+
+def executed(copy, *said):
+    """Fill the outputs of a copy's exercises, as a student who saved it."""
+    made = json.loads(copy.read_text())
+    cells = [cell for cell in made["cells"] if "exercise" in cell["metadata"].get("tags", [])]
+    for cell, words in zip(cells, said, strict=False):
+        cell["outputs"] = [{"output_type": "execute_result", "data": {"text/plain": [words]}}] if words else []
+    return made, cells
+
+
+def test_a_class_is_one_table_of_what_its_copies_say(tmp_path):
+    (blank,) = [path for path in write_students(tmp_path / "blank") if path.stem.startswith("00")]
+    for name in ("ada", "bo", "cy"):
+        (tmp_path / "class" / name).mkdir(parents=True)
+    ada = executed(
+        blank, "Exercise 1: right. 3", "Exercise 2: not yet. 3 is too large.", "Exercise 3 is blank. Put", ""
+    )[0]
+    bo, cells = executed(blank, "Exercise 1: right.", "Exercise 2: right.")
+    cells[0]["source"] = "".join(cells[0]["source"]).partition("# Check")[0] + "# Check\nbd.check_answer(1, 1, 1)"
+    cells[2]["outputs"] = [{"output_type": "error", "ename": "NameError", "evalue": "x", "traceback": []}]
+    bo["cells"].remove(cells[3])
+    (tmp_path / "class" / "ada" / blank.name).write_text(json.dumps(ada))
+    (tmp_path / "class" / "bo" / f"late_{blank.name}").write_text(json.dumps(bo))
+    (tmp_path / "class" / "cy" / blank.name).write_text("{")
+    (tmp_path / "class" / "notes.ipynb").write_text("{}")
+    table = class_table(tmp_path / "class")
+    assert table[["right", "of"]].to_numpy().tolist() == [[1, 4], [1, 4], [0, 4]]
+    assert table[[1, 2, 3, 4]].to_numpy().tolist() == [
+        ["right", "not yet", "blank", "not run"],
+        ["changed", "right", "NameError", "missing"],
+        ["missing"] * 4,
+    ]
+    done = CliRunner().invoke(main, ["notebook", "check", str(tmp_path / "class")], catch_exceptions=False)
+    assert done.exit_code == 0 and "late_00_quickstart.ipynb" in done.output
+    with pytest.raises(InputError, match="no copy of a notebook"):
+        class_table(tmp_path / "class" / "notes")
