@@ -102,6 +102,7 @@ def perspective_queries(question: Question, expansions: Expansions) -> list[Ques
             perspectives=question.perspectives[pid : pid + 1],
             stances=question.stances[pid : pid + 1],
             labels=question.labels[pid : pid + 1],
+            weights=(),
             owner=question.qid,
             root=question.text,
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import logging
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
@@ -51,7 +52,7 @@ def read_questions(path: StrPath, *, source: str = "", split: str = "", start: i
     """Read questions from JSONL, CSV or TSV.
 
     Accepted columns: `question` (or `text`, `title`), `perspectives` (a list), optionally `qid` (or `id`, `_id`),
-    `stances`, `source`, `split`, `labels`. Without an id, questions are numbered from `start`. The official BeRDS files
+    `stances`, `source`, `split`, `labels`, `weights`. Without an id, questions are numbered from `start`. The official BeRDS files
     (with `ctxs`) and the recorded-expansion rows (`org_q`) have readers of their own below; both are recognised here.
     """
     rows = read_table(path)
@@ -85,7 +86,16 @@ def _question(row: Row, number: int, source: str, split: str) -> Question:
         source=row.text("source", default=source),
         split=row.text("split", default=split),
         labels=tuple(labels),
+        weights=_weights(row, n),
     )
+
+
+def _weights(row: Row, n: int) -> tuple[float, ...]:
+    weights = row.listed("weights") or []
+    usable = isinstance(weights, list) and all(type(w) in (int, float) and 0 <= w < math.inf for w in weights)
+    if not usable or (weights and (len(weights) != n or not any(weights))):
+        raise row.wrong("weights", f"a list of {n} numbers from 0, not all of them 0, was expected")
+    return tuple(map(float, weights))
 
 
 # ---------------------------------------------------------------- recorded expansions

@@ -225,6 +225,7 @@ def _row(question: Question) -> dict[str, Any]:
         "source": question.source,
         "split": question.split,
         **({"labels": list(question.labels)} if question.labels else {}),
+        **({"weights": list(question.weights)} if question.weights else {}),
     }
 
 

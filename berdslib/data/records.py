@@ -26,7 +26,8 @@ class Question(NamedTuple):
     Fields: ``qid`` a unique id; ``text`` the question; ``perspectives`` its perspectives as full statements;
     ``stances`` for each perspective "support", "oppose" or None; ``source`` the data set; ``split`` "dev" or "test";
     ``labels`` for each perspective a short name ("left", "Brazil"), () where there are none. A query made of a question
-    has ``owner``, the qid of that question, and ``root``, its text; both are "" for a question itself.
+    has ``owner``, the qid of that question, and ``root``, its text; both are "" for a question itself. ``weights`` say
+    how much each perspective counts beside the others (BRIGHT-Pro's aspects), () for all alike.
     """
 
     qid: str
@@ -38,6 +39,17 @@ class Question(NamedTuple):
     owner: str = ""
     root: str = ""
     labels: tuple[str, ...] = ()
+    weights: tuple[float, ...] = ()
+
+
+def shares(question: Question) -> np.ndarray:
+    """Return the weight of each perspective, float64 (m,), which sum to 1.
+
+    >>> shares(Question("q", "Why?", ("a", "b"), weights=(1, 3))).tolist()
+    [0.25, 0.75]
+    """
+    weights = np.asarray(question.weights or (1.0,) * len(question.perspectives), dtype=np.float64)
+    return weights / weights.sum()
 
 
 def issue_of(question: Question) -> str:
@@ -86,10 +98,13 @@ def check_questions(questions: Sequence[Question], *, need_perspectives: bool = 
         if isinstance(q.perspectives, str) or not all(isinstance(p, str) for p in q.perspectives):
             problem = f"question {q.qid!r} needs a list of texts, not {shortened(q.perspectives)}"
             raise InputError(problem, field="perspectives")
-        for field, listed in (("stances", q.stances), ("labels", q.labels)):
+        for field, listed in (("stances", q.stances), ("labels", q.labels), ("weights", q.weights)):
             if listed and len(listed) != len(q.perspectives):
                 problem = f"question {q.qid!r} has {len(q.perspectives)} perspectives and {len(listed)} {field}"
                 raise InputError(problem, field=field)
+        if q.weights and not (all(0 <= w < LARGEST_SCORE for w in q.weights) and any(q.weights)):
+            problem = f"question {q.qid!r} needs numbers from 0, not all 0, and not {shortened(q.weights)}"
+            raise InputError(problem, field="weights")
         if need_perspectives and not q.perspectives:
             raise InputError(f"question {q.qid!r} has no perspectives, so it cannot be scored", field="perspectives")
     _check_apart(questions)

@@ -171,9 +171,10 @@ measure(P)(_share_that_supports)
 def Coverage(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:  # noqa: N802
     """Share of all the question's perspectives that the top k support: the graded form of MRecall.
 
-    Unlike StRecall (ndeval) it counts perspectives that no judged passage supports.
+    Of perspectives with weights, the sum of those of the supported ones: BRIGHT-Pro's A-Recall. Unlike StRecall
+    (ndeval) it counts perspectives that no judged passage supports.
     """
-    return np.asarray(at(shown(tables), cuts) / tables.listed.shape[-1])
+    return np.asarray(at(shown(tables, tables.weights), cuts) / tables.listed.shape[-1])
 
 
 @measure(StRecall)
@@ -196,9 +197,9 @@ def _ndcg(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
 
 @measure(alpha_nDCG, parameters=["alpha"])
 def _alpha_ndcg(given: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
-    """DCG of novel gains, over that of the greedy ideal."""
-    found = novel_gains(tables.listed, given["alpha"])
-    best = ideal_novel_gains(tables.pool, given["alpha"], cuts.max())
+    """DCG of novel gains, times the weight of the perspective where they have weights, over that of the greedy ideal."""
+    found = novel_gains(tables.listed, given["alpha"], tables.weights)
+    best = ideal_novel_gains(tables.pool, given["alpha"], cuts.max(), tables.weights)
     return ratio(at(discounted(found), cuts), at(discounted(best), cuts))
 
 

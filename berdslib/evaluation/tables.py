@@ -13,11 +13,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Question, list_ids, perspective_qid
+from berdslib.data.records import Question, list_ids, perspective_qid, shares
 from berdslib.errors import InputError
 
 # Cells of the tables that are scored together: some 100 MB in double precision, and enough to keep numpy busy.
 BLOCK = 2_000_000
+
+_ALIKE = np.ones(1)  # weights
 
 # How many passages of a list a measure looks at; None for all.
 Cutoff = int | None
@@ -28,13 +30,15 @@ class Tables(NamedTuple):
 
     ``listed`` bool (…, n, m): the runs, best first; ``length`` int (…,). ``pool`` bool (…, d, m): every passage that
     supports a perspective, the largest docno first, as ndeval breaks ties of ideal lists. ``own`` bool (…, m, n', m):
-    the lists that were found from each perspective, for p-Recall.
+    the lists that were found from each perspective, for p-Recall. ``weights`` (…, m): how much each perspective counts;
+    those of a question have a mean of 1.
     """
 
     listed: np.ndarray
     length: np.ndarray
     pool: np.ndarray
     own: np.ndarray = np.zeros((1, 0, 1), dtype=bool)
+    weights: np.ndarray = _ALIKE
 
 
 # ---------------------------------------------------------------- from frames to tables
@@ -70,17 +74,19 @@ def question_tables(run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequen
     row = pairs.get_indexer(pairs_of(run.assign(qid=run["qid"].map(list_ids(questions)))))
     lists, pools = (pd.Series(0, index=ids).groupby(level=0).indices for ids in (run["qid"], pairs.get_level_values(0)))
     none = np.empty(0, dtype=np.int64)
-    for qid, m in sizes.items():
+    for q, (qid, m) in zip(questions, sizes.items(), strict=True):
         ids = [qid, *(perspective_qid(qid, pid) for pid in range(m))]
         listed, *own = (supports[row[lists.get(one, none)], :m] for one in ids)
-        yield Tables(listed, np.array(len(listed)), supports[pools.get(qid, none)[::-1], :m], _padded(own))
+        pool = supports[pools.get(qid, none)[::-1], :m]
+        yield Tables(listed, np.array(len(listed)), pool, _padded(own), m * shares(q) if q.weights else np.ones(m))
 
 
 def in_blocks(tables: Iterable[Tables], depth: Cutoff) -> Iterator[tuple[list[int], Tables]]:
     """Yield (places, stacked tables) of questions with as many perspectives each, lists cut to `depth`."""
     alike = defaultdict[int, list[tuple[int, Tables]]](list)
-    for place, (listed, length, pool, own) in enumerate(tables):
-        alike[listed.shape[1]].append((place, Tables(listed[:depth], length, pool, own[:, :depth])))
+    for place, one in enumerate(tables):
+        cut = one._replace(listed=one.listed[:depth], own=one.own[:, :depth])
+        alike[one.listed.shape[1]].append((place, cut))
     for several in alike.values():
         cells = sum(max(table[i].size for _, table in several) for i in (0, 2, 3))
         size = max(1, BLOCK // max(cells, 1))
@@ -101,11 +107,11 @@ def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
 # ---------------------------------------------------------------- gains
 
 
-def novel_gains(listed: np.ndarray, alpha: float) -> np.ndarray:
-    """Return each passage's gain (…, n): for each perspective it supports, (1 - alpha) ^ times seen before."""
+def novel_gains(listed: np.ndarray, alpha: float, weights: np.ndarray = _ALIKE) -> np.ndarray:
+    """Return each passage's gain (…, n): the weight of each perspective it supports x (1 - alpha) ^ times seen before."""
     seen_before = np.cumsum(listed, axis=-2, dtype=np.int32) - listed
     worth = (1.0 - alpha) ** np.arange(listed.shape[-2] + 1)
-    return np.asarray((worth[seen_before] * listed).sum(axis=-1))
+    return np.asarray((worth[seen_before] * listed * weights[..., None, :]).sum(axis=-1))
 
 
 def ideal_gains(pool: np.ndarray, depth: int) -> np.ndarray:
@@ -113,11 +119,11 @@ def ideal_gains(pool: np.ndarray, depth: int) -> np.ndarray:
     return np.asarray(-np.sort(-pool.sum(axis=-1), axis=-1)[..., :depth])
 
 
-def ideal_novel_gains(pool: np.ndarray, alpha: float, depth: int) -> np.ndarray:
+def ideal_novel_gains(pool: np.ndarray, alpha: float, depth: int, weights: np.ndarray = _ALIKE) -> np.ndarray:
     """Return the gains (…, depth or less) of the greedy ideal list from a pool (…, d, m), as ndeval's is."""
     *lead, d, m = pool.shape
     supports = np.ascontiguousarray(np.moveaxis(pool, -1, 0), dtype=np.float64)  # a perspective after the other
-    taken, worth = np.zeros((*lead, d)), np.ones((*lead, m))
+    taken, worth = np.zeros((*lead, d)), np.ones((*lead, m)) * weights
     gains = np.zeros((*lead, min(depth, d)))
     for place in range(gains.shape[-1]):
         # Perspective by perspective, as ndeval adds: in another order equal values can differ in their last bit, and
@@ -149,9 +155,10 @@ def ratio(value: np.ndarray, best: np.ndarray) -> np.ndarray:
     return np.divide(value, best, out=np.zeros(np.broadcast_shapes(value.shape, best.shape)), where=best > 0)
 
 
-def shown(tables: Tables) -> np.ndarray:
-    """Return how many perspectives have been shown after each place, (…, n)."""
-    return np.asarray(np.logical_or.accumulate(tables.listed, axis=-2).sum(axis=-1))
+def shown(tables: Tables, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return how many perspectives have been shown after each place, (…, n); or the sum of their weights."""
+    so_far = np.logical_or.accumulate(tables.listed, axis=-2)
+    return np.asarray((so_far if weights is None else so_far * weights[..., None, :]).sum(axis=-1))
 
 
 def at(curve: np.ndarray, cuts: np.ndarray) -> np.ndarray:

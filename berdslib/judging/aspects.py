@@ -35,7 +35,7 @@ def judged_aspects(
         nonlocal table
         run = check_run(run)
         generated = [
-            q._replace(perspectives=tuple(text for _, text in expansions[q.qid]), stances=())
+            q._replace(perspectives=tuple(text for _, text in expansions[q.qid]), stances=(), weights=())
             for q in questions
             if expansions.get(q.qid)
         ]

@@ -130,7 +130,7 @@ def _query(question: Question, qid: str, text: str, perspective: str) -> Questio
     query = question._replace(qid=qid, text=text, owner=question.owner or question.qid)
     if not perspective:
         return query
-    return query._replace(root=question.text, perspectives=(perspective,), stances=(), labels=())
+    return query._replace(root=question.text, perspectives=(perspective,), stances=(), labels=(), weights=())
 
 
 def _check_covered(questions: Sequence[Question], expansions: Expansions) -> None:

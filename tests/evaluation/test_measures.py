@@ -362,3 +362,65 @@ def test_questions_together_score_as_each_alone(monkeypatch, block, single):
     monkeypatch.setattr(tables, "BLOCK", block)
     together = evaluate(run, verdicts, questions, MEASURES)
     pd.testing.assert_frame_equal(together, pd.concat(alone), rtol=0, atol=1e-12)
+
+
+# ---------------------------------------------------------------- weights of perspectives
+
+
+def weighted_by_hand(listed, supports, weights, alpha, k):
+    """Return A-Recall and weighted alpha-nDCG at k, a passage after the other: docno → set of perspectives."""
+    weights = np.array(weights) / np.sum(weights)
+
+    def dcg(docnos):
+        seen, total = np.zeros(len(weights)), 0.0
+        for place, docno in enumerate(docnos[:k]):
+            for i in supports.get(docno, ()):
+                total += weights[i] * (1 - alpha) ** seen[i] / np.log2(place + 2)
+                seen[i] += 1
+        return total
+
+    best, left = [], dict(sorted(supports.items(), reverse=True))
+    while left and len(best) < k:
+        seen = [sum(i in supports[d] for d in best) for i in range(len(weights))]
+        gain = {d: sum(weights[i] * (1 - alpha) ** seen[i] for i in left[d]) for d in left}
+        best.append(max(gain, key=gain.get))
+        del left[best[-1]]
+    shown = set().union(*(supports.get(d, set()) for d in listed[:k]))
+    ideal = dcg(best)
+    return sum(weights[i] for i in shown), dcg(listed) / ideal if ideal else 0.0
+
+
+def test_weighted_perspectives_against_brute_force_and_equal_ones_as_without():
+    rng, cases, ks = np.random.default_rng(5), [], [1, 3, 10]
+    for n in range(1000):
+        one, run, verdicts = random_case(rng)
+        weights = tuple(rng.integers(1, 4) + rng.random(len(one.perspectives)))
+        qid = f"q{n}"
+        cases.append((one._replace(qid=qid, weights=weights), run.assign(qid=qid), verdicts.assign(qid=qid)))
+    questions, runs, verdicts = zip(*cases, strict=True)
+    measures = [m for k in ks for m in (Coverage @ k, alpha_nDCG(alpha=0.5) @ k)]
+    run, verdicts = pd.concat(runs), pd.concat(verdicts)
+    scores = evaluate(run, verdicts, questions, measures)
+    yes = verdicts[verdicts["supports"]].groupby(["qid", "docno"])["pid"].agg(set)
+    worst = 0.0
+    for q, own in zip(questions, runs, strict=True):
+        supports = dict(yes.loc[q.qid]) if q.qid in yes.index else {}
+        want = [x for k in ks for x in weighted_by_hand(own["docno"].tolist(), supports, q.weights, 0.5, k)]
+        worst = max(worst, np.abs(scores.loc[q.qid].to_numpy() - want).max())
+    assert worst < 1e-12
+    every = [*measures, MRecall @ 5, Precision @ 5, StRecall @ 5, nDCG @ 5, ERR_IA @ 5]
+    without = evaluate(run, verdicts, [q._replace(weights=()) for q in questions], every)
+    alike = [q._replace(weights=(0.3,) * len(q.perspectives)) for q in questions]
+    assert np.abs(evaluate(run, verdicts, alike, every) - without).to_numpy().max() < 1e-12
+    assert np.abs(evaluate(run, verdicts, questions, every) - without)["Coverage@3"].max() > 0.1
+
+
+def test_weights_by_hand_and_those_that_are_none():
+    q = Question("q", "Why?", ("a", "b", "c"), weights=(3, 2, 1))
+    verdicts = verdicts_of({("q", "x"): [0, 1, 0], ("q", "y"): [1, 0, 1]})
+    got = evaluate(ranked_run({"q": ["x", "y"]}), verdicts, [q], [Coverage @ 1, Coverage @ 2, alpha_nDCG @ 2]).iloc[0]
+    want = [2 / 6, 1, (2 + 4 / np.log2(3)) / (4 + 2 / np.log2(3))]
+    assert got.tolist() == pytest.approx(want, abs=1e-12)
+    for wrong in ((1, 2), (0, 0, 0), (1, -1, 1), (1, float("nan"), 1), (1, float("inf"), 1)):
+        with pytest.raises(InputError, match="weights"):
+            evaluate(ranked_run({"q": ["x"]}), verdicts, [q._replace(weights=wrong)], Coverage @ 1)

@@ -124,7 +124,7 @@ class Session:
         else:
             question = self._in_data(wish)
             if own := self.plain(wish).perspectives:
-                question = question._replace(perspectives=own, stances=(), labels=())
+                question = question._replace(perspectives=own, stances=(), labels=(), weights=())
         if wish.asked >= len(question.perspectives):
             raise InputError(f"there is no perspective number {wish.asked + 1} to search with", field="asked")
         return question
