@@ -25,9 +25,10 @@ from berdslib.data.corpus import Corpus, is_corpus, open_corpus
 from berdslib.data.fetch import every_place, fetch_files, fetch_hint, marked
 from berdslib.data.passages import CUTS
 from berdslib.data.pir import is_pir, load_task
-from berdslib.data.readers import READERS, LabelledPair, beir_at, nuggets_at, table_at
+from berdslib.data.readers import READERS, LabelledPair, aspects_at, beir_at, nuggets_at, table_at
 from berdslib.data.records import Passage, Question, check_questions, check_verdicts
 from berdslib.data.scenario import Scenario, load_scenario
+from berdslib.data.tables import Records, is_records
 from berdslib.data.web import OwnCorpora, is_web_corpora, open_web_corpora
 from berdslib.errors import InputError, MissingDataError, known, says_what_it_takes
 
@@ -50,7 +51,7 @@ def find(name: str | Path) -> Dataset:
     if isinstance(name, str) and name in DATASETS:
         return _with_card(DATASETS[name])
     path = Path(name)
-    for at in (own.own_at, nuggets_at, beir_at):
+    for at in (own.own_at, nuggets_at, aspects_at, beir_at):
         if (one := at(path)) is not None:
             return one
     if isinstance(name, Path) or path.exists() or path.suffix != "" or len(path.parts) > 1:
@@ -193,9 +194,9 @@ def load_expansions(name: str | Path, split: str | None = None) -> dict[str, lis
 
 @says_what_it_takes
 def load(
-    name: str | Path | Sequence[str | Path],
+    name: str | Path | Records | Sequence[str | Path],
     *,
-    passages: str | Path | Sequence[Passage] | None = None,
+    passages: str | Path | Records | Sequence[Passage] | None = None,
     split: str | None = None,
     gold: str | Path | pd.DataFrame | None = None,
     limit: int = 0,
@@ -206,12 +207,16 @@ def load(
         name: a data set ("sample", "theperspective", "kialo", …); a task of PIR ("pir-demo:allsides",
             "pir-sample:location", or a JSON file in the authors' layout, "FILE.json:TASK"); a scenario of
             PerspectiveArg ("perspectivearg-sample:explicit", or a release's folder, "FOLDER:implicit"); a file of
-            questions (JSONL, TSV or CSV); a BEIR folder; or several of these, which need `passages`. A known name
-            comes before a folder of that name beside you: "./theperspective" is the folder.
-        passages: a data set, file or folder to search, or a list of passages; None for the data set's own.
+            questions (JSONL, TSV, CSV or Parquet); a BEIR folder; "ir_datasets:NAME"; or several of these, which need
+            `passages`. A known name comes before a folder of that name beside you: "./theperspective" is the folder.
+            A data frame, or a list of dicts, holds questions in the columns of such a file.
+        passages: a data set, file or folder to search; a data frame or list of dicts; or a list of passages; None for
+            the data set's own.
         split: a split of the data set, or "all", which PerspectiveArg has not; None for "dev" where there is one, else
-            for its first ("test" of a BEIR folder); for everything of what is not split, and of a file.
+            for its first ("test" of a BEIR folder); for everything of what is not split, and of a file. A question's
+            field `split` says which it is of.
         gold: verdicts to score by: a file, a data set, or a frame; None for the data set's own, where it has some.
+            Where questions list no perspectives, the subtopics that these number take their place.
         limit: only the first so many questions of each; 0 for all.
 
     Raises:
@@ -223,6 +228,8 @@ def load(
     if len(several) > 1 and passages is None:
         raise InputError("several data sets are searched together only in a corpus that you name", field="passages")
     shared = load_passages(passages) if isinstance(passages, str | Path) else passages
+    if is_records(shared):
+        shared = formats.read_passages(shared)
     loaded = [_load_one(one, shared, split) for one in several]
     for one in loaded:
         if isinstance(one, Scenario) and (passages is not None or gold is not None or len(loaded) > 1):
@@ -233,22 +240,35 @@ def load(
     whole = loaded[0] if len(loaded) == 1 else _joined(loaded, shared or ())
     if gold is None:
         return whole
-    return replace(whole, gold=load_gold(gold) if isinstance(gold, str | Path) else gold)
+    verdicts = check_verdicts(load_gold(gold) if isinstance(gold, str | Path) else gold)
+    return replace(whole, questions=_with_subtopics(whole.questions, verdicts), gold=verdicts)
 
 
-def _several(given: str | Path | Sequence[str | Path]) -> list[str | Path]:
-    several: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
+def _with_subtopics(questions: Sequence[Question], verdicts: pd.DataFrame) -> list[Question]:
+    """Name the subtopics of verdicts as the perspectives of questions without any, as TREC's topics are."""
+    many = verdicts.groupby("qid")["pid"].max() + 1
+    named = {qid: tuple(f"subtopic {i + 1}" for i in range(m)) for qid, m in many.items()}
+    return [q if q.perspectives else q._replace(perspectives=named.get(q.qid, ())) for q in questions]
+
+
+def _several(given: str | Path | Records | Sequence[str | Path]) -> list[Any]:
+    several: list[Any] = list(given) if isinstance(given, list | tuple) and not is_records(given) else [given]
     if not several:
         raise InputError("no data set is named; such as 'sample'", field="name")
     for one in several:
-        if not isinstance(one, str | Path):
+        if not isinstance(one, str | Path) and not is_records(one):
             problem = f"a data set or a file is named by text, such as 'sample', not by {type(one).__name__}"
             raise InputError(problem, field="name")
     return several
 
 
-def _load_one(name: str | Path, shared: Sequence[Passage] | None, split: str | None) -> Collection:
+def _load_one(name: str | Path | Records, shared: Sequence[Passage] | None, split: str | None) -> Collection:
     """Return everything that a name stands for; its own corpus is read only where no other takes its place."""
+    if is_records(name):
+        kind = type(name).__name__
+        return Collection(
+            kind, _of_split(formats.read_questions(name, source=kind), split or "all", kind), shared or ()
+        )
     found = _task(name, split)
     if found is None:
         one = find(name)

@@ -29,7 +29,7 @@ from berdslib.data.records import (
     make_verdicts,
     ranked_run,
 )
-from berdslib.data.tables import Row, check_new, read_jsonl, read_table, write_jsonl
+from berdslib.data.tables import Records, Row, check_new, is_records, read_jsonl, read_table, write_jsonl
 from berdslib.data.trec import check_trec_ids, write_trec_qrels
 from berdslib.errors import InputError, known
 from berdslib.files import StrPath, atomic_path, write_text
@@ -41,24 +41,26 @@ logger = logging.getLogger(__name__)
 ID_FIELDS = ("docno", "_id", "id", "pid", "passage_id", "docid", "doc_id")
 TEXT_FIELDS = ("text", "contents", "content", "raw", "passage", "passage_text", "segment", "body")
 TITLE_FIELDS = ("title", "page_title", "wikipedia_title", "headline")
-_QID = ("qid", "id", "_id")
+_QID = ("qid", "id", "_id", "query_id")
 
 LAYOUTS = ("beir", "berds", "trec")
 
 # ---------------------------------------------------------------- questions
 
 
-def read_questions(path: StrPath, *, source: str = "", split: str = "", start: int = 0) -> list[Question]:
-    """Read questions from JSONL, CSV or TSV.
+def read_questions(path: StrPath | Records, *, source: str = "", split: str = "", start: int = 0) -> list[Question]:
+    """Read questions from JSONL, CSV, TSV or Parquet, or from rows in memory.
 
-    Accepted columns: `question` (or `text`, `title`), `perspectives` (a list), optionally `qid` (or `id`, `_id`),
-    `stances`, `source`, `split`, `labels`, `weights`. Without an id, questions are numbered from `start`. The official BeRDS files
-    (with `ctxs`) and the recorded-expansion rows (`org_q`) have readers of their own below; both are recognised here.
+    Accepted columns: `question` (or `text`, `title`, `query`), `perspectives` (a list), optionally `qid` (or `id`,
+    `_id`, `query_id`), `stances`, `source`, `split`, `labels`, `weights`. Without an id, questions are numbered from
+    `start`. The official BeRDS files (with `ctxs`) and the recorded-expansion rows (`org_q`) have readers of their own
+    below; both are recognised here.
     """
     rows = read_table(path)
     first = next(rows, None)
     if first is None:
-        raise InputError("holds no questions", path=path)
+        raise InputError("holds no questions", path=_name(path))
+    _say_that_ids_are_text(first[1], _QID)
     rows = chain([first], rows)
     if "org_q" in first[1]:
         return [q for q, _ in _group_expansions(rows, source, split)]
@@ -80,7 +82,7 @@ def _question(row: Row, number: int, source: str, split: str) -> Question:
         labels = []
     return Question(
         qid=row.text(*_QID) if row.has(*_QID) else str(number),
-        text=row.text("question", "text", "title"),
+        text=row.text("question", "text", "title", "query"),
         perspectives=perspectives,
         stances=tuple(stances),
         source=row.text("source", default=source),
@@ -140,8 +142,8 @@ def _group_expansions(
 # ---------------------------------------------------------------- passages
 
 
-def iter_passages(path: StrPath) -> Iterator[Passage]:
-    """Yield passages from JSONL, CSV or TSV with named columns, or from a BEIR folder (its corpus.jsonl).
+def iter_passages(path: StrPath | Records) -> Iterator[Passage]:
+    """Yield passages from JSONL, CSV, TSV or Parquet with named columns, or from a BEIR folder (its corpus.jsonl).
 
     Accepted columns, in the order in which they are looked for:
 
@@ -158,9 +160,9 @@ def iter_passages(path: StrPath) -> Iterator[Passage]:
         yield passage
 
 
-def numbered_passages(path: StrPath) -> Iterator[tuple[int, Passage]]:
+def numbered_passages(path: StrPath | Records) -> Iterator[tuple[int, Passage]]:
     """Yield (line number, passage) as :func:`iter_passages` does."""
-    path = passage_table(path)
+    path = path if is_records(path) else passage_table(path)
     said = False
     for line, row in read_table(path):
         if not any(name in row for name in TEXT_FIELDS):
@@ -170,13 +172,25 @@ def numbered_passages(path: StrPath) -> Iterator[tuple[int, Passage]]:
         if not named and not said:
             said = True
             problem = "%s: line %d has no id; such rows are named after their line, as in %r"
-            logger.warning(problem, path, line, docno)
+            logger.warning(problem, _name(path), line, docno)
+        if line == 1:
+            _say_that_ids_are_text(row, ID_FIELDS)
         yield line, Passage(docno, _first_text(row, TEXT_FIELDS), _first_text(row, TITLE_FIELDS))
 
 
 def passage_table(path: StrPath) -> Path:
     """Return the file that holds the passages: of a BEIR folder, its corpus.jsonl."""
     return _beir_file(Path(path), "corpus.jsonl") if Path(path).is_dir() else Path(path)
+
+
+def _name(path: StrPath | Records) -> StrPath:
+    return type(path).__name__ if is_records(path) else path
+
+
+def _say_that_ids_are_text(row: Row, names: Sequence[str]) -> None:
+    """Log it where they are numbers in a frame, which its owner will join with others."""
+    if "." not in str(row.path) and row.has(*names) and isinstance(found := row.first(*names)[1], int):
+        logger.warning("%s: ids are whole numbers; they are kept as text, such as %r", row.path, str(found))
 
 
 def _first_text(row: Row, names: Sequence[str]) -> str:
@@ -190,7 +204,7 @@ def _first_text(row: Row, names: Sequence[str]) -> str:
     return blank
 
 
-def read_passages(path: StrPath, limit: int = 0) -> list[Passage]:
+def read_passages(path: StrPath | Records, limit: int = 0) -> list[Passage]:
     """Read passages of a file or BEIR folder into memory; see :func:`iter_passages`.
 
     Args:
@@ -198,13 +212,13 @@ def read_passages(path: StrPath, limit: int = 0) -> list[Passage]:
         limit: only the first so many; 0 = all.
     """
     passages = []
-    table = passage_table(path)
+    table = path if is_records(path) else passage_table(path)
     seen: dict[Any, int] = {}
     for line, passage in islice(numbered_passages(table), limit or None):
-        check_new(seen, passage.docno, f"docno {passage.docno!r}", table, line, "docno")
+        check_new(seen, passage.docno, f"docno {passage.docno!r}", _name(table), line, "docno")
         passages.append(passage)
     if not passages:
-        raise InputError("holds no passages", path=path)
+        raise InputError("holds no passages", path=_name(path))
     return passages
 
 

@@ -27,7 +27,7 @@ from berdslib.data.fetch import (
     missing,
     there,
 )
-from berdslib.data.records import OPPOSE, SUPPORT, Question, make_verdicts
+from berdslib.data.records import OPPOSE, SUPPORT, Question, check_questions, make_verdicts, shares
 from berdslib.data.tables import Row, is_missing, read_jsonl, read_table
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, MissingDataError
@@ -210,7 +210,7 @@ def read_labelled_pairs(path: StrPath) -> list[LabelledPair]:
 
 # ---------------------------------------------------------------- nuggets and aspects
 
-_ID = ("query_id", "qid", "_id", "id")
+_ID = ("query_id", "topic_id", "qid", "_id", "id")
 _TEXT = ("query_text", "query", "question", "text", "post")
 _TITLE = ("query_title", "title")
 _NUGGETS = ("nuggets", "aspects", "reasoning_aspects")
@@ -220,13 +220,14 @@ _NOT_RELEVANT = ("non_relevant_corpus_ids", "non_relevant_ids")
 
 
 def read_nuggets(path: StrPath, *, source: str = "") -> tuple[list[Question], pd.DataFrame]:
-    """Read questions whose answer was cut into nuggets or aspects (FreshStack, BRIGHT-Pro), a JSONL row each.
+    """Read questions whose answer was cut into nuggets or aspects (FreshStack, CoverageBench), a JSONL row each.
 
     A nugget becomes a perspective, the passages that support it verdicts; a pid is the place in the row. A row has an
     id, the question, perhaps a title that comes before it, and a list of `nuggets` (or `aspects`). Each has a `text`,
     the ids of the passages that support it (`relevant_corpus_ids`, or `gold_ids`, …) and perhaps of those that were
-    judged not to (`non_relevant_corpus_ids`). Other names that are accepted stand above. **The published files were
-    never read here**: the layout is that of FreshStack's own loader (package freshstack, 0.0.6).
+    judged not to (`non_relevant_corpus_ids`), and a `weight`. A nugget that is a text alone has no verdicts. Other
+    names that are accepted stand above. **The published files were never read here**: the layout is that of
+    FreshStack's own loader (package freshstack, 0.0.6).
 
     Ids are kept as they are. A passage that is listed both ways does not support the nugget, as in FreshStack's own
     loader; one warning counts such, and nuggets that nothing supports.
@@ -240,17 +241,18 @@ def read_nuggets(path: StrPath, *, source: str = "") -> tuple[list[Question], pd
         row.check_new(seen, qid, f"question id {qid!r}", "query_id")
         nuggets = _nuggets_of(row)
         for pid, nugget in enumerate(nuggets):
-            listed = dict.fromkeys(nugget.ids(nugget.first(*_RELEVANT)[0]))
+            listed = {} if nugget.keys() == {"text"} else dict.fromkeys(nugget.ids(nugget.first(*_RELEVANT)[0]))
             other = next((name for name in _NOT_RELEVANT if not is_missing(nugget.get(name))), None)
             no = dict.fromkeys(nugget.ids(other) if other else ())
             yes = [docno for docno in listed if docno not in no]
-            both, unsupported = both + len(listed) - len(yes), unsupported + (not yes)
+            both, unsupported = both + len(listed) - len(yes), unsupported + (len(nugget) > 1 and not yes)
             verdicts += [(qid, pid, docno, 1.0, True) for docno in yes]
             verdicts += [(qid, pid, docno, 0.0, False) for docno in no]
         # As FreshStack's own loader joins them.
         asked = f"{row.text(*_TITLE, default='').strip()} {row.text(*_TEXT)}".strip()
         texts = tuple(nugget.text(*_STATEMENT) for nugget in nuggets)
-        questions.append(Question(qid, asked, texts, (None,) * len(texts), source))
+        weights = tuple(nugget.number("weight") for nugget in nuggets if nugget.has("weight"))
+        questions.append(Question(qid, asked, texts, (None,) * len(texts), source, weights=weights))
     if not questions:
         raise InputError("holds no questions", path=path)
     if both or unsupported:
@@ -261,6 +263,7 @@ def read_nuggets(path: StrPath, *, source: str = "") -> tuple[list[Question], pd
 
 def _nuggets_of(row: Row) -> list[Row]:
     field, found = row.first(*_NUGGETS)
+    found = [{"text": one} if isinstance(one, str) else one for one in found] if isinstance(found, list) else found
     if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
         raise row.wrong(field, "a list of objects was expected, each with a text and the ids of its passages")
     return [Row(one, row.path, row.line, within=f"{field}[{i}].") for i, one in enumerate(found)]
@@ -276,10 +279,12 @@ def nuggets_at(place: Path) -> Dataset | None:
     except InputError:  # whoever reads the file as something says what is wrong
         return None
     found = next((row[name] for name in _NUGGETS if name in row), None)
-    if not (isinstance(found, list) and found and isinstance(found[0], dict)) or "perspectives" in row:
+    judged = isinstance(found, list) and found and isinstance(found[0], dict)
+    if (not judged and "topic_id" not in row) or "perspectives" in row:
         return None
     with_corpus = (place / "corpus.jsonl").is_file()
-    kind, parts = ("both", ("questions", "passages", "gold")) if with_corpus else ("questions", ("questions", "gold"))
+    parts = ("questions", *(["passages"] if with_corpus else []), *(["gold"] if judged else []))
+    kind = "both" if with_corpus else "questions"
     return added_dataset(_name_of(place), str(place), reader="nuggets", kind=kind, parts=parts)
 
 
@@ -289,6 +294,56 @@ def _nuggets_file(place: Path) -> Path:
 
 def _read_nuggets(one: Dataset) -> tuple[list[Question], pd.DataFrame]:
     return read_nuggets(_nuggets_file(Path(one.place)) if one.place else _local_file(one), source=one.name)
+
+
+_BRIGHT = ("examples", "aspects", "documents")
+
+
+def aspects_at(folder: Path) -> Dataset | None:
+    """Return a folder with the three tables of BRIGHT-Pro as a data set; else None."""
+    if not all(there(_tables_in(folder, name)) for name in _BRIGHT):
+        return None
+    parts = ("questions", "passages", "gold")
+    return added_dataset(_name_of(folder), str(folder), reader="aspects", kind="both", parts=parts)
+
+
+def _tables_in(folder: Path, name: str) -> list[Path]:
+    return [folder / f"{name}{ending}" for ending in (".parquet", ".jsonl", ".jsonl.gz")]
+
+
+def _bright_table(one: Dataset, name: str) -> Path:
+    folders = [Path(one.place)] if one.place else [*data_paths(one.local), cache_of(one)]
+    return first_existing(one, [path for folder in folders for path in _tables_in(folder, name)], name)
+
+
+def _read_aspects(one: Dataset) -> tuple[list[Question], pd.DataFrame]:
+    """Read BRIGHT-Pro: an aspect "biology-0-a1" of the example 0 is a perspective, its documents are verdicts.
+
+    The fields are those that its card names: examples (id, query), aspects (id, content, weight, supporting_docs).
+    """
+    asked = {row.text("id"): row.text("query") for _, row in read_table(_bright_table(one, "examples"))}
+    aspects: dict[str, list[Row]] = {qid: [] for qid in asked}
+    seen: dict[Any, int] = {}
+    for _, row in read_table(_bright_table(one, "aspects")):
+        name = row.text("id")
+        row.check_new(seen, name, f"aspect {name!r}", "id")
+        of = re.fullmatch(r"(?:.*-)?([^-]+)-a\d+", name)
+        if of is None or of[1] not in aspects:
+            raise row.wrong(
+                "id", f"{name!r} is an aspect of none of the examples, such as 'biology-{next(iter(asked))}-a1'"
+            )
+        aspects[of[1]].append(row)
+    questions, verdicts = [], []
+    for qid, rows in aspects.items():
+        if not rows:
+            raise InputError(f"example {qid!r} has no aspect", path=_bright_table(one, "aspects"), field="id")
+        texts, weights = zip(*((row.text("content"), row.number("weight")) for row in rows), strict=True)
+        questions.append(Question(qid, asked[qid], texts, source=one.name, weights=weights))
+        listed = [(pid, docno) for pid, row in enumerate(rows) for docno in row.ids("supporting_docs")]
+        verdicts += [(qid, pid, docno, 1.0, True) for pid, docno in dict.fromkeys(listed)]
+    check_questions(questions)
+    questions = [q._replace(weights=tuple(shares(q).tolist())) for q in questions]
+    return questions, make_verdicts(verdicts, "gold")
 
 
 # ---------------------------------------------------------------- all of them
@@ -323,5 +378,10 @@ READERS: dict[str, Reader] = {
         "questions": lambda one, _: _read_nuggets(one)[0],
         "passages": lambda one: Path(one.place) / "corpus.jsonl" if one.place else _passages(one),
         "gold": lambda one: _read_nuggets(one)[1],
+    },
+    "aspects": {
+        "questions": lambda one, _: _read_aspects(one)[0],
+        "passages": lambda one: _bright_table(one, "documents"),
+        "gold": lambda one: _read_aspects(one)[1],
     },
 }

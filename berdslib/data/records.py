@@ -49,7 +49,7 @@ def shares(question: Question) -> np.ndarray:
     [0.25, 0.75]
     """
     weights = np.asarray(question.weights or (1.0,) * len(question.perspectives), dtype=np.float64)
-    return weights / weights.sum()
+    return np.asarray(weights / weights.sum())
 
 
 def issue_of(question: Question) -> str:
@@ -253,13 +253,21 @@ def check_run(run: pd.DataFrame) -> pd.DataFrame:
         InputError: no frame, a missing column, an id that is neither text nor a whole number, a score that is not a
             number, or a docno twice for one question.
     """
-    needs = "a run needs columns qid, docno and score (or rank)"
+    run, needs = _under_our_names(run), "a run needs columns qid, docno and score (or rank)"
     _check_columns(run, RUN_COLUMNS, "a run is", needs, 2, "score", "rank")
     if _is_clean_run(run):
         return run.reset_index(drop=True)
     column = "score" if "score" in run.columns else "rank"
     scores = _numbers(run[column]).to_numpy()
     return _by_score(_unranked(run["qid"], run["docno"], scores if column == "score" else -scores, field=column))
+
+
+def _under_our_names(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with ir_measures' and ir_datasets' columns, query_id and doc_id, as qid and docno."""
+    theirs = {"query_id": "qid", "doc_id": "docno"}
+    if isinstance(frame, pd.DataFrame) and not {*theirs.values()} & {*frame.columns}:
+        return frame.rename(columns=theirs)
+    return frame
 
 
 def _check_columns(frame: object, columns: list[str], is_a: str, needs: str, required: int, *either: str) -> None:
@@ -319,7 +327,7 @@ def check_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
         InputError: no frame, a missing column, an id that is neither text nor a whole number, p_yes outside 0..1, a pid
             that is no whole number from 0, or the same verdict twice.
     """
-    needs = "verdicts need columns qid, pid, docno and p_yes"
+    verdicts, needs = _under_our_names(verdicts), "verdicts need columns qid, pid, docno and p_yes"
     _check_columns(verdicts, VERDICT_COLUMNS, "verdicts are", needs, 3, "p_yes", "supports")
     if _are_clean_verdicts(verdicts):
         return verdicts.reset_index(drop=True)

@@ -5,15 +5,24 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from berdslib.errors import InputError
 from berdslib.files import StrPath, read_lines, write_text
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
 # A passage of a web page can be long, but a field of more than 16 MiB is a broken file (often an unclosed quote).
 csv.field_size_limit(max(csv.field_size_limit(), 16 * 1024 * 1024))
+
+
+# Rows that are in memory already.
+Records = pd.DataFrame | Sequence[Mapping[str, Any]]
 
 
 class Row(dict[str, Any]):
@@ -116,6 +125,12 @@ class Row(dict[str, Any]):
         check_new(seen, key, what, self.path, self.line or 0, field)
 
 
+def is_records(given: object) -> TypeIs[Records]:
+    """Return whether these are rows in memory: a data frame, or a list of mappings."""
+    several = given if isinstance(given, list | tuple) else ()
+    return isinstance(given, pd.DataFrame) or isinstance(next(iter(several), None), Mapping)
+
+
 def is_missing(value: object) -> bool:
     """Return whether a field is empty: null, or NaN, which pandas uses instead."""
     return value is None or value != value  # only NaN is not equal to itself
@@ -173,13 +188,17 @@ def write_jsonl(path: StrPath, rows: Iterable[Mapping[str, Any]]) -> None:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def read_table(path: StrPath) -> Iterator[tuple[int, Row]]:
-    """Yield (line number, row) of a JSONL, CSV or TSV file with named columns; the kind is told by the name.
+def read_table(path: StrPath | Records) -> Iterator[tuple[int, Row]]:
+    """Yield (line number, row) of a JSONL, CSV, TSV or Parquet file with named columns; the kind is told by the name.
 
+    Rows of Parquet, of a data frame and of a list of mappings are counted from 1, as if each were a line.
     Cells are quoted where they have to be, as Python's csv module does it, in TSV too (the DPR dump). A TSV file that
     was written without any quoting reads the same unless a cell starts with a quotation mark: one that is between two
     of them loses them, and one that would take in other rows is refused.
     """
+    if not isinstance(path, str | Path):
+        yield from _read_records(path)
+        return
     name = str(path).removesuffix(".gz")
     if Path(path).is_dir():
         raise InputError("is a folder; a file is needed here", path=path)
@@ -187,8 +206,36 @@ def read_table(path: StrPath) -> Iterator[tuple[int, Row]]:
         yield from read_jsonl(path)
     elif name.endswith((".csv", ".tsv")):
         yield from _read_delimited(path, "\t" if name.endswith(".tsv") else ",")
+    elif name.endswith(".parquet"):
+        yield from _read_parquet(path)
     else:
-        raise InputError("unknown kind of file; accepted: .jsonl, .csv, .tsv, each also with .gz", path=path)
+        problem = "unknown kind of file; accepted: .jsonl, .csv, .tsv, each also with .gz, and .parquet"
+        raise InputError(problem, path=path)
+
+
+def _read_parquet(path: StrPath) -> Iterator[tuple[int, Row]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    line = 0
+    try:
+        with pq.ParquetFile(path) as table:
+            for batch in table.iter_batches(batch_size=1000):
+                for cells in batch.to_pylist():
+                    line += 1
+                    yield line, Row(cells, path, line)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"is not a readable Parquet file: {str(error).splitlines()[0]}", path=path) from None
+
+
+def _read_records(given: Records) -> Iterator[tuple[int, Row]]:
+    kind = type(given).__name__
+    records = given.to_dict("records") if isinstance(given, pd.DataFrame) else given
+    for line, cells in enumerate(records, start=1):
+        if not isinstance(cells, Mapping):
+            raise InputError(f"a mapping of fields was expected, not {type(cells).__name__}", path=kind, line=line)
+        # numpy's numbers and arrays, which pandas puts in a cell, as Python's
+        yield line, Row({k: v.tolist() if hasattr(v, "tolist") else v for k, v in cells.items()}, kind, line)
 
 
 def _read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, Row]]:

@@ -197,7 +197,7 @@ def _ndcg(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
 
 @measure(alpha_nDCG, parameters=["alpha"])
 def _alpha_ndcg(given: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
-    """DCG of novel gains, times the weight of the perspective where they have weights, over that of the greedy ideal."""
+    """DCG of novel gains, each times its perspective's weight if there are any, over that of the greedy ideal."""
     found = novel_gains(tables.listed, given["alpha"], tables.weights)
     best = ideal_novel_gains(tables.pool, given["alpha"], cuts.max(), tables.weights)
     return ratio(at(discounted(found), cuts), at(discounted(best), cuts))

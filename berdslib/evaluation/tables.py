@@ -108,7 +108,7 @@ def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def novel_gains(listed: np.ndarray, alpha: float, weights: np.ndarray = _ALIKE) -> np.ndarray:
-    """Return each passage's gain (…, n): the weight of each perspective it supports x (1 - alpha) ^ times seen before."""
+    """Return each passage's gain (…, n): of each perspective it supports, weight x (1 - alpha) ^ times seen before."""
     seen_before = np.cumsum(listed, axis=-2, dtype=np.int32) - listed
     worth = (1.0 - alpha) ** np.arange(listed.shape[-2] + 1)
     return np.asarray((worth[seen_before] * listed * weights[..., None, :]).sum(axis=-1))

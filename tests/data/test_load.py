@@ -202,3 +202,70 @@ def test_what_makes_no_collection_is_named(other):
     register("dataset", "other", other)
     with pytest.raises(InputError, match=r"the data set 'other' must make a Collection, not (NoneType|list)"):
         load("other")
+
+
+# ---------------------------------------------------------------- what is in memory, and Parquet
+
+ROWS = [
+    {
+        "query_id": 3,
+        "query": "Should zoos close?",
+        "perspectives": ["They should.", "They should not."],
+        "split": "dev",
+    },
+    {"query_id": 4, "query": "Is tea good?", "perspectives": ["It is.", "It is not."], "split": "test"},
+]
+TEXTS = [{"doc_id": 1, "text": "Close them."}, {"doc_id": 2, "text": "Keep them."}]
+SAID = [{"query_id": 3, "pid": 0, "doc_id": 1, "supports": True}]
+
+
+def in_frames(_):
+    return pd.DataFrame(ROWS), pd.DataFrame(TEXTS), pd.DataFrame(SAID)
+
+
+def in_dicts(_):
+    return ROWS, TEXTS, pd.DataFrame(SAID)
+
+
+def in_parquet(folder):
+    for name, rows in (("questions", ROWS), ("corpus", TEXTS)):
+        pd.DataFrame(rows).to_parquet(folder / f"{name}.parquet")
+    return folder / "questions.parquet", str(folder / "corpus.parquet"), pd.DataFrame(SAID)
+
+
+@pytest.mark.parametrize("made", [in_frames, in_dicts, in_parquet])
+def test_questions_passages_and_verdicts_of_ones_own(tmp_path, made, caplog):
+    questions, passages, gold = made(tmp_path)
+    found = load(questions, passages=passages, gold=gold)
+    assert [(q.qid, q.text, q.perspectives) for q in found.questions] == [
+        (str(row["query_id"]), row["query"], tuple(row["perspectives"])) for row in ROWS
+    ]
+    assert found.passages == [Passage("1", "Close them."), Passage("2", "Keep them.")]
+    assert found.gold[["qid", "docno"]].values.tolist() == [["3", "1"]]
+    assert caplog.text.count("ids are whole numbers") == (0 if made is in_parquet else 2)
+    assert [q.qid for q in load(questions, passages=passages, split="test").questions] == ["4"]
+
+
+def test_what_is_wrong_in_memory_or_in_parquet_is_named_by_row(tmp_path):
+    for rows, words in (
+        ([ROWS[0], {"query_id": 9}], r"list:2 \[question\]: missing; looked for question, text, title, query"),
+        ([ROWS[0], ROWS[0]], r"list:2 \[qid\]: question id '3' occurs twice"),
+        ([ROWS[0], "zoos"], r"list:2: a mapping of fields was expected, not str"),
+        (pd.DataFrame([{**ROWS[0], "perspectives": "They should."}]), r"DataFrame:1 \[perspectives\]"),
+        (pd.DataFrame([]), "DataFrame: holds no questions"),
+    ):
+        with pytest.raises(InputError, match=words):
+            load(rows)
+    with pytest.raises(InputError, match=r"DataFrame:2 \[docno\]: docno '1' occurs twice"):
+        load(ROWS, passages=pd.DataFrame([TEXTS[0]] * 2))
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(InputError, match=r"broken.parquet: is not a readable Parquet file"):
+        load(tmp_path / "broken.parquet")
+
+
+def test_topics_of_trec_take_their_subtopics_from_the_qrels(tmp_path):
+    write_jsonl(tmp_path / "topics.jsonl", [{"qid": "51", "query": "horse hooves"}, {"qid": "52", "query": "tea"}])
+    (tmp_path / "qrels.txt").write_text("51 1 a 1\n51 3 b 2\n51 2 a 0\n")
+    found = load("topics.jsonl", passages=TEXTS, gold="qrels.txt")
+    assert found.questions[0].perspectives == ("subtopic 1", "subtopic 2", "subtopic 3")
+    assert found.questions[1].perspectives == () and len(found.gold) == 3

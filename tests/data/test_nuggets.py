@@ -7,6 +7,7 @@ sentence here is ours.
 import logging
 from math import log2
 
+import pandas as pd
 import pytest
 
 from berdslib.data.datasets import card, fetch, load, load_gold, load_passages, load_questions
@@ -162,30 +163,107 @@ def test_a_passage_listed_both_ways_does_not_support_and_is_counted(tmp_path, ca
 # ---------------------------------------------------------------- BRIGHT-Pro and others
 
 
-def test_aspects_by_name(tmp_path):
-    row = {
-        "id": "0",
-        "query": "Why do moths circle a lamp?",
-        "aspects": [
-            {"aspect": "How insects hold a course", "gold_ids": ["flight.txt", "moon.txt"]},
-            {"aspect": "What a near light does to it", "gold_ids": ["lamp.txt"]},
-        ],
-    }
-    folder = tmp_path / "data" / "bright-pro" / "earth-science"
-    write_jsonl(folder / "queries.jsonl", [row])
-    write_jsonl(folder / "corpus.jsonl", [{"id": name, "content": "Moths."} for name in ("flight.txt", "moon.txt")])
-    found = load("bright-pro-earth-science")
-    assert found.questions[0] == Question(
-        "0",
-        "Why do moths circle a lamp?",
-        ("How insects hold a course", "What a near light does to it"),
-        (None, None),
-        "bright-pro-earth-science",
-    )
+BRIGHT = {
+    "examples": [{"id": 0, "query": "Why do moths circle a lamp?", "gold_ids": ["flight.txt", "lamp.txt"]}],
+    "aspects": [
+        {
+            "id": "earth-0-a1",
+            "content": "How they hold a course",
+            "weight": 3,
+            "supporting_docs": ["flight.txt", "moon.txt"],
+        },
+        {"id": "earth-0-a2", "content": "What a near light does", "weight": 1, "supporting_docs": ["lamp.txt"]},
+    ],
+    "documents": [{"id": name, "content": "Moths."} for name in ("flight.txt", "moon.txt", "lamp.txt")],
+}
+
+
+def assert_is_bright(found, name):
+    texts = ("How they hold a course", "What a near light does")
+    asked = Question("0", "Why do moths circle a lamp?", texts, source=name, weights=(0.75, 0.25))
+    assert found.questions == (asked,) and found.gold["supports"].all()
     assert found.gold[["pid", "docno"]].values.tolist() == [[0, "flight.txt"], [0, "moon.txt"], [1, "lamp.txt"]]
-    assert found.gold["supports"].all() and found.passages[1] == Passage("moon.txt", "Moths.")
-    with pytest.raises(MissingDataError, match=r"cannot be fetched by a command. Take it from its source page"):
-        fetch("bright-pro-biology")
+    assert found.passages[1] == Passage("moon.txt", "Moths.")
+    scores = evaluate(ranked_run({"0": ["moon.txt", "lamp.txt", "flight.txt"]}), found.gold, found.questions, _WEIGHED)
+    # A-Recall; then gains of .75, .25 and, the first aspect again, .375, whose best order is .75, .375, .25.
+    ratio = (0.75 + 0.25 / log2(3) + 0.375 / 2) / (0.75 + 0.375 / log2(3) + 0.25 / 2)
+    assert scores.loc["0"].tolist() == pytest.approx([0.75, 1, 1, ratio])
+
+
+_WEIGHED = [Coverage @ 1, Coverage @ 2, Coverage @ 3, alpha_nDCG(alpha=0.5) @ 3]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_aspects_with_weights_by_name_and_by_path(tmp_path, ending):
+    folder = tmp_path / "data" / "bright-pro" / "earth-science"
+    folder.mkdir(parents=True)
+    for name, rows in BRIGHT.items():
+        if ending == "parquet":
+            pd.DataFrame(rows).to_parquet(folder / f"{name}.parquet")
+        else:
+            write_jsonl(folder / f"{name}.jsonl", rows)
+    assert_is_bright(load("bright-pro-earth-science"), "bright-pro-earth-science")
+    assert_is_bright(load(folder), "earth-science")
+    with pytest.raises(MissingDataError, match=r"'bright-pro-biology', examples: not on this machine"):
+        load("bright-pro-biology")
+
+
+@pytest.mark.slow
+def test_aspects_are_fetched_from_three_subsets(tmp_path, monkeypatch, user_cache):
+    configs = {name: ("earth_science", rows) for name, rows in BRIGHT.items()}
+    hub_clone(tmp_path / "clones", "yale-nlp/Bright-Pro", **configs)
+    monkeypatch.setenv("BERDS_HF_DIR", str(tmp_path / "clones"))
+    assert [path.name for path in fetch("bright-pro-earth-science")] == [f"{name}.jsonl" for name in BRIGHT]
+    assert_is_bright(load("bright-pro-earth-science"), "bright-pro-earth-science")
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "words"),
+    [
+        ("aspects", {"id": "earth-7-a1"}, r"aspects.jsonl:1 \[id\]: 'earth-7-a1' is an aspect of none"),
+        ("aspects", {"id": "earth-0-a2"}, r"aspects.jsonl:2 \[id\]: aspect 'earth-0-a2' occurs twice"),
+        ("aspects", {"weight": "much"}, r"aspects.jsonl:1 \[weight\]: 'much' is not a finite number"),
+        ("aspects", {"weight": -1}, r"\[weights\]: question '0' needs numbers from 0"),
+        ("aspects", {"supporting_docs": "flight.txt"}, r"aspects.jsonl:1 \[supporting_docs\]: a list of passage ids"),
+        ("examples", {"id": 1}, r"'earth-0-a1' is an aspect of none of the examples, such as 'biology-1-a1'"),
+    ],
+)
+def test_aspects_that_are_refused(tmp_path, table, change, words):
+    for name, rows in BRIGHT.items():
+        changed = [{**rows[0], **change}, *rows[1:]] if name == table else rows
+        write_jsonl(tmp_path / f"{name}.jsonl", changed)
+    with pytest.raises(InputError, match=words):
+        load(tmp_path)
+
+
+def test_an_example_without_aspects_is_refused(tmp_path):
+    rows = {**BRIGHT, "examples": [*BRIGHT["examples"], {"id": 5, "query": "Why do they burn?"}]}
+    for name, listed in rows.items():
+        write_jsonl(tmp_path / f"{name}.jsonl", listed)
+    with pytest.raises(InputError, match="example '5' has no aspect"):
+        load(tmp_path)
+
+
+def test_nuggets_that_are_texts_alone_have_no_verdicts_yet(tmp_path):
+    row = {
+        "topic_id": 12,
+        "query": "Should zoos close?",
+        "nuggets": ["Animals suffer in cages.", "Zoos breed rare animals."],
+    }
+    path = tmp_path / "coverage.jsonl"
+    write_jsonl(path, [row])
+    found = load(path)
+    assert (
+        found.gold is None
+        and found.questions[0].perspectives == tuple(row["nuggets"])
+        and found.questions[0].qid == "12"
+    )
+    judged = [
+        {"text": "Animals suffer.", "docnos": ["a"], "weight": 2},
+        {"text": "They breed.", "docnos": ["b"], "weight": 1},
+    ]
+    write_jsonl(path, [{**row, "nuggets": judged}])
+    assert load(path).questions[0].weights == (2.0, 1.0) and len(load(path).gold) == 2
 
 
 def test_what_is_taken_for_nuggets(tmp_path):

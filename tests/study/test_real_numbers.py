@@ -37,7 +37,11 @@ def test_lists_give_the_figures_of_the_results():
     """MRecall@5 and Precision@5 of theperspective, n = 134."""
     own = real_numbers("lists").query("asked == 'question'")
     assert len(own) == 134
-    for name, recall, precision in (("bm25", 76.1, 65.5), ("minilm", 82.8, 74.0), ("mpnet", 84.3, 79.0)):  # float32; bfloat16: 78.8
+    for name, recall, precision in (
+        ("bm25", 76.1, 65.5),
+        ("minilm", 82.8, 74.0),
+        ("mpnet", 84.3, 79.0),
+    ):  # float32; bfloat16: 78.8
         first = own[name].str[:5]
         assert 100 * first.map(sides).mean() == pytest.approx(recall, abs=0.05)
         assert 100 * first.map(lambda w: 1 - w.count(".") / 5).mean() == pytest.approx(precision, abs=0.05)
