@@ -65,11 +65,7 @@ def code_lengths():
     return sorted(len([line for line in one.splitlines() if line.strip()]) for one in written if one != OPENING)
 
 
-<<<<<<< HEAD
-REBUILT = {"00", "01", "03", "04", "06", "07", "08", "10"}  # those that open with their picture; the others follow
-=======
-REBUILT = {"00", "02", "03", "04", "06", "07", "08", "10"}  # those that open with their picture; the others follow
->>>>>>> nb02
+REBUILT = {"00", "01", "02", "03", "04", "06", "07", "08", "10"}
 LONGEST_PROSE = 1500  # words, formulas and links counted; the aim is 1,000
 
 
