@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from berdslib.evaluation.measures import nDCG as nDCG
     from berdslib.evaluation.measures import pRecall as pRecall
     from berdslib.evaluation.measures import rKL as rKL
+    from berdslib.retrieval.retrievers import dense as dense
     from berdslib.study import figures as figures
     from berdslib.study import published as published
     from berdslib.study.exercises import check_answer as check_answer
@@ -61,6 +62,7 @@ _PLACES = {
     "berdslib.evaluation.measures": (
         "Coverage", "ERR_IA", "MRecall", "P", "Precision", "StRecall", "alpha_nDCG", "nDCG", "pRecall", "rKL",
     ),
+    "berdslib.retrieval.retrievers": ("dense",),
     "berdslib.study.exercises": ("check_answer",),
     "berdslib.study.experiment": ("Experiment", "experiment"),
     "berdslib.study.explorer.widget": ("explore",),

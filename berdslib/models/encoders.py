@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -77,6 +80,81 @@ def get_encoder(
     card = card._replace(number_format=number_format)
     encoder = SentenceEncoder(card._replace(engine=engine or engine_of(card)), trust_remote_code=trust_remote_code)
     return CachedEncoder(encoder, cache_dir() / "embeddings") if cached else encoder
+
+
+def own_encoder(encode: Any, queries: Any = None, *, id: str = "") -> Encoder:
+    """Return an encoder of the user's with a cache; it is tried on two short texts.
+
+    Args:
+        encode: a function from a list of texts to vectors (n, d), whose dot products rank; or a SentenceTransformer,
+            used as its own files say.
+        queries: the same for questions, where they are encoded otherwise.
+        id: names the vectors in the cache on disk, and must change when the model does; a SentenceTransformer without
+            one is known by its weights, and the vectors of a function without one are kept until Python ends.
+    """
+    if hasattr(encode, "similarity_fn_name"):
+        loaded, id = (
+            _with_file_settings(encode, _sentence_transformer(encode, ModelCard(id, ""))),
+            id or _weights(encode),
+        )
+
+        def with_prefix(prefix: str) -> Callable[[list[str]], np.ndarray]:
+            finish = _unit_length if loaded.normalise else np.asarray
+            return lambda texts: finish(loaded.vectors_of(texts, prefix, 32))
+
+        encode, queries = with_prefix(loaded.passage_prefix), queries or with_prefix(loaded.query_prefix)
+    made = OwnEncoder(encode, queries or encode, id or "own")
+    if id:
+        return CachedEncoder(made, cache_dir() / "embeddings")
+    made.folder = tempfile.TemporaryDirectory(prefix="berdslib-")
+    return CachedEncoder(made, Path(made.folder.name))
+
+
+def _weights(model: Any) -> str:
+    """Return a hash of a model's weights, and of what else it says about its use."""
+    import torch
+
+    said = hashlib.sha256(f"{model.prompts}|{model.max_seq_length}|{model}".encode())
+    for name, tensor in sorted(model.state_dict().items()):
+        said.update(name.encode() + tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return f"own:{said.hexdigest()}"
+
+
+class OwnEncoder:
+    """Functions of the user's as an encoder; what they return is checked."""
+
+    folder: tempfile.TemporaryDirectory[str] | None = None  # goes with the encoder
+
+    def __init__(self, passages: Any, queries: Any, id: str) -> None:
+        if not callable(passages) or not callable(queries):
+            raise InputError(
+                f"a function from texts to vectors is needed, not {type(passages).__name__}", field="encode"
+            )
+        self._passages, self._queries, self.id = passages, queries, id
+        shapes = {self._checked(encode, ["A zoo.", "No zoo."]).shape[1] for encode in (passages, queries)}
+        if len(shapes) > 1:
+            raise InputError(f"vectors of questions and passages differ in length: {sorted(shapes)}", field="queries")
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode questions, float32 (n, d)."""
+        return self._checked(self._queries, texts)
+
+    def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode passages, float32 (n, d)."""
+        return self._checked(self._passages, texts)
+
+    def _checked(self, encode: Any, texts: Sequence[str]) -> np.ndarray:
+        found = encode(list(texts))
+        try:
+            vectors = np.asarray(found, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"of {len(texts)} texts it returned no array of numbers: {error}", field="encode"
+            ) from None
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.shape[1] or not np.isfinite(vectors).all():
+            problem = f"of a list of {len(texts)} texts it must return finite vectors, ({len(texts)}, d)"
+            raise InputError(f"{problem}, not an array of shape {vectors.shape}", field="encode")
+        return vectors
 
 
 class SentenceEncoder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,9 +15,11 @@ from tqdm.auto import tqdm
 
 from berdslib.data.records import Passage, Question, make_run
 from berdslib.data.web import OwnCorpora
-from berdslib.errors import InputError, MissingDataError
+from berdslib.errors import InputError, MissingDataError, says_what_it_takes
+from berdslib.models.base import Encoder
 from berdslib.models.cards import CARDS, model_card
-from berdslib.models.encoders import get_encoder
+from berdslib.models.corpus_vectors import full_text
+from berdslib.models.encoders import get_encoder, own_encoder
 from berdslib.registry import Registry
 from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search, joined
 from berdslib.retrieval.bm25 import BM25, RankBM25
@@ -30,15 +33,82 @@ _LUCENE = "pyserini:"
 _FOR_ENCODER = {"cached", "engine", "number_format", "trust_remote_code"}
 
 
+class Encoding(NamedTuple):
+    """How a dense retriever makes vectors: its encoder, and what of a passage is encoded."""
+
+    encoder: Encoder
+    text_of: Callable[[Passage], str]
+
+
 class RetrieverKind(NamedTuple):
     """How a retriever is made: ``prepare`` takes its name and options, loads what it needs, and returns a maker.
 
-    One that ``reranks`` takes ``depth`` candidates from another.
+    One that ``reranks`` takes ``depth`` candidates from another. One that compares vectors has an ``encoding``, from
+    its name and options.
     """
 
     prepare: Callable[..., Maker]
     options: frozenset[str]
     reranks: bool = False
+    encoding: Callable[..., Encoding] | None = None
+
+
+def encoding_of(name: str) -> Encoding:
+    """Return how a retriever of this name makes vectors; one without is an error."""
+    kind, _ = RETRIEVERS.find(name)
+    if kind.encoding is None:
+        raise InputError(f"{name!r} compares no vectors; take minilm")
+    return kind.encoding(name)
+
+
+def is_dense(name: str) -> bool:
+    """Return whether a retriever of this name compares vectors."""
+    return RETRIEVERS.find(name)[0].encoding is not None
+
+
+@dataclass(frozen=True)
+class OwnDense:
+    """A dense retriever of the user's, over any passages: what :func:`dense` returns."""
+
+    encoding: Encoding
+    index: str
+
+    def __call__(self, passages: Sequence[Passage]) -> Dense:
+        """Return it over these passages."""
+        return self.over(passages)
+
+    def over(self, passages: Sequence[Passage], name: str = "dense") -> Dense:
+        """Return it over these passages, with a name."""
+        encoder, text_of = self.encoding
+        return Dense(passages, encoder, index=self.index, name=name, text_of=text_of)
+
+
+@says_what_it_takes
+def dense(encode: Any, *, queries: Any = None, id: str = "", index: str = "numpy") -> OwnDense:
+    """Make a retriever of a model of yours: ``bd.register("retriever", "mine", bd.dense(encode))``.
+
+    Its vectors are cached, and are those that "mine+mmr:0.9" and "mine+pap:1.0" use.
+
+    Args:
+        encode: a function from a list of texts to vectors, float (n, d), whose dot products rank passages (scale them
+            to length 1 for cosines); a SentenceTransformer, used as its own files say; or the name of an encoder.
+        queries: the same for questions, where they are encoded otherwise.
+        id: names the vectors in the cache on disk; give another when the model changes. A SentenceTransformer is known
+            by its weights; vectors of a function without an id are kept until Python ends.
+        index: how vectors are searched: a key of :data:`berdslib.retrieval.index.INDEXES`, or "milvus:URI".
+
+    Raises:
+        InputError: something that encodes no texts, or whose vectors of two short texts are none.
+
+    >>> import numpy as np
+    >>> letters = dense(lambda texts: np.array([[t.count(c) for c in "abc"] for t in texts]))
+    >>> zoo = [Passage("1", "a cab"), Passage("2", "bob")]
+    >>> letters(zoo).search([Question("q", "crab")], 1)["docno"].tolist()
+    ['1']
+    """
+    if isinstance(encode, str):
+        return OwnDense(encoding_of(encode), index)
+    return OwnDense(Encoding(own_encoder(encode, queries, id=id), full_text), index)
 
 
 def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Retriever:
@@ -69,10 +139,21 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
 
 def own_retriever(make: Callable[..., Retriever]) -> RetrieverKind:
     """Return a function of the user's, from passages (and options by name) to a retriever, as a kind."""
+    if isinstance(make, OwnDense):
+        encoding, over = make.encoding, make.over
+        return RetrieverKind(lambda name: partial(over, name=name), frozenset(), encoding=lambda _: encoding)
 
     def prepare(name: str, **options: Any) -> Maker:
         def checked(passages: Sequence[Passage]) -> Retriever:
-            made = make(passages, **options)
+            try:
+                made = make(passages, **options)
+            except AttributeError as error:
+                if error.obj is not next(iter(passages), None):
+                    raise
+                hint = "a function from texts to vectors is registered as berdslib.dense(encode)"
+                raise InputError(
+                    f"the retriever {name!r} takes passages for something else ({error}); {hint}"
+                ) from error
             if not callable(getattr(made, "search", None)):
                 problem = f"must make something with a method search(questions, k), not {type(made).__name__}"
                 raise InputError(f"the retriever {name!r} {problem}")
@@ -143,10 +224,14 @@ def _lexical(of: Callable[..., Retriever]) -> RetrieverKind:
     return RetrieverKind(lambda _, **options: partial(of, **options), _keywords(of))
 
 
+def _encoding(name: str, **options: Any) -> Encoding:
+    # Title and text are written as the encoder's authors do.
+    return Encoding(get_encoder(name, **options), model_card(name).passage_text)
+
+
 def _dense(name: str, **options: Any) -> Maker:
-    model = get_encoder(name, **{key: options.pop(key) for key in _FOR_ENCODER & options.keys()})
-    text_of = model_card(name).passage_text  # title and text, written as the encoder's authors do
-    return partial(Dense, encoder=model, name=name, text_of=text_of, **options)
+    encoder, text_of = _encoding(name, **{key: options.pop(key) for key in _FOR_ENCODER & options.keys()})
+    return partial(Dense, encoder=encoder, name=name, text_of=text_of, **options)
 
 
 def _lucene(name: str, **options: Any) -> Maker:
@@ -164,7 +249,7 @@ def _tart_full(name: str, *, instruction: str = TART_INSTRUCTION, depth: int = 1
     return lambda passages: CrossEncoderRetriever(make_first(passages), passages, instructed, depth, name=name)
 
 
-_DENSE = RetrieverKind(_dense, (_keywords(Dense) | _FOR_ENCODER) - {"name", "text_of"})
+_DENSE = RetrieverKind(_dense, (_keywords(Dense) | _FOR_ENCODER) - {"name", "text_of"}, encoding=_encoding)
 RETRIEVERS: Registry[RetrieverKind] = Registry(
     "retriever",
     {

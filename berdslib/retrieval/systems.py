@@ -43,9 +43,7 @@ from berdslib.data.scenario import Handout, Scenario
 from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError, known
 from berdslib.llm.extraction import extract_by
-from berdslib.models.cards import CARDS, model_card
 from berdslib.models.chat import make_chat
-from berdslib.models.encoders import get_encoder
 from berdslib.retrieval import authors
 from berdslib.retrieval.base import Ours, Retriever, checked_search
 from berdslib.retrieval.diversify import (
@@ -60,7 +58,7 @@ from berdslib.retrieval.diversify import (
 from berdslib.retrieval.expansion import SEARCHED, Expanded, expansions_by, template_expansions
 from berdslib.retrieval.projection import METHODS, OFFICIAL, PROJECTIONS, Projected
 from berdslib.retrieval.rerank import CrossEncoderRetriever, Scorer, load_scorer
-from berdslib.retrieval.retrievers import RETRIEVERS, InOwnCorpora, make_retriever
+from berdslib.retrieval.retrievers import RETRIEVERS, InOwnCorpora, encoding_of, is_dense, make_retriever
 
 logger = logging.getLogger(__name__)
 
@@ -166,11 +164,6 @@ def kinds(menu: str = "") -> list[str]:
 def offers(menu: str) -> list[str]:
     """Return the parts that a menu of the explorer offers."""
     return [text for name in kinds(menu) for text in kind_of(name).offers or (name,)]
-
-
-def is_dense(first: str) -> bool:
-    """Return whether a retriever of this name compares vectors."""
-    return first in CARDS or first.startswith("hf:")
 
 
 def _covers(kind: str) -> bool:
@@ -350,7 +343,7 @@ class Workshop:
         return _once(
             self._of_passages,
             ("vectors", name),
-            lambda: passage_vectors(self.collection.passages, get_encoder(name), model_card(name).passage_text),
+            lambda: passage_vectors(self.collection.passages, *encoding_of(name)),
         )
 
     def aspects(self, system: System) -> AspectsOf:
@@ -374,8 +367,8 @@ class Workshop:
         assert handout  # a system that needs them is refused where no query names a property
 
         def learn() -> authors.AuthorClassifier:
-            text_of = model_card(name).passage_text
-            return authors.AuthorClassifier.learn(handout.training, get_encoder(name), text_of=text_of)
+            encoder, text_of = encoding_of(name)
+            return authors.AuthorClassifier.learn(handout.training, encoder, text_of=text_of)
 
         def make() -> authors.Authors:
             if handout.profiles is not None:
@@ -457,15 +450,15 @@ def _strength(part: Part) -> str:
 
 
 def _projected(shop: Workshop, system: System) -> Retriever:
-    extract = next(iter(system.values(EXTRACT)), "")
+    extract, (encoder, text_of) = next(iter(system.values(EXTRACT)), ""), encoding_of(system.first)
     make = partial(
         Projected,
-        encoder=get_encoder(system.first),
+        encoder=encoder,
         method=system.last.kind,
         strength=system.last.number,
         extract=partial(extract_by, extract, make_chat=make_chat, recordings=shop.recordings) if extract else None,
         name=system.text,
-        text_of=model_card(system.first).passage_text,
+        text_of=text_of,
     )
     passages = shop.collection.passages
     return InOwnCorpora(system.text, make, passages) if isinstance(passages, OwnCorpora) else make(passages)

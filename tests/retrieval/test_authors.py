@@ -20,6 +20,7 @@ from berdslib.data.scenario import Handout, open_scenario
 from berdslib.errors import InputError
 from berdslib.evaluation.judges import calibration_error
 from berdslib.models.cards import CARDS, ModelCard
+from berdslib.retrieval import retrievers as retrievers_module
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.authors import AuthorClassifier, Authors, _splits, group_aspects, learn_weights, lessons_of
 from berdslib.retrieval.bm25 import BM25
@@ -49,8 +50,8 @@ def word(text):
 def _words(monkeypatch):
     """The encoder "words"; retrievers that a test adds are gone after it."""
     monkeypatch.setitem(CARDS, "words", ModelCard("words", "nowhere"))
-    monkeypatch.setattr(systems_module, "get_encoder", lambda name: {"words": Words()}[name])
-    monkeypatch.setattr(RETRIEVERS, "_things", dict(RETRIEVERS))
+    monkeypatch.setattr(retrievers_module, "get_encoder", lambda name: {"words": Words()}[name])
+    monkeypatch.setattr(RETRIEVERS, "_things", {**RETRIEVERS, "words": RETRIEVERS["minilm"]})
 
 
 # Half a second to learn from the training split what every author may be.

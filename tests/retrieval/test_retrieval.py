@@ -16,7 +16,7 @@ from berdslib.data.datasets import load_passages, load_questions
 from berdslib.data.records import Passage, Question
 from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError, MissingDataError
-from berdslib.retrieval import systems as systems_module
+from berdslib.retrieval import retrievers as retrievers_module
 from berdslib.retrieval.base import top_k
 from berdslib.retrieval.bm25 import BM25, RankBM25, analyser
 from berdslib.retrieval.index import make_index
@@ -187,7 +187,7 @@ class Lengths:
 
 @pytest.mark.parametrize("chain", ["bm25+expand:rule", "bm25+mmr:0.5+expand:rule", "minilm+pap"])
 def test_a_chain_searches_and_reorders_in_them(chain, questions, corpora, monkeypatch):
-    monkeypatch.setattr(systems_module, "get_encoder", lambda _: Lengths())
+    monkeypatch.setattr(retrievers_module, "get_encoder", lambda _: Lengths())
 
     def lists(asked, passages):
         collection = Collection("own", asked, passages)

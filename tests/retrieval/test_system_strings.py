@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from berdslib.errors import InputError
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.projection import OFFICIAL, PROJECTIONS
-from berdslib.retrieval.systems import PROJECTED, Part, System, is_dense, parse_system
+from berdslib.retrieval.retrievers import is_dense
+from berdslib.retrieval.systems import PROJECTED, Part, System, parse_system
 
 FIRST = ["bm25", "rank-bm25", "minilm", "tart-full", "hf:org/model", "hf:folder/a+b", "pyserini:some.index"]
 WITH_STRENGTH = sorted({*PROJECTIONS, *OFFICIAL} & {*PROJECTED})

@@ -10,12 +10,14 @@ from berdslib.data.collection import Collection
 from berdslib.data.records import Passage, Question, check_run, ranked_run
 from berdslib.errors import InputError, MissingDataError
 from berdslib.models.cards import CARDS, ModelCard
+from berdslib.models.corpus_vectors import full_text
+from berdslib.retrieval import retrievers as retrievers_module
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import Diversified, diversify, passage_vectors
 from berdslib.retrieval.expansion import Expanded, expanded_search, template_expansions
 from berdslib.retrieval.rerank import CrossEncoderRetriever
-from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
+from berdslib.retrieval.retrievers import RETRIEVERS, Encoding, own_retriever
 from berdslib.retrieval.systems import make_systems
 
 PASSAGES = [
@@ -47,8 +49,8 @@ VECTORS = passage_vectors(PASSAGES, Letters())
 def _letters(monkeypatch):
     """The encoder "letters", which loads nothing; retrievers that a test adds are gone after it."""
     monkeypatch.setitem(CARDS, "letters", ModelCard("letters", "nowhere"))
-    monkeypatch.setattr(systems_module, "get_encoder", lambda name: {"letters": Letters()}[name])
-    monkeypatch.setattr(RETRIEVERS, "_things", dict(RETRIEVERS))
+    monkeypatch.setattr(retrievers_module, "get_encoder", lambda name: {"letters": Letters()}[name])
+    monkeypatch.setattr(RETRIEVERS, "_things", {**RETRIEVERS, "letters": RETRIEVERS["minilm"]})
 
 
 def system(text, collection=ZOO, **options):
@@ -96,9 +98,8 @@ def test_a_diversifier_takes_the_vectors_of_the_retriever_before_it(monkeypatch)
             return np.array([[1, 0] if t in (PASSAGES[0].text, alike) else [0, 1] for t in texts], dtype=np.float32)
 
     for name in ("first", "second"):
-        monkeypatch.setitem(CARDS, name, ModelCard(name, "nowhere"))
-        RETRIEVERS.add(name, own_retriever(lambda passages: Counting(("a", "b", "c"))))
-    monkeypatch.setattr(systems_module, "get_encoder", Found)
+        kind = own_retriever(lambda passages: Counting(("a", "b", "c")))
+        RETRIEVERS.add(name, kind._replace(encoding=lambda name: Encoding(Found(name), full_text)))
     texts = ["first+mmr:0.3", "second+mmr:0.3", "first+expand:rule+mmr:0.3"]
     built = make_systems(texts, ZOO, encoder="second")
     assert [built[text].search(QUESTIONS, 2)["docno"].tolist() for text in texts] == [

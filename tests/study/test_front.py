@@ -19,6 +19,7 @@ from berdslib.judging.baselines import Overlap
 from berdslib.judging.registry import JUDGES, make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.models.cards import CARDS, ModelCard
+from berdslib.retrieval import retrievers as retrievers_module
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import DIVERSIFIERS
@@ -305,7 +306,8 @@ def test_a_diversifier_reads_the_text_that_the_retriever_encoded(monkeypatch):
 
     listening = SimpleNamespace(id="listening", encode_passages=encode, encode_queries=encode)
     monkeypatch.setitem(CARDS, "listening", ModelCard("listening", "nowhere", title_separator=" [SEP] "))
-    monkeypatch.setattr(systems_module, "get_encoder", lambda *_: listening)
+    monkeypatch.setattr(retrievers_module, "get_encoder", lambda *_: listening)
+    monkeypatch.setattr(RETRIEVERS, "_things", {**RETRIEVERS, "listening": RETRIEVERS["minilm"]})
     passages = [bd.Passage("d1", "Yes.", "Title"), bd.Passage("d2", "No.", "Other")]
     asked = bd.Collection("two", [bd.Question("q", "title other yes no")], passages)
     make_systems(["bm25+mmr:0.5"], asked, encoder="listening")["bm25+mmr:0.5"].search(asked.questions, 2)

@@ -20,7 +20,7 @@ import traitlets
 
 from berdslib.errors import BerdsError, InputError, says_what_it_takes
 from berdslib.files import StrPath, write_text
-from berdslib.retrieval.retrievers import RETRIEVERS
+from berdslib.retrieval.retrievers import RETRIEVERS, is_dense
 from berdslib.retrieval.systems import (
     DIVERSIFIER,
     EXPANSION,
@@ -28,7 +28,6 @@ from berdslib.retrieval.systems import (
     PROJECTION,
     Part,
     System,
-    is_dense,
     kinds,
     offers,
     parse_system,
