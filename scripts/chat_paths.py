@@ -166,13 +166,13 @@ def swapped(folder: Path, most: int = 3, run_of: int = 3) -> pd.DataFrame:
         essays = rag.write_essays(queries, run, corpus, chat, depth=most).assign(passages=name)
         shown = [docnos.split() for docnos in essays["docnos"]]
         for column, side in (("right", 1), ("wrong", -1)):
-            sides = zip(essays["root"], essays["stance"], strict=True)
-            held = [gold[root, side * stance] for root, stance in sides]
+            asked = zip(essays["root"], essays["stance"], strict=True)
+            held = [gold[root, side * stance] for root, stance in asked]
             essays[column] = [sum(d in h for d in listed) for listed, h in zip(shown, held, strict=True)]
         for column, side in (("from_supporting", 1), ("from_opposing", -1)):
             texts = [[corpus[d].text for d in given[root, side]] for root in essays["root"]]
-            each = zip(essays["essay"], texts, essays["root"], strict=True)
-            essays[column] = [copied(essay, found_in, root, run_of) for essay, found_in, root in each]
+            written = zip(essays["essay"], texts, essays["root"], strict=True)
+            essays[column] = [copied(essay, found_in, root, run_of) for essay, found_in, root in written]
         frames.append(essays.assign(listed=[len(docnos) for docnos in shown]))
     table = pd.concat(frames, ignore_index=True)
     table["topic"] = table["root"].map({root: number for number, root in enumerate(roots, start=1)})
