@@ -1,6 +1,7 @@
 """Every path that asks a chat model, run with the small one that comes in a package.
 
     BERDS_DATA=../shared/data python scripts/chat_paths.py readable,expansion,writing -o FOLDER     (real questions)
+    BERDS_DATA=../shared/data python scripts/chat_paths.py swapped -o FOLDER    (data/smollm2/essays.csv, numbers)
     python scripts/chat_paths.py record                     (our own texts: data/smollm2, which notebooks replay)
 
 Every answer is kept in FOLDER, so that a run that broke off goes on; tables are printed. A data set is built by
@@ -11,8 +12,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +133,78 @@ def writing(folder: Path, n: int = 30) -> pd.DataFrame:
     return rag.alignment(essays)
 
 
+def swapped(folder: Path, most: int = 3, run_of: int = 3) -> pd.DataFrame:
+    """Essays on both sides of topics, from passages of either side, from those found, and from none: as numbers.
+
+    The topics are those of PIR's demo release with passages on both sides, in its order. `wrote` is the side that an
+    essay argues as it was read (A supports the topic, B opposes it, a dot neither), and is kept where the file has it.
+    """
+    task = bd.load("pir-demo:perspectrum")
+    corpus, argued = {p.docno: p for p in task.passages}, task.gold.groupby(["qid", "pid"])["docno"].agg(list)
+    asks: dict[tuple[str, int], Any] = {}
+    gold: dict[tuple[str, int], list[str]] = {}
+    for q in task.queries:
+        if q.labels != ("general",):
+            root, pid = q.qid.split("#")
+            key = q.root, rag.stance_of(q.perspectives[0])
+            asks.setdefault(key, q)
+            gold[key] = list(dict.fromkeys([*gold.get(key, []), *argued.get((root, int(pid)), [])]))
+    roots = [root for root, side in gold if side == 1 and gold[root, 1] and gold.get((root, -1))]
+    roots = [root for root in dict.fromkeys(root for root, _ in asks) if root in roots]
+    queries = [asks[root, side] for root in roots for side in (1, -1)]
+    size = {root: min(most, len(gold[root, 1]), len(gold[root, -1])) for root in roots}
+    given = {(root, side): gold[root, side][: size[root]] for root in roots for side in (1, -1)}
+
+    def of_side(side: int) -> pd.DataFrame:
+        rows = [(q.qid, d, rank) for q in queries for rank, d in enumerate(given[q.root, side], start=1)]
+        return pd.DataFrame(rows, columns=["qid", "docno", "rank"])
+
+    found = bd.search("minilm", bd.Collection("perspectrum", queries, task.passages), most)
+    runs = {"supporting": of_side(1), "opposing": of_side(-1), "found": found, "none": None}
+    chat, frames = Kept(load_local_chat("smollm2"), folder / "swapped.jsonl"), []
+    for name, run in runs.items():
+        essays = rag.write_essays(queries, run, corpus, chat, depth=most).assign(passages=name)
+        shown = [docnos.split() for docnos in essays["docnos"]]
+        for column, side in (("right", 1), ("wrong", -1)):
+            asked = zip(essays["root"], essays["stance"], strict=True)
+            held = [gold[root, side * stance] for root, stance in asked]
+            essays[column] = [sum(d in h for d in listed) for listed, h in zip(shown, held, strict=True)]
+        for column, side in (("from_supporting", 1), ("from_opposing", -1)):
+            texts = [[corpus[d].text for d in given[root, side]] for root in essays["root"]]
+            written = zip(essays["essay"], texts, essays["root"], strict=True)
+            essays[column] = [copied(essay, found_in, root, run_of) for essay, found_in, root in written]
+        frames.append(essays.assign(listed=[len(docnos) for docnos in shown]))
+    table = pd.concat(frames, ignore_index=True)
+    table["topic"] = table["root"].map({root: number for number, root in enumerate(roots, start=1)})
+    table["asked"] = table["stance"].map({1: "supporting", -1: "opposing"})
+    each = table.assign(docno=[f"e{i}" for i in table.index], qid=[f"q{i}" for i in table.index], rank=1)
+    texts = [bd.Passage(e.docno, e.essay) for e in each.itertuples()]
+    topics = [bd.Question(e.qid, e.root, (e.root,)) for e in each.itertuples()]
+    said = bd.judge(each[["qid", "docno", "rank"]], bd.Collection("essays", topics, texts), "laptop", 1)
+    table["laptop"] = said.set_index("qid")["p_yes"].reindex(each["qid"]).to_numpy()
+    path, keys = SHIPPED / "essays.csv", ["topic", "asked", "passages"]
+    table["wrote"] = ""
+    if path.exists():
+        read = pd.read_csv(path, keep_default_na=False).set_index(keys)["wrote"]
+        table["wrote"] = [read.get(key, "") for key in table[keys].itertuples(index=False, name=None)]
+    table[[*keys, "root", "essay"]].to_csv(folder / "swapped.csv", index=False)
+    table = table.rename(columns={"polarity": "tone", "passages_polarity": "passages_tone"}).round(4)
+    measured = ["listed", "right", "wrong", "words", "from_supporting", "from_opposing", "tone", "passages_tone"]
+    table[[*keys, *measured, "laptop", "wrote"]].to_csv(path, index=False, lineterminator="\n")
+    return table.groupby("passages", sort=False)[["words", "tone", "laptop"]].mean().reset_index()
+
+
+def copied(essay: str, texts: Sequence[str], topic: str, run_of: int) -> int:
+    """Return how many words of an essay stand in a run of so many words that a text has, and the topic has not."""
+
+    def runs(text: str) -> list[tuple[str, ...]]:
+        words = re.findall(r"\w+", text.lower())
+        return [tuple(words[i : i + run_of]) for i in range(len(words) - run_of + 1)]
+
+    theirs = {run for text in texts for run in runs(text)} - set(runs(topic))
+    return len({i + j for i, run in enumerate(runs(essay)) if run in theirs for j in range(run_of)})
+
+
 def record(_: Path) -> pd.DataFrame:
     """Write data/smollm2: what the model says of our own texts, a file for each use, without the questions' words."""
     SHIPPED.mkdir(exist_ok=True)
@@ -162,7 +236,7 @@ def record(_: Path) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-PATHS = {"readable": readable, "expansion": expansion, "writing": writing, "record": record}
+PATHS = {"readable": readable, "expansion": expansion, "writing": writing, "swapped": swapped, "record": record}
 
 
 def main() -> None:
