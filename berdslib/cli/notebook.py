@@ -1,4 +1,4 @@
-"""`berds notebook`, `demo` and `lab`: notebooks from the shell, once or over many settings."""
+"""`berds notebook`, `table`, `demo` and `lab`: notebooks and the papers' tables from the shell."""
 
 from __future__ import annotations
 
@@ -115,6 +115,31 @@ def notebook_students(folder: Path, repository: str) -> None:
     options.show(
         {str(p): n for p, n in counts.items()}, "\n".join([*lines, f"{sum(counts.values())} exercises, all blank"])
     )
+
+
+@main.command()
+@click.argument("name", nargs=-1)
+@flag("--latex", "Print its numbers as LaTeX.")
+@flag("--csv", "Print all its numbers, published and ours, as CSV.")
+def table(name: tuple[str, ...], latex: bool, csv: bool) -> None:
+    """A table or figure of the papers: what is published, ours beside it, the command, data and hours that it takes.
+
+    Without NAME, all 40 are listed. BeRDS is numbered as in its later version.
+
+    \b
+    berds table 3
+    berds table pir 4 --latex
+    berds table "BeRDS Figure 2" --csv
+    """
+    from berdslib.study.published import census, page
+
+    refuse(latex and csv, "give --latex or --csv, not both")
+    if not name:
+        refuse(latex or csv, "name a table, such as berds table 3 --csv")
+        print_frame(census())
+        return
+    found = page(" ".join(name))
+    click.echo((found.to_latex() if latex else found.to_csv() if csv else repr(found)).rstrip("\n"))
 
 
 @main.command()
