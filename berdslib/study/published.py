@@ -178,7 +178,7 @@ class Page:
         looks = [("published", "0.7", "o"), ("ours, in colour or black", "black", "o")][: 1 + bool(rows["own"].any())]
         looks = looks[int(self.published.empty) :] + [(m, "0.4", shapes[m]) for m in marks if m]
         handles = [Line2D([], [], ls="", color=colour, marker=shape, label=label) for label, colour, shape in looks]
-        figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
+        figure.legend(handles=handles, loc="outside upper center", ncols=5, frameon=False, fontsize=9)
         return figure
 
     def to_csv(self) -> str:
@@ -238,10 +238,10 @@ def census() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["name", "title", "status", "ours", "notebook"])
 
 
-def page(name: str) -> Page:
+def page(name: str, ours: Experiment | None = None) -> Page:
     """Return the page of a table or figure: "BeRDS 3", "pir 4", "PIR Figure 2"; without a paper, BeRDS.
 
-    BeRDS is numbered as in its later version.
+    BeRDS is numbered as in its later version. An experiment of yours takes the place of our numbers.
 
     >>> page("3").heading
     'BeRDS Table 3: base retrievers, 5 documents'
@@ -256,35 +256,27 @@ def page(name: str) -> Page:
     return Page(
         wanted, entry["title"], entry["status"],
         numbers[(numbers["table"] == number) & (not drawn)].drop(columns=["title", "section", "note"]),
-        read_shipped("ours").query("table == @wanted"),
+        _own(ours, numbers[numbers["table"] == number]) if ours else read_shipped("ours").query("table == @wanted"),
         tuple(stated["says"]), tuple(entry.get("misprints", ())), entry,
     )  # fmt: skip
 
 
-def long_table(ours: Experiment | pd.DataFrame) -> pd.DataFrame:
-    """Return an experiment's table in the columns of the published ones, percent; any other frame as it is.
-
-    >>> rows = [("minilm+mmr:0.9", "macro", "MRecall@5", 0.5)]
-    >>> long_table(pd.DataFrame(rows, columns=["system", "dataset", "measure", "mean"])).values.tolist()
-    [['minilm', 'mmr', 'macro', 'MRecall', 5, 50.0]]
-    """
-    table = ours.table if isinstance(ours, Experiment) else ours
-    if "mean" not in table:
-        return table
-    retriever, _, step = zip(*(str(s).partition("+") for s in table["system"]), strict=True)
-    # A chain of several steps, which the papers do not have, stays as it is; "pap+" is one step.
-    words = [s if re.search(r"\+[a-z]", s) else s.partition(":")[0] for s in step]
-    measure, _, k = zip(*(str(m).partition("@") for m in table["measure"]), strict=True)
-    return pd.DataFrame(
-        {
-            "retriever": retriever,
-            "system": ["query-expansion" if word == "expand" else word for word in words],
-            "dataset": table["dataset"].to_numpy(),
-            "measure": ["p-Recall" if m == "pRecall" else m for m in measure],
-            "k": pd.array([int(cut) for cut in k], dtype="Int64"),
-            "value": table["mean"].to_numpy() * 100,
-        }
-    )
+def _own(found: Experiment, numbers: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of an experiment that a published table has too, as text in its columns, in percent."""
+    as_found = next((word for word in ("default", "baseline") if (numbers["system"] == word).any()), "")
+    rows = []
+    for one in found.table.to_dict("records"):
+        retriever, _, step = one["system"].partition("+")
+        # A chain of several steps, which the papers do not have, stays as it is; "pap+" is one step.
+        word = step if re.search(r"\+[a-z]", step) else step.partition(":")[0]
+        system = "query-expansion" if word == "expand" else word or as_found
+        measure, _, k = one["measure"].replace("pRecall", "p-Recall").partition("@")
+        scores = [f"{100 * one[value]:.1f}" for value in ("mean", "low", "high")]
+        rows.append((retriever, system, one["dataset"], measure, k, *scores, str(one["n"])))
+    columns = ["retriever", "system", "dataset", "measure", "k", "value", "low", "high", "n"]
+    ours = pd.DataFrame(rows, columns=columns).assign(corpus="your corpus", judge=found.judge, table="")
+    keys = ["system", "measure", "k"]
+    return ours[ours.set_index(keys).index.isin(numbers.set_index(keys).index)]
 
 
 @cache
