@@ -78,7 +78,8 @@ def real_numbers(name: str) -> pd.DataFrame:
 # ---------------------------------------------------------------- one page for each table and figure
 
 _TOLD = {  # fields of tables.toml, as a page calls them
-    "differs": "Why not compare", "command": "Command", "notebook": "Notebook", "data": "Data", "hours": "Hours",
+    "differs": "Why not compare", "command": "Command", "settings": "Published settings",
+    "notebook": "Notebook", "data": "Data", "hours": "Hours",
     "laptop": "On a laptop",
 }  # fmt: skip
 STATUS = {

@@ -119,6 +119,11 @@ def test_each_page_shows_itself_in_every_form(name):
         pyplot.close(found.figure())
 
 
+@pytest.mark.parametrize("path", sorted({page(name).told.get("settings", "") for name in EVERY} - {""}))
+def test_the_published_settings_are_grids_that_could_start(path):
+    assert read_grid(notebook_folder().parent / path).runs
+
+
 @pytest.mark.parametrize("command", sorted({page(name).told["command"] for name in EVERY} - {""}))
 def test_the_command_of_each_row_is_one(command):
     program, *words = command.split()
