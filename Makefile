@@ -76,4 +76,4 @@ setup: .venv/.test-ready
 	touch $@
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist papers .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -5,11 +5,14 @@ which browsers draw by themselves, so no page asks another host for a script.
 """
 
 import re
+from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.errors import ExtensionError
+
+from berdslib.study.notebooks import load_script
 
 project = "berdslib"
 author = "The berdslib maintainers"
@@ -19,7 +22,7 @@ html_title = "berdslib"
 extensions = ["myst_nb"]
 root_doc = "README"
 include_patterns = [
-    "README.md", "docs/*.md", "notebooks/[0-9][0-9]_*.ipynb", "data/README.md",
+    "README.md", "docs/*.md", "papers/*.md", "notebooks/[0-9][0-9]_*.ipynb", "data/README.md",
     "data/published/README.md", "data/real/README.md", "papermill_runs/README.md",
 ]  # fmt: skip
 exclude_patterns = [".venv", ".cache", ".git", "build", "students", "tests", "berdslib"]
@@ -61,6 +64,14 @@ def add_contents(_app, docname, source):
         ]
         source[0] += CONTENTS.format(caption="Notebooks", pages=NOTEBOOKS).replace(":hidden:", ":hidden:\n:glob:")
         source[0] += CONTENTS.format(caption="Docs", pages="\n".join(pages))
+        source[0] += CONTENTS.format(caption="Tables of the papers", pages="papers/*").replace(
+            ":hidden:", ":hidden:\n:glob:"
+        )
+
+
+def write_papers(app):
+    """Write a page for each table and figure of the papers, before the pages are looked for."""
+    load_script("paper_map").write_pages(Path(app.srcdir) / "papers")
 
 
 def without_colab_cell(_app, docname, source):
@@ -99,5 +110,6 @@ def displayed_formula(self, node):
 def setup(app):
     """Register the renderer of formulas, and what is changed in a page before it is read."""
     app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))
+    app.connect("builder-inited", write_papers)
     app.connect("source-read", add_contents)
     app.connect("source-read", without_colab_cell)

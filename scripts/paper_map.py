@@ -1,78 +1,73 @@
-"""Write docs/paper_map.md: every table and figure of the papers, with the notebook and section where it is rebuilt.
+"""Write docs/paper_map.md, which lists every table and figure of the papers; `make book` has a page for each.
 
 Usage: python scripts/paper_map.py [--check]
 
-The page is made from data/published/map.csv; --check fails where it is not up to date.
+All is made from data/published/tables.toml; --check fails where the list is not up to date.
 """
 
 import sys
 from pathlib import Path
 
-from berdslib.study.published import reproduction_map
+from berdslib.study.published import census, page
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "paper_map.md"
 OPENING = """\
-# Where the papers' tables and figures are
+# The papers' 40 tables and figures
 
-*Rebuilt* means the same columns or the same picture on other data: the sample (BeRDS), small invented tasks (PIR) or
-synthetic arguments (PerspectiveArg), and by [grids](../papermill_runs/README.md) on data of others. No published number
-was reproduced. [Notebook 12](../notebooks/12_paper_tables_and_figures.ipynb) shows each beside the published values.
-BeRDS is numbered as in its later version, with the earlier one's number in brackets where it differs.
+*Rebuilt*: the same measure or picture on other data, {rebuilt} of them; *drawn*: only the published values are shown,
+{drawn}; *not*: {nothing}, mostly prompts and examples, whose texts are not copied. No published number was reproduced.
+`berds table 3` or `berds table pir 4` prints what is published, ours beside it, command, data, hours and misprints;
+[notebook 12](../notebooks/12_paper_tables_and_figures.ipynb) draws it; the book has a page for each. BeRDS is numbered
+as in its later version, with the earlier one's number in brackets where it differs.
 
 The papers: Chen and Choi, *Open-World Evaluation for Retrieving Diverse Perspectives*
 ([BeRDS](https://timchen0618.github.io/berds/)); Zhao, Chen, Chen, Zhang and Wu, *Beyond Relevance: Evaluate and Improve
-Retrievers on Perspective Awareness* ([PIR](https://arxiv.org/abs/2405.02714)); Falk, Waldis and Gurevych, *Overview of
-PerpectiveArg2024* ([shared task](https://github.com/Blubberli/perspective-argument-retrieval)).
+Retrievers on Perspective Awareness* ([PIR](https://arxiv.org/abs/2405.02714)). The readme of the shared task
+[PerspectiveArg 2024](https://github.com/Blubberli/perspective-argument-retrieval) has no numbered tables and no scores;
+[notebook 09](../notebooks/09_perspective_argument.ipynb) rebuilds its scenarios and measures on synthetic arguments.
 
-`python scripts/paper_map.py` writes this page from [map.csv](../data/published/map.csv), which also has
-titles and data.
+`python scripts/paper_map.py` writes this page from [tables.toml](../data/published/tables.toml).
 
-| rebuilt | notebook · section |
-|---|---|
+| table or figure | status | our numbers beside it | notebook |
+|---|---|---|---|
 """
 
 
-def entries():
-    """Return the map, with BeRDS' earlier version folded into the later one."""
-    table = reproduction_map()
-    earlier = table[(table["paper"] == "BeRDS") & (table["version"] == "v1")]
-    then = {(e.kind, e.title): e.number for e in earlier.itertuples()}
-    kept = table.drop(earlier.index)
-    both = [(e.number, then.get((e.kind, e.title), e.number) if e.version else e.number) for e in kept.itertuples()]
-    numbers = [now if now == before else f"{now} ({before})" for now, before in both]
-    return kept.assign(number=numbers)
-
-
-def names(group):
-    """Return what a group of entries is called: its tables, then its figures, by their numbers; a list by its title."""
-    called = [f": {title}" for title in group.loc[group["kind"] == "list", "title"]]
-    for kind in ("table", "figure"):
-        numbers = list(group.loc[group["kind"] == kind, "number"])
-        called += [f" {kind.capitalize()}{'s' * (len(numbers) > 1)} {', '.join(numbers)}"] if numbers else []
-    return ";".join(called)
-
-
-def page():
-    """Return the whole page."""
-    table = entries()
-    rebuilt = table["status"] == "rebuilt"
+def listed():
+    """Return the list of all."""
+    table, counts = census(), census()["status"].value_counts()
     rows = [
-        f"| {paper}{names(group)} | [{notebook[:2]}](../notebooks/{notebook}.ipynb) · {section} |"
-        for (paper, notebook, section), group in table[rebuilt].groupby(["paper", "notebook", "section"], sort=False)
+        f"| {page(e.name).heading} | {e.status} | {e.ours or ''} | "
+        + (f"[{e.notebook[:2]}](../notebooks/{e.notebook}.ipynb) |" if e.notebook else "|")
+        for e in table.itertuples()
     ]
-    reasons = [
-        f"- {paper}{names(group)}: {reason}"
-        + (" Notebook 12 draws the published values." if (group["status"] == "published values drawn").all() else "")
-        for (paper, reason), group in table[~rebuilt].groupby(["paper", "reason"], sort=False)
-    ]
-    return OPENING + "\n".join(rows) + "\n\n## Not rebuilt, and why\n\n" + "\n".join(reasons) + "\n"
+    told = {"rebuilt": counts["rebuilt"], "drawn": counts["drawn"], "nothing": counts["not"]}
+    return OPENING.format(**told) + "\n".join(rows) + "\n"
+
+
+def write_pages(folder):
+    """Write a page for each, with its picture where it has numbers."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    folder.mkdir(exist_ok=True)
+    for i, name in enumerate(census()["name"]):
+        one, stem = page(name), f"{i + 1:02}_{name.lower().replace(' ', '_')}"
+        if len(one.beside):
+            figure = one.figure()
+            figure.savefig(folder / f"{stem}.png", dpi=80)
+            pyplot.close(figure)
+        text = one.to_markdown(f"{stem}.png" if len(one.beside) else "")
+        (folder / f"{stem}.md").write_text(text, encoding="utf-8")
 
 
 def main():
     if "--check" not in sys.argv[1:]:
-        PAGE.write_text(page(), encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page():
-        sys.exit("docs/paper_map.md is not what map.csv says; run scripts/paper_map.py")
+        PAGE.write_text(listed(), encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != listed():
+        sys.exit("docs/paper_map.md is not what tables.toml says; run scripts/paper_map.py")
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ def test_every_notebook_and_page_is_in_it(book):
     for source in [*ROOT.glob("notebooks/[0-9]*.ipynb"), *ROOT.glob("docs/*.md")]:
         page = book / source.relative_to(ROOT).with_suffix(".html")
         assert page.is_file() and "README" in page.read_text(encoding="utf-8")  # the side bar
+    assert len(list(book.glob("papers/*.html"))) == 40  # the papers' tables and figures
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""`berds notebook`, `demo` and `lab`: notebooks from the shell, once or over many settings."""
+"""`berds notebook`, `table`, `demo` and `lab`: notebooks and the papers' tables from the shell."""
 
 from __future__ import annotations
 
@@ -128,6 +128,31 @@ def notebook_check(folder: Path) -> None:
     from berdslib.study.exercises import class_table
 
     print_frame(class_table(folder))
+
+
+@main.command()
+@click.argument("name", nargs=-1)
+@flag("--latex", "Print its numbers as LaTeX.")
+@flag("--csv", "Print all its numbers, published and ours, as CSV.")
+def table(name: tuple[str, ...], latex: bool, csv: bool) -> None:
+    """A table or figure of the papers: what is published, ours beside it, the command, data and hours that it takes.
+
+    Without NAME, all 40 are listed. BeRDS is numbered as in its later version.
+
+    \b
+    berds table 3
+    berds table pir 4 --latex
+    berds table "BeRDS Figure 2" --csv
+    """
+    from berdslib.study.published import census, page
+
+    refuse(latex and csv, "give --latex or --csv, not both")
+    if not name:
+        refuse(latex or csv, "name a table, such as berds table 3 --csv")
+        print_frame(census())
+        return
+    found = page(" ".join(name))
+    click.echo((found.to_latex() if latex else found.to_csv() if csv else repr(found)).rstrip("\n"))
 
 
 @main.command()

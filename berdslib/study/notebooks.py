@@ -66,7 +66,7 @@ def notebook_folder() -> Path:
 
 
 def load_script(name: str) -> ModuleType:
-    """Return a script of the project as a module, such as "paper_pages"."""
+    """Return a script of the project as a module, such as "paper_map"."""
     path = notebook_folder().parent / "scripts" / f"{name}.py"
     spec = spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None

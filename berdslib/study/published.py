@@ -1,4 +1,4 @@
-"""The numbers printed in the BeRDS and PIR papers, and a comparison with ours.
+"""The numbers printed in the BeRDS and PIR papers, and a page for each table and figure, ours beside them.
 
 The numbers lie in data/published, one a row; its README.md says where they come from and which are suspicious.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from berdslib.errors import InputError, known
@@ -20,13 +20,14 @@ from berdslib.paths import shipped
 from berdslib.study.experiment import Experiment
 from berdslib.study.tables import escape
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 # What a version is called in a message, and the file that holds its numbers.
 VERSIONS = {"v1": ("BeRDS v1", "berds_v1"), "v2": ("BeRDS v2", "berds_v2"), "pir": ("PIR", "pir")}
 # The columns that say which number of a table one is.
 KEYS = ("corpus", "retriever", "system", "dataset", "measure", "k")
 REAL = ("lists", "dial", "changes", "pir", "people", "projection")  # tables of data/real
-# What the papers call a retriever's list as it is.
-_AS_FOUND = ("default", "baseline")
 
 
 def published_table(table: str, version: str = "v2") -> pd.DataFrame:
@@ -60,17 +61,8 @@ def published_value(table: str, *, version: str = "v2", **where: str | float) ->
     return float(rows["value"].iloc[0])
 
 
-def reproduction_map() -> pd.DataFrame:
-    """Return the map of every table and figure: whether it is rebuilt, where, by which grid, and if not, why.
-
-    `status` is "rebuilt" (from runs, on the data in `data`), "published values drawn" or "not"; of the latter two,
-    `reason` says why. `output` are the files that the section writes, without their ending.
-    """
-    return read_shipped("map")
-
-
 def read_shipped(name: str) -> pd.DataFrame:
-    """Return a table of data/published as text, without its ending: "map", "figures" or "perspectivearg"."""
+    """Return a table of data/published as text, without its ending: "ours", "figures" or "perspectivearg"."""
     return pd.read_csv(shipped("published") / f"{name}.csv", dtype=str, keep_default_na=False)
 
 
@@ -83,200 +75,217 @@ def real_numbers(name: str) -> pd.DataFrame:
     return pd.read_csv(shipped("real") / f"{known('table of data/real', name, REAL)}.csv", keep_default_na=False)
 
 
-# ---------------------------------------------------------------- a whole table beside ours
+# ---------------------------------------------------------------- one page for each table and figure
 
-
-class Setting(NamedTuple):
-    """What a table was measured with, "" for nothing; two tables can be compared only where all of it is the same."""
-
-    questions: str
-    corpus: str = ""
-    judge: str = ""
-    retrievers: str = ""
-
-
-BERDS_SETTING = Setting(
-    "the test questions of ArguAna, Kialo and OpinionQA",
-    "Wikipedia, Sphere or Google's results",
-    "Mistral-7B, fine-tuned",
-    "the paper's encoders",
-)
-PIR_SETTING = Setting(
-    "the full tasks", "their own texts", "the tasks' own labels", "SimCSE and the paper's other encoders"
-)
+_TOLD = {  # fields of tables.toml, as a page calls them
+    "differs": "Why not compare", "command": "Command", "settings": "Published settings",
+    "notebook": "Notebook", "data": "Data", "hours": "Hours",
+    "laptop": "On a laptop",
+}  # fmt: skip
+STATUS = {
+    "rebuilt": "the same measure or picture on other data",
+    "drawn": "only the published values are shown",
+    "not": "not rebuilt",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Beside:
-    """A published table beside ours; shown, it is a table with a sentence on whether the two can be compared.
+class Page:
+    """A table or figure of the papers: what was published, ours beside it, and how ours is made.
 
-    ``cells`` has for each published number the columns that tell it apart, published, ours (or NaN) and difference.
+    `published` and `ours` are long tables of text, as the files have them; either may be empty. `told` has the fields
+    of data/published/tables.toml.
     """
 
+    name: str
     title: str
-    cells: pd.DataFrame
-    sentence: str
-    comparable: bool
+    status: str
+    published: pd.DataFrame
+    ours: pd.DataFrame
+    says: tuple[str, ...]
+    misprints: tuple[str, ...]
+    told: Mapping[str, Any]
 
     @property
-    def shown(self) -> pd.DataFrame:
-        """What has a number of ours beside it, three columns a measure; where both have means, only these."""
-        rows = self.cells.dropna(subset="ours")
-        if "dataset" in rows and rows["dataset"].eq("macro").any():
-            rows = rows[rows["dataset"] == "macro"].drop(columns="dataset")
-        sides = ["published", "ours", "difference"]
-        heads = [c for c in ("measure", "k") if c in rows]
-        named = [c for c in rows if c not in (*heads, *sides)]
-        if not heads or not named or rows.empty:
-            return rows.reset_index(drop=True)
-        head = rows[heads].astype(str).replace("<NA>", "").agg("@".join, axis=1).str.removesuffix("@")
-        wide = rows.assign(head=head).pivot(index=named, columns="head", values=sides).swaplevel(axis=1)
-        lines = rows[named].drop_duplicates()
-        index = pd.MultiIndex.from_frame(lines) if len(named) > 1 else pd.Index(lines[named[0]])
-        return wide.reindex(index=index, columns=pd.MultiIndex.from_product([head.unique(), sides])).reset_index()
+    def heading(self) -> str:
+        """Paper, number and title; in brackets the number in BeRDS' earlier version."""
+        before = self.told.get("earlier", self.name.split()[-1])
+        earlier = f" ({before} in the earlier version)" if before != self.name.split()[-1] else ""
+        return f"{_full_name(self.name)}{earlier}: {self.title}"
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """What the page says beside its numbers, as pairs of a word and a text."""
+        found = [("Status", f"{self.status}: {STATUS[self.status]}")]
+        found += [(word, self.told[field]) for field, word in _TOLD.items() if self.told.get(field)]
+        if (command := self.told["command"]).endswith(".yaml"):
+            found.append(("Grid file", command.split()[-1]))
+        found += [("The text says", one) for one in self.says]
+        return found + [("Misprint or doubt", one) for one in self.misprints]
+
+    def _shown(self) -> pd.DataFrame:
+        both = pd.concat([self.published.assign(whose="published"), self.ours], ignore_index=True).fillna("")
+        own = both["whose"] == ""
+        both.loc[own, "whose"] = "ours, by " + both["judge"]
+        return both.query(self.told["where"]) if self.told.get("where") and len(both) else both
+
+    @property
+    def beside(self) -> pd.DataFrame:
+        """Published above ours, a column for each thing of a row; ours with intervals where there are any."""
+        rows = self._shown()
+        if rows.empty:
+            return rows
+        across = (self.told.get("across") or self.told.get("marks") or "").split()
+        down = [c for part in ("panels", "lines") for c in self.told.get(part, "").split() if c not in across]
+        interval = rows["low"].where(rows["low"] == "", " [" + rows["low"] + ", " + rows["high"] + "]")
+        rows = rows.assign(value=rows["value"] + interval, _head=_joined(rows, across) if across else "value")
+        sizes = ["n"] if rows["n"].any() and across != ["dataset"] else []
+        index = ["whose", *sizes, *down]
+        wide = rows.pivot(index=index, columns="_head", values="value").fillna("").rename_axis(columns=None)
+        order = pd.MultiIndex.from_frame(rows[index].drop_duplicates())
+        return wide.reindex(index=order, columns=list(dict.fromkeys(rows["_head"]))).reset_index()
+
+    def figure(self) -> Figure:
+        """Draw the numbers: what was published in pale grey, ours in the colour of its retriever or black."""
+        import matplotlib.pyplot as plt
+        from matplotlib.lines import Line2D
+
+        from berdslib.study.figures import HUES, MARKERS
+
+        rows = self._shown()
+        parts = {part: _joined(rows, self.told.get(part, "").split()) for part in ("panels", "lines", "marks")}
+        rows = rows.assign(**parts, value=rows["value"].astype(float), own=rows["whose"] != "published")
+        panels, marks = list(dict.fromkeys(rows["panels"])), list(dict.fromkeys(rows["marks"]))
+        across = min(len(panels), self.told.get("columns", 3))
+        down, most = -(-len(panels) // across), rows.groupby("panels")["lines"].nunique().max()
+        size, free = (3.2 * across + 1, 0.8 + down * (0.6 + 0.3 * most)), self.told.get("free", False)
+        figure, axes = plt.subplots(down, across, figsize=size, squeeze=False, sharex=not free, layout="constrained")
+        shapes = dict(zip(marks, self.told.get("markers", MARKERS) * 2, strict=False))
+        for axis, panel in zip(axes.flat, panels, strict=False):
+            here = rows[rows["panels"] == panel]
+            names = list(dict.fromkeys(here["lines"]))
+            for (line, own), points in here.groupby(["lines", "own"], sort=False):
+                y = names.index(line) + (0.2 if own and not here["own"].all() else 0)
+                colour = HUES.get(points["retriever"].iloc[0], "black") if own else "0.7"
+                axis.plot(points["value"], [y] * len(points), color=colour, lw=1.2, zorder=1)
+                for point in points.itertuples():
+                    axis.scatter(point.value, y, marker=shapes[point.marks], color=colour, s=34, zorder=2)
+            axis.set_title(panel, fontsize=10, color="black" if here["own"].any() else "0.45")
+            axis.set_yticks(range(len(names)), names, fontsize=9)
+            axis.set_ylim(len(names) - 0.4, -0.6)
+        for axis in axes.flat[len(panels) :]:
+            axis.set_visible(False)
+        figure.supxlabel("" if free else self.told.get("unit", "%"), fontsize=10)
+        looks = [("published", "0.7", "o"), ("ours, in colour or black", "black", "o")][: 1 + bool(rows["own"].any())]
+        looks = looks[int(self.published.empty) :] + [(m, "0.4", shapes[m]) for m in marks if m]
+        handles = [Line2D([], [], ls="", color=colour, marker=shape, label=label) for label, colour, shape in looks]
+        figure.legend(handles=handles, loc="outside upper center", ncols=5, frameon=False, fontsize=9)
+        return figure
 
     def to_csv(self) -> str:
-        """Return all cells as CSV, those included that have none of ours."""
-        return str(self.cells.to_csv(index=False, lineterminator="\n"))
+        """Return all numbers, published and ours, a row each."""
+        both = pd.concat([self.published.assign(whose="published"), self.ours.assign(whose="ours")], ignore_index=True)
+        return str(
+            both.drop(columns=["table", "paper", "version"], errors="ignore").to_csv(index=False, lineterminator="\n")
+        )
 
     def to_latex(self) -> str:
-        """Return the shown cells as LaTeX (booktabs), the sentence in the caption."""
-        table = self.shown.set_axis(
-            [" ".join(filter(None, c)) if isinstance(c, tuple) else c for c in self.shown], axis=1
-        )
-        return latex(table, f"{self.title}. {self.sentence}")
+        """Return what :attr:`beside` has as LaTeX (booktabs), with why not to compare in the caption."""
+        caption = escape(f"{self.heading}. {self.told['differs']}")
+        return str(self.beside.to_latex(index=False, escape=True, caption=caption))
 
-    def __repr__(self) -> str:
-        """Show the table as text."""
-        shown = self.shown
-        return f"{self.title}\n{shown.to_string(index=False, formatters=formats(shown), na_rep='')}\n{self.sentence}"
+    def to_markdown(self, picture: str = "") -> str:
+        """Return the page for the book, with a link to a picture of it."""
+        text = [f"# {self.heading}", f"![{self.title}]({picture})" if picture else ""]
+        text += [
+            f"- **{word}:** {f'`{said}`' if word in ('Command', 'Grid file') else said}" for word, said in self.lines
+        ]
+        table = self.beside
+        if len(table):
+            cells = [list(map(str, table)), ["---"] * table.shape[1], *table.to_numpy(dtype=str).tolist()]
+            text += ["", *("| " + " | ".join(row) + " |" for row in cells)]
+        return "\n".join(text) + "\n"
 
     def _repr_html_(self) -> str:
-        return f"<p><b>{html.escape(self.title)}</b></p>{self.html}"
+        said = "".join(f"<li><b>{word}:</b> {html.escape(text)}</li>" for word, text in self.lines)
+        table = self.beside.to_html(index=False, border=0) if len(self.beside) else ""
+        return f"<p><b>{html.escape(self.heading)}</b></p><ul>{said}</ul>{table}"
 
-    @property
-    def html(self) -> str:
-        """The table and the sentence, without the title."""
-        shown = self.shown
-        table = shown.to_html(index=False, escape=True, na_rep="", border=0, formatters=formats(shown))
-        return f"{table}<p>{html.escape(self.sentence)}</p>"
+    def __repr__(self) -> str:
+        """Show the page as text."""
+        table = [self.beside.to_string(index=False)] if len(self.beside) else []
+        return "\n".join([self.heading, *table, *(f"{word}: {text}" for word, text in self.lines)])
 
 
-def formats(table: pd.DataFrame, *, printed: bool = False) -> dict[Any, Any]:
-    """Return how each column is written, all its numbers with the same decimals.
+def _full_name(name: str) -> str:
+    return name if "Figure" in name else name.replace(" ", " Table ")
 
-    Published ones (all, or columns called so) as printed; ours with one, or three digits where all are below 1.
+
+def _joined(rows: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
+    texts = rows[list(columns)].to_numpy(dtype=str)
+    return pd.Series([" · ".join(filter(None, cells)) for cells in texts], index=rows.index, dtype=str)
+
+
+@cache
+def _entries() -> dict[str, dict[str, Any]]:
+    book = tomllib.loads((shipped("published") / "tables.toml").read_text(encoding="utf-8"))
+    return {one["name"]: {"notebook": "", **book["group"][one["group"]], **one} for one in book["table"]}
+
+
+def census() -> pd.DataFrame:
+    """Return every numbered table and figure of both papers once: name, title, status, our numbers, notebook."""
+    counts = read_shipped("ours")["table"].value_counts()
+    rows = [(name, e["title"], e["status"], counts.get(name, 0), e["notebook"]) for name, e in _entries().items()]
+    return pd.DataFrame(rows, columns=["name", "title", "status", "ours", "notebook"])
+
+
+def page(name: str, ours: Experiment | None = None) -> Page:
+    """Return the page of a table or figure: "BeRDS 3", "pir 4", "PIR Figure 2"; without a paper, BeRDS.
+
+    BeRDS is numbered as in its later version. An experiment of yours takes the place of our numbers.
+
+    >>> page("3").heading
+    'BeRDS Table 3: base retrievers, 5 documents'
     """
-    found: dict[Any, Any] = {}
-    for column in table.select_dtypes("number"):
-        values = table[column].dropna()
-        as_printed = printed or str(column[-1] if isinstance(column, tuple) else column).endswith("published")
-        if (values == values.round()).all():
-            found[column] = "{:.0f}".format
-        elif values.abs().max() < 1:
-            found[column] = "{:.3g}".format
-        else:
-            found[column] = ("{:.2f}" if as_printed and not np.allclose(values, values.round(1)) else "{:.1f}").format
-    return found
+    words = re.sub(r"\btable\b", "", name.lower()).split()
+    words = words if words[:1] in (["berds"], ["pir"]) else ["berds", *words]
+    wanted = " ".join(words).replace("berds", "BeRDS").replace("pir", "PIR").replace("figure", "Figure")
+    entry = _entries()[known("table or figure", wanted, _entries())]
+    paper, number, drawn = wanted.split()[0], wanted.split()[-1], "Figure" in wanted
+    numbers = _printed("pir" if paper == "PIR" else "v2")
+    stated = read_shipped("figures").query("paper == @paper and version != 'v1' and figure == @number and @drawn")
+    return Page(
+        wanted, entry["title"], entry["status"],
+        numbers[(numbers["table"] == number) & (not drawn)].drop(columns=["title", "section", "note"]),
+        _own(ours, numbers[numbers["table"] == number]) if ours else read_shipped("ours").query("table == @wanted"),
+        tuple(stated["says"]), tuple(entry.get("misprints", ())), entry,
+    )  # fmt: skip
 
 
-def latex(table: pd.DataFrame, caption: str, *, printed: bool = False) -> str:
-    """Return a table as LaTeX (booktabs) without an index, numbers as :func:`formats` has them."""
-    options: dict[str, Any] = {"caption": escape(caption), "formatters": formats(table, printed=printed), "na_rep": ""}
-    return str(table.to_latex(index=False, escape=True, **options))
+def _own(found: Experiment, numbers: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of an experiment that a published table has too, as text in its columns, in percent."""
+    as_found = next((word for word in ("default", "baseline") if (numbers["system"] == word).any()), "")
+    rows = []
+    for one in found.table.to_dict("records"):
+        retriever, _, step = one["system"].partition("+")
+        # A chain of several steps, which the papers do not have, stays as it is; "pap+" is one step.
+        word = step if re.search(r"\+[a-z]", step) else step.partition(":")[0]
+        system = "query-expansion" if word == "expand" else word or as_found
+        measure, _, k = one["measure"].replace("pRecall", "p-Recall").partition("@")
+        scores = [f"{100 * one[value]:.1f}" for value in ("mean", "low", "high")]
+        rows.append((retriever, system, one["dataset"], measure, k, *scores, str(one["n"])))
+    columns = ["retriever", "system", "dataset", "measure", "k", "value", "low", "high", "n"]
+    ours = pd.DataFrame(rows, columns=columns).assign(corpus="your corpus", judge=found.judge, table="")
+    keys = ["system", "measure", "k"]
+    return ours[ours.set_index(keys).index.isin(numbers.set_index(keys).index)]
 
 
-def beside(
-    table: str,
-    ours: Experiment | pd.DataFrame,
-    setting: Setting,
-    *,
-    version: str = "v2",
-    stand_in: Mapping[str, str] | None = None,
-) -> Beside:
-    """Put ours beside every number of a published table, and say in one sentence whether they can be compared.
-
-    Numbers are paired by the columns that both tables have.
-
-    Args:
-        table: the table's number.
-        ours: an experiment or its table, whose systems are read as strings ("minilm+mmr:0.9" is minilm's list, MMR), or
-            a frame with some of the columns corpus, retriever, system, dataset, measure and k, and value in the unit of
-            the published numbers.
-        setting: what ours was measured with; what the table does not depend on may stay empty.
-        version: "v1" or "v2" of BeRDS, or "pir".
-        stand_in: our name → the published one that it stands for, such as {"minilm": "contriever"}.
-    """
-    numbers = published_table(table, version)
-    title = f"{VERSIONS[version][0]}, Table {numbers['table'].iloc[0]}: {numbers['title'].iloc[0]}"
-    found = long_table(ours)
-    there = set(found[[c for c in KEYS if c in found]].astype(str).to_numpy().ravel())
-    names = {mine: theirs for mine, theirs in (stand_in or {}).items() if mine in there}
-    if "system" in found and numbers["system"].eq("").all():  # a table of retrievers has nothing for our chains
-        found = found[found["system"] == ""]
-    renamed = found.assign(**{c: found[c].replace(names) for c in KEYS if c in found and c not in ("measure", "k")})
-    asked = numbers.assign(system=numbers["system"].where(~numbers["system"].isin(_AS_FOUND), ""))
-    varied = [c for c in KEYS if numbers[c].nunique(dropna=False) > 1]
-    keys = [c for c in KEYS if c in found and numbers[c].astype(str).replace("<NA>", "").ne("").any()]
-    if renamed.duplicated(keys).any():
-        twice = renamed.loc[renamed.duplicated(keys), keys].iloc[0].to_dict()
-        raise InputError(f"Table {table}: two of our numbers stand for {twice}")
-    paired = asked.merge(renamed[[*keys, "value"]], how="left", on=keys, suffixes=("", "_ours"))
-    cells = numbers[varied].assign(published=numbers["value"], ours=paired["value_ours"].to_numpy())
-    cells["difference"] = (cells["ours"] - cells["published"]).round(9)
-    searched = set(numbers.loc[cells["ours"].notna(), "corpus"]) - {""}
-    theirs = _setting_of(numbers)
-    if "corpus" in keys or searched == {setting.corpus}:  # paired by corpus, or the only one
-        theirs = theirs._replace(corpus="")
-    words = zip(
-        ("other questions", "another corpus", "another judge", "other retrievers"), setting, theirs, strict=True
-    )
-    differing = [f"{word} ({mine}, not {paper})" for word, mine, paper in words if paper and mine != paper]
-    if names:
-        differing.append(f"with {', '.join(f'{mine} for {paper}' for mine, paper in names.items())}")
-    beside_them = int(cells["ours"].notna().sum())
-    comparable = bool(beside_them) and not differing
-    why = "the same questions, corpus, judge and retrievers" if comparable else "; ".join(differing)
-    sentence = (
-        f"{'C' if comparable else 'Not c'}omparable ({beside_them} of {len(cells)} numbers have ours beside them)"
-    )
-    return Beside(title, cells, f"{sentence}: {why}." if beside_them else f"{sentence}.", comparable)
-
-
-def _setting_of(numbers: pd.DataFrame) -> Setting:
-    """Return what a table was measured with: as usual, or as layouts.csv says; what it does not depend on is empty."""
-    every = read_shipped("layouts").set_index("title")
-    own = Setting(*every.loc[numbers["title"].iloc[0], list(Setting._fields)])
-    return own if any(own) else PIR_SETTING if numbers["paper"].iloc[0] == "PIR" else BERDS_SETTING
-
-
-def long_table(ours: Experiment | pd.DataFrame) -> pd.DataFrame:
-    """Return an experiment's table in the columns of the published ones, percent; any other frame as it is.
-
-    >>> rows = [("minilm+mmr:0.9", "macro", "MRecall@5", 0.5)]
-    >>> long_table(pd.DataFrame(rows, columns=["system", "dataset", "measure", "mean"])).values.tolist()
-    [['minilm', 'mmr', 'macro', 'MRecall', 5, 50.0]]
-    """
-    table = ours.table if isinstance(ours, Experiment) else ours
-    if "mean" not in table:
-        return table
-    retriever, _, step = zip(*(str(s).partition("+") for s in table["system"]), strict=True)
-    # A chain of several steps, which the papers do not have, stays as it is; "pap+" is one step.
-    words = [s if re.search(r"\+[a-z]", s) else s.partition(":")[0] for s in step]
-    measure, _, k = zip(*(str(m).partition("@") for m in table["measure"]), strict=True)
-    return pd.DataFrame(
-        {
-            "retriever": retriever,
-            "system": ["query-expansion" if word == "expand" else word for word in words],
-            "dataset": table["dataset"].to_numpy(),
-            "measure": ["p-Recall" if m == "pRecall" else m for m in measure],
-            "k": pd.array([int(cut) for cut in k], dtype="Int64"),
-            "value": table["mean"].to_numpy() * 100,
-        }
-    )
+@cache
+def _printed(version: str) -> pd.DataFrame:
+    return pd.read_csv(shipped("published") / f"{VERSIONS[version][1]}.csv", dtype=str, keep_default_na=False)
 
 
 @cache
 def _numbers(version: str) -> pd.DataFrame:
-    text = pd.read_csv(shipped("published") / f"{VERSIONS[version][1]}.csv", dtype=str, keep_default_na=False)
+    text = _printed(version)
     return text.assign(k=pd.to_numeric(text["k"], errors="coerce").astype("Int64"), value=text["value"].astype(float))

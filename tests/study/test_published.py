@@ -1,24 +1,29 @@
-"""The published numbers against values typed by hand from the paper, and the comparison with ours."""
+"""The published numbers against values typed by hand from the paper, and a page for each table and figure."""
 
 import io
 import re
 import shutil
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from click.testing import CliRunner
+from matplotlib import pyplot
 from tex import caption_of
 
 from berdslib import paths
+from berdslib.cli import main
 from berdslib.errors import InputError, MissingDataError
-from berdslib.study.notebooks import notebook_folder, read_notebook
+from berdslib.study.grid import read_grid
+from berdslib.study.notebooks import notebook_folder
 from berdslib.study.published import (
-    BERDS_SETTING,
-    Setting,
-    beside,
-    long_table,
+    STATUS,
+    census,
+    page,
     published_table,
     published_value,
-    reproduction_map,
+    read_shipped,
+    real_numbers,
 )
 
 
@@ -71,103 +76,150 @@ def test_errors_say_what_there_is(call, words):
         call()
 
 
-NUMBERED = {  # every numbered table and figure, counted by hand in the texts
-    ("BeRDS", "v1", "table"): 17, ("BeRDS", "v2", "table"): 21, ("PIR", "", "table"): 10,
-    ("BeRDS", "v1", "figure"): 3, ("BeRDS", "v2", "figure"): 3, ("PIR", "", "figure"): 6,
-}  # fmt: skip
+EVERY = [*(f"BeRDS {n}" for n in range(1, 22)), *(f"BeRDS Figure {n}" for n in (1, 2, 3)),
+         *(f"PIR {n}" for n in range(1, 11)), *(f"PIR Figure {n}" for n in range(1, 7))]  # fmt: skip
 
 
-def test_the_map_has_every_table_and_figure_once_and_says_where_or_why_not():
-    rows = reproduction_map()
-    rebuilt = rows["status"] == "rebuilt"
-    assert rows.loc[rebuilt, ["data", "notebook", "section"]].ne("").all(axis=None)
-    assert rows.loc[~rebuilt, "reason"].str.endswith(".").all()
-    assert set(rows["in_12"]) <= headings("12_paper_tables_and_figures")
-    for (paper, version, kind), most in NUMBERED.items():
-        mine = rows[(rows["paper"] == paper) & (rows["version"] == version) & (rows["kind"] == kind)]
-        assert sorted(mine["number"].astype(int)) == list(range(1, most + 1)), (paper, version, kind)
-    assert len(rows[rows["paper"] != "PerspectiveArg"]) == sum(NUMBERED.values()) == 60
+def test_the_census_has_every_table_and_figure_once():
+    table = census()
+    assert table["name"].tolist() == EVERY and len(table) == 40
+    assert set(table["status"]) <= set(STATUS)
+    assert set(read_shipped("ours")["table"]) == set(table.loc[table["ours"] > 0, "name"])
+    assert table.loc[table["ours"] > 0, "status"].eq("rebuilt").all()
+    notebooks = {path.stem for path in notebook_folder().glob("*.ipynb")}
+    assert set(table["notebook"]) - {""} <= notebooks
+    rebuilt = table[table["status"] == "rebuilt"]
+    assert ((rebuilt["ours"] > 0) | (rebuilt["notebook"] != "")).all()
 
 
-def headings(name):
-    cells = read_notebook(notebook_folder() / f"{name}.ipynb")["cells"]
-    text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
-    return set(re.findall(r"^#+ (.+)$", text, re.MULTILINE))
+def test_every_number_of_the_earlier_version_is_somebodys():
+    with_earlier = [page(name) for name in EVERY if "earlier" in page(name).told or name == "BeRDS 1"]
+    tables = {one.told.get("earlier", "1"): one.title for one in with_earlier if "Figure" not in one.name}
+    # Table 2 has the same number in both.
+    tables["2"] = page("2").title
+    figures = {one.told["earlier"] for one in with_earlier if "Figure" in one.name}
+    assert sorted(map(int, tables)) == list(range(1, 18)) and figures == {"1", "2", "3"}
+    for number in ("1", "2", "3", "4", "5", "6", "7", "8", "17"):
+        assert published_table(number, "v1")["title"].iloc[0] == tables[number]
 
 
-@pytest.mark.parametrize("name", sorted(set(reproduction_map()["notebook"]) - {""}))
-def test_notebooks_sections_and_grids_of_the_map_exist(name):
-    rows = reproduction_map().query("notebook == @name")
-    assert set(rows["section"]) <= headings(name)
-    for grid in set(rows["grid"]) - {""}:
-        lines = (notebook_folder().parent / "papermill_runs" / "grids" / grid).read_text(encoding="utf-8").splitlines()
-        assert f"notebook: {name}" in lines
+@pytest.mark.parametrize("name", EVERY)
+def test_each_page_shows_itself_in_every_form(name):
+    found = page(name)
+    if len(found.published):
+        assert found.title == published_table(name.split()[-1], "pir" if "PIR" in name else "v2")["title"].iloc[0]
+    for text in (repr(found), found.to_markdown(), found._repr_html_()):
+        assert found.title in text and found.status in text
+    assert re.search(r"measured|computed|paper says|[Nn]one|Not computed|Seconds|minutes|People's", found.told["hours"])
+    assert caption_of(found.to_latex()) == f"{found.heading}. {found.told['differs']}"
+    again = pd.read_csv(io.StringIO(found.to_csv()), dtype=str)
+    assert len(again) == len(found.published) + len(found.ours)
+    if len(found.beside):
+        assert set(found.beside["whose"].str.partition(",")[0]) <= {"published", "ours"}
+        pyplot.close(found.figure())
 
 
-PAPERS = BERDS_SETTING._replace(corpus="wikipedia")
+@pytest.mark.parametrize("path", sorted({page(name).told.get("settings", "") for name in EVERY} - {""}))
+def test_the_published_settings_are_grids_that_could_start(path):
+    assert read_grid(notebook_folder().parent / path).runs
 
 
-def table_of(*rows):
-    return pd.DataFrame(rows, columns=["system", "dataset", "measure", "mean"])
+@pytest.mark.parametrize("command", sorted({page(name).told["command"] for name in EVERY} - {""}))
+def test_the_command_of_each_row_is_one(command):
+    program, *words = command.split()
+    if words[:2] == ["notebook", "grid"]:
+        assert read_grid(notebook_folder().parent / words[2]).runs
+    elif program == "python":
+        assert (notebook_folder().parent / words[0]).is_file()
+    else:
+        done = CliRunner().invoke(main, [*words, "--help"])
+        assert program == "berds" and done.exit_code == 0 and "--help" in done.output
+        known = set(re.findall(r"(?<!\S)--?[a-z][a-z-]*", done.output))
+        assert {word for word in words if word.startswith("-")} <= known
+        if words[:2] == ["notebook", "run"]:
+            assert (notebook_folder() / f"{words[2]}.ipynb").is_file()
 
 
-def test_a_table_beside_ours_pairs_each_cell_by_hand():
-    ours = table_of(
-        ("bm25", "arguana", "MRecall@5", 0.12),
-        ("minilm", "macro", "Precision@1", 0.5),
-        ("bm25+mmr:0.9", "arguana", "MRecall@5", 0.99),  # Table 3 has no chains
-    )
-    found = beside("3", ours, PAPERS._replace(corpus="the sample"), stand_in={"minilm": "contriever"})
-    cells = found.cells.dropna(subset="ours").set_index(["corpus", "retriever", "dataset", "measure", "k"])
-    assert len(found.cells) == 126 and len(cells) == 6  # either number beside three corpora
-    assert cells.loc[("wikipedia", "bm25", "arguana", "MRecall", 5)].tolist() == [10.8, 12.0, 1.2]
-    assert cells.loc[("sphere", "contriever", "macro", "Precision", 1)].tolist() == [58.67, 50.0, -8.67]
-    shown = found.shown.set_index(["corpus", "retriever"])  # means only
-    assert shown.loc[("sphere", "contriever"), ("Precision@1", "difference")] == -8.67
-    assert " 58.67 50 -8.7" in " ".join(repr(found).split())  # as printed, and ours with one decimal
-    assert len(shown) == 3 and list(dict.fromkeys(c[0] for c in shown)) == ["Precision@1"]
-    assert not found.comparable
-    assert found.sentence == (
-        "Not comparable (6 of 126 numbers have ours beside them): another corpus (the sample, not Wikipedia, Sphere or "
-        "Google's results); with minilm for contriever."
-    )
+def test_misprints_come_out_of_the_published_numbers_themselves():
+    sizes = published_table("1").query("measure == 'questions_test'").set_index("dataset")["value"]
+    assert sizes.pop("all") == 2407 and sizes.sum() == 2406
+    shares = published_table("3", "pir").query("dataset == 'perspectrum'").groupby("retriever")["value"].sum()
+    assert shares[(shares - 100).abs() > 1].to_dict() == {"tart": 107.5}
+    assert not any(round(100 * hits / 750, 2) == 33.67 for hits in range(751))
+    at = {"version": "v2", "corpus": "sphere", "retriever": "dpr", "measure": "MRecall"}
+    before, after = (published_value("5", system=system, **at) for system in ("default", "query-expansion"))
+    assert round(100 * (after / before - 1), 1) == -47.9
+    tart = {"corpus": "sphere", "retriever": "tart", "measure": "MRecall", "k": 5}
+    kialo = published_value("3", dataset="kialo", **tart)
+    fits = [n for n in (750, 774) if any(round(100 * hits / n, 2) == kialo for hits in range(n + 1))]
+    assert fits == [750] and kialo == 32.8 and published_value("3", dataset="macro", **tart) == 36.0
+    alone = published_table("5", "pir").query("measure == 'correlation'").set_index("system")["value"]
+    assert round(alone["pap+"] - alone["baseline"], 1) == 23.3
+    assert round(100 * (alone["pap+"] / alone["no-retrieval"] - 1), 1) == 29.8
 
 
-def test_a_table_is_comparable_only_where_all_of_the_setting_is_the_same():
-    rows = [("wikipedia", "bm25", "arguana", "MRecall", 5, 11.0)]
-    ours = pd.DataFrame(rows, columns=["corpus", "retriever", "dataset", "measure", "k", "value"])
-    same = beside("3", ours, PAPERS)
-    assert same.comparable
-    assert same.sentence.startswith("Comparable (1 of 126 numbers have ours beside them)")
-    for field, word in (("questions", "questions"), ("judge", "judge"), ("retrievers", "retrievers")):
-        other = beside("3", ours, PAPERS._replace(**{field: "of mine"}))
-        assert not other.comparable and f"other {word} (of mine, not " in other.sentence.replace("another", "other")
+def test_our_numbers_follow_from_the_lists_and_stand_in_the_results():
+    ours, lists = read_shipped("ours"), real_numbers("lists").query("asked == 'question'")
+    for k, table in (("5", "BeRDS 3"), ("10", "BeRDS 16")):
+        mine = ours[(ours["table"] == table) & (ours["corpus"] == "theperspective") & (ours["measure"] == "MRecall")]
+        for row in mine[mine["retriever"].isin(lists.columns)].itertuples():
+            letters = lists[row.retriever].str[: int(k)].str.replace("X", "AB")
+            both = letters.str.contains("A") & letters.str.contains("B")
+            assert f"{100 * both.mean():.1f}" == row.value and row.n == str(len(lists))
+    text = (notebook_folder().parent / "docs" / "results.md").read_text(encoding="utf-8")
+    stated = ours[ours["table"].isin(["BeRDS 3", "BeRDS 4", "BeRDS 6", "BeRDS 17", "BeRDS Figure 2", "PIR 9"])]
+    for value in stated["value"].astype(float):
+        assert re.search(rf"(?<![\d.]){re.escape(f'{value:.1f}'.removeprefix('0').removesuffix('.0'))}", text), value
 
 
-def test_chains_stand_beside_the_words_of_table_5_and_of_pir():
-    ours = table_of(
-        ("bm25", "macro", "MRecall@5", 0.3), ("bm25+mmr:0.9", "macro", "MRecall@5", 0.2),
-        ("bm25+expand:recorded", "macro", "MRecall@5", 0.1),
-    )  # fmt: skip
-    ours = long_table(ours).drop(columns="dataset")
-    shown = beside("5", ours, PAPERS).cells.query("corpus == 'sphere' and measure == 'MRecall'").set_index("system")
-    assert shown["ours"].dropna().to_dict() == {"default": 30.0, "mmr": 20.0, "query-expansion": 10.0}
-    pap = table_of(("minilm", "macro", "pRecall@5", 0.3), ("minilm+pap+", "macro", "pRecall@5", 0.25))
-    pap = long_table(pap).drop(columns=["retriever", "dataset"])
-    shown = beside("4", pap, Setting("mine"), version="pir").cells.set_index("system")
-    assert shown["ours"].dropna().to_dict() == {"baseline": 30.0, "pap+": 25.0}
+def test_a_page_has_published_and_ours_by_hand():
+    rows = page("table 3").beside.set_index(["whose", "corpus", "retriever"])
+    assert rows.loc[("published", "sphere", "bm25"), "MRecall"] == "24.74"
+    assert rows.loc[("ours, by people", "theperspective", "minilm"), ["MRecall", "n"]].tolist() == [
+        "82.8 [75.6, 88.3]", "134",
+    ]  # fmt: skip
+    assert page("pir figure 2").name == "PIR Figure 2" and page("BeRDS Figure 2").says
 
 
-def test_a_comparison_shows_itself_as_html_latex_and_csv():
-    ours = table_of(("bm25", "macro", "MRecall@5", 0.25))
-    found = beside("3", ours, Setting("<b>mine</b> & 50 % more", "x_y", "j"))
-    assert "&lt;b&gt;mine" in found._repr_html_() and "<b>mine" not in found._repr_html_()
-    assert r"x\_y" in found.to_latex() and r"\& 50 \% more" in found.to_latex() and r"\toprule" in found.to_latex()
-    again = pd.read_csv(io.StringIO(found.to_csv()))
-    assert len(again) == 126 and again["ours"].count() == 3
-    assert repr(found).endswith(found.sentence)
-    found = beside("3", ours, Setting(r"c$\write18{id} 50% a&b_#~^\ }{ \end{table}"))
-    assert caption_of(found.to_latex()) == f"{found.title}. {found.sentence}"
+def test_an_experiment_of_ones_own_takes_the_place_of_ours():
+    columns = ["system", "dataset", "measure", "n", "mean", "low", "high"]
+    rows = [
+        (system, "macro", measure, 9, 0.5, 0.2, 0.8)
+        for system in ("bm25", "bm25+mmr:0.9", "bm25+expand:rule", "bm25+mmr:0.9+pap")
+        for measure in ("MRecall@5", "MRecall@7")
+    ]
+    mine = SimpleNamespace(table=pd.DataFrame(rows, columns=columns), judge="laptop")
+    shown = page("5", mine).beside.query("whose == 'ours, by laptop'")
+    assert shown[["default", "mmr", "query-expansion"]].to_numpy().tolist() == [["50.0 [20.0, 80.0]"] * 3]
+    assert page("3", mine).ours["retriever"].tolist() == ["bm25"]  # a table of retrievers has no chains
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["table", "3"], "BeRDS Table 3: base retrievers"),
+        (["table", "PIR 4", "--latex"], r"\toprule"),
+        (["table", "berds", "17", "--csv"], "whose,low,high,n,judge"),
+        (["table"], "PIR Figure 6"),
+    ],
+)
+def test_the_command_prints(words, said):
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0 and said in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["table", "42"], "unknown table or figure 'BeRDS 42'"),
+        (["table", "pir", "figure", "7"], "Did you mean 'PIR Figure"),
+        (["table", "--csv"], "name a table"),
+        (["table", "3", "--csv", "--latex"], "not both"),
+    ],
+)
+def test_the_command_refuses(words, said):
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code and said in done.output
 
 
 @pytest.fixture
