@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from statistics import fmean
 from typing import Any, NamedTuple
 
 from berdslib.data.catalogue import Dataset
@@ -308,23 +307,3 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 
 
 # ---------------------------------------------------------------- describing
-
-
-def pir_statistics(task: Collection) -> dict[str, float]:
-    """Return the columns of PIR Table 1 for a task, words being what stands between blanks.
-
-    Returns:
-        queries, mean_query_words, corpus, mean_corpus_words; beyond the table: roots, mean_perspectives (distinct ones
-        of a root) and single_roots (those with only one).
-    """
-    queries = task.queries
-    counts = [len(set(q.perspectives)) for q in task.questions]
-    return {
-        "queries": len(queries),
-        "mean_query_words": fmean(len(q.text.split()) for q in queries),
-        "corpus": len(task.passages),
-        "mean_corpus_words": fmean(len(p.full_text.split()) for p in task.passages),
-        "roots": len(counts),
-        "mean_perspectives": fmean(counts),
-        "single_roots": counts.count(1),
-    }

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts
 from berdslib.errors import InputError
-from berdslib.evaluation.tables import check_not_taken
 from berdslib.stats import both_kinds, cluster_bootstrap, ratio_of_sums, yes_or_no
 
 PAIR_KEY = ["qid", "pid", "docno"]
@@ -246,30 +244,10 @@ def length_bucket(texts: Sequence[str], edges: Sequence[int] = LENGTH_EDGES) -> 
 # ---------------------------------------------------------------- does it see a "not"?
 
 
-def opposed_pairs(verdicts: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """Return the documents that support exactly one of a question's perspectives 0 and 1, a statement and its negation.
-
-    Frame qid, docno, p_right (the judge's p_yes for the perspective that the document supports by `labels`), p_wrong.
-    """
-    verdicts, labels = check_verdicts(verdicts), check_verdicts(labels)
-    both = labels.merge(verdicts, on=PAIR_KEY, suffixes=("_true", ""))
-    if (both["pid"] > 1).any():
-        at = both[both["pid"] > 1].iloc[0]
-        raise InputError(f"question {at.qid!r} has more than two perspectives; which of them are opposed?", field="pid")
-    wide = both.pivot(index=["qid", "docno"], columns="pid", values=["supports_true", "p_yes"])
-    wide = wide.reindex(columns=pd.MultiIndex.from_product([["supports_true", "p_yes"], [0, 1]])).dropna()
-    true, p = wide["supports_true"].to_numpy(dtype=bool), wide["p_yes"].to_numpy(dtype=np.float64)
-    one = true[:, 0] != true[:, 1]
-    frame = wide.index[one].to_frame(index=False, name=["qid", "docno"])
-    right = true[one, 1].astype(int)
-    rows = np.arange(len(right))
-    return frame.assign(p_right=p[one][rows, right], p_wrong=p[one][rows, 1 - right])
-
-
 def negation_report(
     p_right: np.ndarray, p_wrong: np.ndarray, clusters: Sequence[str], *, threshold: float = 0.5, **drawing: Any
 ) -> pd.DataFrame:
-    """Measure whether a judge tells a statement from its negation, on the pairs of :func:`opposed_pairs`.
+    """Measure whether a judge tells a statement from its negation, on documents that support one only.
 
     Rows right_higher (a tie counts half; chance is 0.5), both_yes, both_no, and sum_of_p (mean of the probabilities'
     sum, which should be 1), with measure, value, low, high.
@@ -287,40 +265,6 @@ def negation_report(
 
 
 # ---------------------------------------------------------------- what does a second judge say?
-
-
-def judge_agreement_table(
-    verdicts: pd.DataFrame,
-    reference: pd.DataFrame,
-    runs: Mapping[str, pd.DataFrame],
-    k: int,
-    questions: Sequence[Question] = (),
-) -> pd.DataFrame:
-    """Compare two judges on what each retriever lists, `reference` taken as the truth. BeRDS Table 18.
-
-    Every pair counts that both judged. Frame run, dataset ("all" first, then those of `questions`), n, accuracy, f1,
-    positive_share (of the reference).
-    """
-    check_k(k)
-    if not runs:
-        raise InputError("there are no runs")
-    if questions:
-        check_questions(questions)
-    sources = {q.qid: q.source for q in questions}
-    check_not_taken(ALL, sources.values())
-    pairs = check_verdicts(verdicts).merge(check_verdicts(reference), on=PAIR_KEY, suffixes=("", "_reference"))
-    rows = []
-    for name, listed in runs.items():
-        run = check_run(listed)
-        mine = pairs.merge(run.loc[run["rank"] <= k, ["qid", "docno"]], on=["qid", "docno"])
-        if mine.empty:
-            raise InputError(f"no pair in the top {k} of the run {name!r} was judged by both judges")
-        parts = [(source, mine[mine["qid"].map(sources) == source]) for source in dict.fromkeys(sources.values())]
-        for dataset, part in [(ALL, mine), *((source, part) for source, part in parts if len(part))]:
-            found = agreement(part["supports_reference"].to_numpy(), part["supports"].to_numpy())
-            positive = part["supports_reference"].mean()
-            rows.append((name, dataset, found.n, found.accuracy, found.f1, positive))
-    return pd.DataFrame(rows, columns=["run", "dataset", "n", "accuracy", "f1", "positive_share"])
 
 
 def _probabilities(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ Intervals draw whole questions, queries or issues; `drawing` is their level, res
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,35 +31,6 @@ from berdslib.stats import cluster_bootstrap, holm, ratio_of_sums, wilson_interv
 UNKNOWN = "(unknown)"
 
 
-def perspective_shares(
-    run: pd.DataFrame,
-    verdicts: pd.DataFrame,
-    questions: Sequence[Question],
-    k: int,
-    *,
-    labels: Collection[str] | None = None,
-    **drawing: Any,
-) -> pd.DataFrame:
-    """Of the supporting passages that questions find, return how many belong to each perspective (PIR tables 3 and 10).
-
-    A passage that supports two perspectives counts for both, so shares can sum to more than 1. Frame label (see
-    :func:`labels_of`; `labels` picks some), hits, share, low, high, gold_share (of the supporting passages of all
-    questions).
-    """
-    check_k(k)
-    tables = checked_tables(run, verdicts, questions, [Coverage])
-    names = _chosen(labels, questions)
-    hits, gold = [], []
-    for question, table in zip(questions, tables, strict=True):
-        members = np.array([[label == name for name in names] for label in labels_of(question)])
-        hits.append(_count_labels(table.listed[:k], members))
-        gold.append(_count_labels(table.pool, members))
-    share, low, high = cluster_bootstrap(np.array(hits), None, ratio_of_sums, **drawing)
-    counts, (gold_share,) = np.sum(hits, axis=0)[:-1], ratio_of_sums(np.sum(gold, axis=0, keepdims=True))
-    columns = {"label": names, "hits": counts, "share": share, "low": low, "high": high, "gold_share": gold_share}
-    return pd.DataFrame(columns)
-
-
 def labels_of(question: Question) -> tuple[str, ...]:
     """Return the short name of each perspective of a question, or the perspective itself where it has none.
 
@@ -68,26 +39,6 @@ def labels_of(question: Question) -> tuple[str, ...]:
     """
     short = question.labels or ("",) * len(question.perspectives)
     return tuple(label or perspective for label, perspective in zip(short, question.perspectives, strict=True))
-
-
-def _chosen(labels: Collection[str] | None, questions: Sequence[Question]) -> list[str]:
-    """Return the labels to compare, each of which some question has."""
-    there = list(dict.fromkeys(label for q in questions for label in labels_of(q)))
-    names = there if labels is None else list(labels)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"the label {twice!r} is listed twice; each is one row", field="labels")
-    if (unknown := set(names) - set(there)) or not names:
-        known_ones = ", ".join(sorted(there)[:20])
-        problem = f"no perspective has the label {min(unknown, default='')!r}; there are: {known_ones}"
-        raise InputError(problem, field="labels")
-    return names
-
-
-def _count_labels(table: np.ndarray, members: np.ndarray) -> list[int]:
-    """Return how many passages of a table passage x perspective support each label, and at the end any of them."""
-    of_label = (table[:, :, None] & members).any(axis=1)  # of perspectives with one label, any will do
-    return [*of_label.sum(axis=0).tolist(), int(of_label.any(axis=1).sum())]
 
 
 # ---------------------------------------------------------------- with and without perspectives
@@ -140,55 +91,6 @@ def _found(listed: np.ndarray, pool: np.ndarray, hit: str) -> float:
 # perspective is the group that it asks for, as in AGNews by location, and only the lists of the perspectives count.
 
 
-def group_counts(
-    run: pd.DataFrame, questions: Sequence[Question], groups: Mapping[str, str], k: int, **drawing: Any
-) -> pd.DataFrame:
-    """Count the passages of each group in the top k of the questions' own lists together (PIR figure 5).
-
-    Frame group, count, share (of all counted), low, high, corpus_share, ratio = share / corpus_share.
-    """
-    shown = _with_groups(top(run, k, [q.qid for q in questions]), groups)
-    if shown.empty:
-        raise InputError("the run holds no lists")
-    corpus = pd.Series(list(groups.values())).value_counts(normalize=True).sort_index()
-    counts = pd.crosstab(shown["qid"], shown["group"]).reindex(
-        index=shown["qid"].unique(), columns=corpus.index, fill_value=0
-    )
-    sums = np.column_stack([counts, counts.sum(axis=1)])
-    share, low, high = cluster_bootstrap(sums, None, ratio_of_sums, **drawing)
-    ends = {"share": share, "low": low, "high": high, "corpus_share": corpus.to_numpy()}
-    table = pd.DataFrame({"group": corpus.index, "count": counts.sum().to_numpy(), **ends})
-    return _sorted(table.assign(ratio=table["share"] / table["corpus_share"]), "count")
-
-
-def group_success(
-    run: pd.DataFrame,
-    verdicts: pd.DataFrame,
-    questions: Sequence[Question],
-    groups: Mapping[str, str],
-    k: int,
-    **drawing: Any,
-) -> pd.DataFrame:
-    """Return for each group how often queries that ask for it find it (PIR figure 3), the best served first.
-
-    Frame group, queries, desired (share of the k places that hold a passage of the group), other (of another group),
-    success (share of queries with a supporting passage in the top k), with intervals of the first and the last.
-    """
-    tables = checked_tables(run, verdicts, questions, [pRecall])
-    wanted, shown = _asked_for(run, questions, groups, k)
-    right = shown["group"] == shown["wanted"]
-    counts = shown.assign(desired=right, other=~right).groupby("qid")[["desired", "other"]].sum()
-    scores = counts.reindex(list(wanted), fill_value=0) / k
-    scores["success"] = [float(listed[:k, pid].any()) for t in tables for pid, listed in enumerate(t.own)]
-    rows = []
-    for group, part in scores.groupby(list(wanted.values()), sort=False):
-        values = part[["desired", "success"]].assign(one=1.0).to_numpy()
-        desired, hit = np.transpose(cluster_bootstrap(values, None, ratio_of_sums, **drawing))
-        rows.append((group, len(part), *desired, part["other"].mean(), *hit))
-    columns = ["group", "queries", "desired", "desired_low", "desired_high", "other"]
-    return _sorted(pd.DataFrame(rows, columns=[*columns, "success", "success_low", "success_high"]), "desired")
-
-
 def group_heatmap(run: pd.DataFrame, questions: Sequence[Question], groups: Mapping[str, str], k: int) -> pd.DataFrame:
     """Return mean shares of the k places, wanted group x group shown, "(unknown)" last (PIR figure 6)."""
     wanted, shown = _asked_for(run, questions, groups, k)
@@ -220,10 +122,6 @@ def _with_groups(shown: pd.DataFrame, groups: Mapping[str, str]) -> pd.DataFrame
     if len(shown) and shown["group"].isna().all():
         raise InputError(f"no passage of the run has a group; it lists {shown['docno'].iloc[0]!r} …", field="groups")
     return shown
-
-
-def _sorted(table: pd.DataFrame, by: str) -> pd.DataFrame:
-    return table.sort_values([by, "group"], ascending=[False, True], kind="stable").reset_index(drop=True)
 
 
 # ---------------------------------------------------------------- what is looked at

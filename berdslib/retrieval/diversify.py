@@ -82,21 +82,6 @@ def diversify(
     return _reordered(check_run(run), method, [relevance_weight], vectors, aspects, k, normalise)[0]
 
 
-def mmr_sweep(
-    run: pd.DataFrame,
-    relevance_weights: Sequence[float],
-    *,
-    vectors: Vectors,
-    k: int = 0,
-    normalise: str = "max_per_dataset",
-) -> dict[float, pd.DataFrame]:
-    """Return for each weight what ``diversify(run, "mmr", …)`` returns; similarities are computed once."""
-    weights = [float(w) for w in relevance_weights]
-    if not weights:
-        raise InputError("there are no weights to try", field="relevance_weights")
-    return dict(zip(weights, _reordered(check_run(run), "mmr", weights, vectors, None, k, normalise), strict=True))
-
-
 def _reordered(
     run: pd.DataFrame,
     method: str | Pick,

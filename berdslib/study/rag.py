@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, zip_longest
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -21,11 +19,9 @@ from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_run
 from berdslib.errors import InputError
 from berdslib.evaluation.sides import top
 from berdslib.llm.asking import read_all
-from berdslib.llm.chat import ChatModel, Messages, Reply
+from berdslib.llm.chat import ChatModel
 from berdslib.llm.prompting import Prompt, load_prompt
-from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag, one_line
-from berdslib.models.chat import make_chat
 from berdslib.stats import sum_by_cluster
 
 _TITLE = "Title: "
@@ -36,7 +32,6 @@ _DENIED = re.compile(
     r"(\bnot|n't|n’t|\bnever)\s+(\w+\s+)?(support|speak|follow|oppos|undermin|refut|contradict|against)", re.I
 )
 ESSAY_WORDS = 100
-_NAME_OR_NUMBER = re.compile(r"(?:[A-Z]\w*|\d[\d.,:]*\b)(?: (?:[A-Z]\w*|\d[\d.,:]*\b))*")
 # What an essay's polarity is correlated with; see `alignment`.
 TARGETS = {
     "designated stance": "stance",
@@ -231,36 +226,6 @@ def correlation(
 # ---------------------------------------------------------------- who answers
 
 
-class Extractive:
-    """Replaces a language model where none is available: copies from the passages without understanding them.
-
-    It answers with a name or number of the sentence nearest to the question, and writes essays of the passages' first
-    sentences, whatever the stance. It reads our wordings only.
-    """
-
-    id = "extractive"
-
-    def complete(self, messages: Messages) -> Reply:
-        """Return an answer or, where the message names a topic, an essay; both empty without passages."""
-        *found, rest = re.split(r"<passage>\n(.*?)\n</passage>", messages[-1]["content"], flags=re.S)
-        texts = [_sentences(text) for text in found[1::2]]
-        if "\nTopic: " in rest:
-            words = " ".join(sentence for row in zip_longest(*texts, fillvalue="") for sentence in row).split()
-            return Reply(" ".join(words[:ESSAY_WORDS]))
-        question = re.search(r"\nQuestion: (.*)\nAnswer:\s*$", rest, flags=re.S)
-        if question is None:
-            raise InputError("the extractive answerer only works with our own prompts")
-        asked = _words(question[1])
-        best = max(chain(*texts), key=lambda s: len(asked & _words(s)), default="")  # the first among equals
-        return Reply(next((str(name) for name in _NAME_OR_NUMBER.findall(best) if _words(name) - asked), best))
-
-
-def make_answerer(name: str, recordings: Path | None = None, *, max_tokens: int = 200) -> ChatModel:
-    """Return who answers: "extractive", or whatever :func:`berdslib.models.chat.make_chat` knows."""
-    model = Extractive() if name == "extractive" else make_chat(name, max_tokens=max_tokens)
-    return Kept(model, recordings) if recordings else model
-
-
 def stance_task(questions: Sequence[Question], gold: pd.DataFrame, passages: Sequence[Passage]) -> Collection:
     """Return questions with two sides as a task in PIR's form: for each question a query for either side.
 
@@ -322,14 +287,3 @@ def _answered(
     found = read_all(chat, asked, str.strip, what="question", workers=workers)
     docnos = [" ".join(p.docno for p in one) for one in shown]
     return pd.DataFrame({"qid": [q.qid for q in queries], "docnos": docnos, "text": [found.get(i, "") for i in asked]})
-
-
-def _sentences(text: str) -> list[str]:
-    """Return the sentences of a passage as it is shown, without its title."""
-    if text.startswith(_TITLE):
-        text = text.partition("\n")[2]
-    return [s.strip() for s in re.split(r"(?<=[.!?])\s+|\n", text) if s.strip()]
-
-
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.lower()))

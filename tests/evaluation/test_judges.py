@@ -3,11 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
 from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
-from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.judges import (
     agreement,
@@ -16,14 +14,10 @@ from berdslib.evaluation.judges import (
     auc,
     calibration_error,
     calibration_table,
-    judge_agreement_table,
     length_bucket,
     negation_report,
-    opposed_pairs,
     probability_report,
 )
-from berdslib.study.figures import PALETTE
-from berdslib.study.figures.curves import calibration_curve_figure
 
 # ---------------------------------------------------------------- calibration
 
@@ -54,23 +48,6 @@ def test_a_judge_of_zeros_and_ones_has_two_bins():
     assert table[["n", "mean_p", "share_yes"]].values.tolist() == [[4, 0, 0.25], [2, 1, 0.5]]
     # 4 pairs miss by 1/4 and 2 by 1/2
     assert calibration_error(labels, p) == pytest.approx((4 * 0.25 + 2 * 0.5) / 6)
-
-
-def test_calibration_figure_shows_every_judge_and_its_counts():
-    rng = np.random.default_rng(4)
-    judged = {name: skewed(rng) for name in ("one", "two", "three")}
-    tables = {name: calibration_table(*both) for name, both in judged.items()}
-    figure = calibration_curve_figure(tables, {name: p for name, (_, p) in judged.items()})
-    top, counts = figure.axes
-    named = [f"{name} (300 pairs)" for name in tables]
-    assert [t.get_text() for t in top.get_legend().get_texts()] == ["means what it says", *named]
-    for i, (name, table) in enumerate(tables.items()):
-        line = next(one for one in top.lines if str(one.get_label()).startswith(name))
-        np.testing.assert_array_equal(line.get_xydata(), table[["mean_p", "share_yes"]].to_numpy())
-        outline = counts.patches[i].get_xy()[1:-1:2, 1]
-        assert outline.tolist() == np.histogram(judged[name][1], np.linspace(0, 1, 21))[0].tolist()
-        assert line.get_color() == PALETTE[i] and to_hex(counts.patches[i].get_edgecolor()).upper() == PALETTE[i]
-    assert counts.get_xlabel() and top.get_ylabel()
 
 
 # ---------------------------------------------------------------- breakdown
@@ -122,46 +99,7 @@ def test_negation_report_by_hand():
     assert stricter.loc[["both_yes", "both_no"], "value"].tolist() == [0.0, 0.5]
 
 
-def test_opposed_pairs_finds_documents_that_take_one_side():
-    said = {("q", "pro"): (1, 0), ("q", "con"): (0, 1), ("q", "both"): (1, 1), ("q", "none"): (0, 0),
-            ("q", "half"): (1,), ("r", "pro"): (0, 1)}  # fmt: skip
-    rows = [(qid, pid, docno, yes, bool(yes)) for (qid, docno), all_ in said.items() for pid, yes in enumerate(all_)]
-    labels = make_verdicts(rows, "people")
-    p = {key: i / 20 for i, key in enumerate(zip(labels["qid"], labels["pid"], labels["docno"], strict=True))}
-    verdicts = make_verdicts([(*key, value, value >= 0.5) for key, value in p.items()], "judge")
-    expected = [
-        ("q", "con", p["q", 1, "con"], p["q", 0, "con"]),
-        ("q", "pro", p["q", 0, "pro"], p["q", 1, "pro"]),
-        ("r", "pro", p["r", 1, "pro"], p["r", 0, "pro"]),
-    ]
-    found = opposed_pairs(verdicts, labels)
-    assert list(found.itertuples(index=False, name=None)) == expected
-    assert opposed_pairs(verdicts[verdicts["pid"] == 0], labels).empty  # judged for one of the two only
-
-
 # ---------------------------------------------------------------- two judges
-
-
-def test_judge_agreement_table_by_hand():
-    questions = [Question("q1", "?", ("a", "b"), source="kialo"), Question("q2", "?", ("a",), source="arguana")]
-    runs = {"bm25": ranked_run({"q1": ["d1", "d2"], "q2": ["d1"]}), "dpr": ranked_run({"q1": ["d3"]})}
-    keys = [("q1", 0, "d1"), ("q1", 1, "d1"), ("q1", 0, "d2"), ("q2", 0, "d1"), ("q1", 0, "d3"), ("q1", 1, "d3")]
-    one, two = [1, 1, 0, 0, 1, 1], [1, 0, 0, 1, 1, 1]
-    judge = make_verdicts([(*k, a, bool(a)) for k, a in zip(keys, one, strict=True)], "one")
-    reference = make_verdicts([(*k, a, bool(a)) for k, a in zip(keys, two, strict=True)], "two")
-    table = judge_agreement_table(judge, reference, runs, 5, questions).set_index(["run", "dataset"])
-    # bm25: right on (q1, 0, d1) and (q1, 0, d2); a false yes and a false no
-    assert table.loc[("bm25", "all")].tolist() == [4, 0.5, 0.5, 0.5]
-    assert table.loc[("bm25", "kialo")].tolist() == pytest.approx([3, 2 / 3, 2 / 3, 1 / 3])
-    assert table.loc[("bm25", "arguana")].tolist() == [1, 0, 0, 1]
-    assert table.loc[("dpr", "all")].tolist() == [2, 1, 1, 1]
-    assert ("dpr", "arguana") not in table.index
-    # the top 1 only, and a reference that judged a sample only
-    assert judge_agreement_table(judge, reference, runs, 1)["n"].tolist() == [3, 2]
-    sample = reference[reference["docno"] != "d2"]
-    assert judge_agreement_table(judge, sample, runs, 5)["n"].tolist() == [3, 2]
-    with pytest.raises(InputError, match="'dpr' was judged"):
-        judge_agreement_table(judge, reference[reference["docno"] != "d3"], runs, 5)
 
 
 def test_where_all_is_one_answer_there_is_no_kappa():

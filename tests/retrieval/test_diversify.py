@@ -17,7 +17,6 @@ from berdslib.retrieval.diversify import (
     NORMALISATIONS,
     diversify,
     mmr_orders,
-    mmr_sweep,
     own_diversifier,
 )
 
@@ -170,23 +169,6 @@ def test_relevance_weight_1_keeps_the_order_of_every_method(method):
             assert out["docno"].tolist() == run["docno"].tolist()
             near = diversify(run, method, relevance_weight=0, normalise=normalise, **given)
             assert near["docno"].tolist() != run["docno"].tolist()  # the dial turns the way that is documented
-
-
-def test_a_sweep_is_each_weight_alone_and_vectors_may_be_a_function():
-    run, given = some_input(8)
-    table = given["vectors"]
-    asked = []
-
-    def vectors(docnos):
-        asked.append(docnos)
-        return np.stack([table[d] for d in docnos])
-
-    swept = mmr_sweep(run, [0.5, 0.9, 1], vectors=vectors, k=4, normalise="minmax")
-    assert len(asked) == 1 and sorted(asked[0]) == sorted(set(run["docno"]))  # once, and each passage once
-    assert list(swept) == [0.5, 0.9, 1.0]
-    for weight, out in swept.items():
-        alone = diversify(run, relevance_weight=weight, vectors=table, k=4, normalise="minmax")
-        pd.testing.assert_frame_equal(out, alone, rtol=1e-6)
 
 
 # ---------------------------------------------------------------- the rows of docs/divergences.md

@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,13 +12,10 @@ from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.llm.chat import Reply
-from berdslib.llm.recorded import Recorded
 from berdslib.study.rag import (
-    Extractive,
     alignment,
     answer_questions,
     correlation,
-    make_answerer,
     normalise_answer,
     stance_of,
     stance_task,
@@ -97,18 +93,6 @@ def test_normalising_is_what_squads_scorer_does(text):
     assert normalise_answer(normalise_answer(text)) == normalise_answer(text)
 
 
-def test_the_extractive_answerer_reads_what_it_is_given_and_never_the_stance():
-    """Worked by hand: right passages make right answers, and wrong ones wrong."""
-    right = answer_questions(QUERIES, RIGHT, CORPUS, Extractive(), GOLDS)
-    assert right["answer"].tolist() == ["9.30", "7.15"] and right["exact_match"].tolist() == [1.0, 1.0]
-    wrong = answer_questions(QUERIES, ranked_run({"1": ["s"], "2": ["w"]}), CORPUS, Extractive(), GOLDS)
-    assert wrong["answer"].tolist() == ["7.15", "9.30"] and wrong["exact_match"].tolist() == [0.0, 0.0]
-    corpus = {"a": Passage("a", "A one. A two.", "Head"), "b": Passage("b", "B one! B two? " + "b " * 200)}
-    essays = write_essays(SIDES, ranked_run({q.qid: ["a", "b"] for q in SIDES}), corpus, Extractive())
-    assert essays["essay"][0].startswith("A one. B one! A two. B two? b b") and set(essays["words"]) == {100}
-    assert essays["essay"][0] == essays["essay"][1] and essays["docnos"][0] == "a b"
-
-
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -117,7 +101,6 @@ def test_the_extractive_answerer_reads_what_it_is_given_and_never_the_stance():
         (lambda chat: answer_questions(QUERIES, RIGHT, CORPUS, chat, {"1": "7", "2": "7"}), "list of texts"),
         (lambda chat: answer_questions(QUERIES, RIGHT, CORPUS, chat, {"1": ("9",)}), "1 questions .* first is '2'"),
         (lambda chat: answer_questions(QUERIES, ranked_run({"1": ["zz"]}), CORPUS, chat, GOLDS), "lists passage 'zz'"),
-        (lambda chat: Extractive().complete([{"role": "user", "content": "Question:q; Answer:"}]), "our own prompts"),
         (lambda chat: correlation(np.zeros(2), np.zeros(3)), "of one length"),
         *((lambda chat, words=words: stance_of(words), named) for words, named in (
             ("a claim that relates to the argument", "no side"), ("", "no side"), ("supports or opposes", "both sides"),
@@ -184,25 +167,6 @@ def test_correlation_of_what_does_not_vary_is_not_a_number():
         assert np.isnan(correlation(np.array(x), np.array(y))[:4]).all()
     two = correlation(np.array([0.0, 1.0, 0.0]), np.array([0.1, 0.3, 0.1]))  # some samples are constant
     assert two.r == pytest.approx(1.0) and (two.low, two.high) == pytest.approx((1.0, 1.0))
-
-
-def test_a_failure_in_the_middle_loses_no_answer(tmp_path, monkeypatch):
-    path = tmp_path / "answers.jsonl"
-
-    class Failing(Scripted):
-        def complete(self, messages):
-            if "Stance: Oppose" in messages[-1]["content"] and len(self.asked) > 1:
-                raise ConnectionError("gone")
-            return super().complete(messages)
-
-    failing, healthy = Failing(), Scripted()
-    monkeypatch.setattr("berdslib.study.rag.make_chat", lambda name, max_tokens: {"a": failing, "b": healthy}[name])
-    with pytest.raises(ConnectionError):
-        write_essays(SIDES, FOR_SIDES, CORPUS, make_answerer("a", path), workers=1)
-    essays = write_essays(SIDES, FOR_SIDES, CORPUS, make_answerer("b", path), workers=1)
-    assert (len(failing.asked), len(healthy.asked)) == (3, 1) and len(essays) == 4
-    again = write_essays(SIDES, FOR_SIDES, CORPUS, Recorded(path, "scripted"))
-    pd.testing.assert_frame_equal(again, essays)
 
 
 def test_the_sample_becomes_a_task_of_two_sided_queries():

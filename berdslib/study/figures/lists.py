@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from textwrap import fill, shorten
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from berdslib.data.records import Question, check_run, check_verdicts
-from berdslib.study.figures.style import NOTHING, PALETTE, legend, plain
+from berdslib.study.figures.style import NOTHING, PALETTE, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,52 +90,6 @@ def ink_on(colour: str) -> str:
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
     luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     return "#ffffff" if 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 else "#000000"
-
-
-def lists_beside(question: Question, table: pd.DataFrame, titles: Mapping[str, str]) -> Figure:
-    """Draw the lists of several systems side by side, with what came in and lines between what stayed.
-
-    A box for each place has a letter for each perspective that its passage argues; a passage that the list to its left
-    has not is marked "new". `table` is from :func:`rank_table`, `titles` are docno → title.
-    """
-    import matplotlib.pyplot as plt
-
-    systems, k = list(dict.fromkeys(table["system"])), int(table["rank"].max())
-    figure, axis = plt.subplots(figsize=(3.6 * len(systems), 1.6 + 0.72 * k), layout="constrained")
-    before: dict[str, int] = {}
-    for column, system in enumerate(systems):
-        mine = table[table["system"] == system]
-        places = dict(zip(mine["docno"], mine["rank"], strict=True))
-        for docno, rank in places.items():
-            argued = mine.loc[(mine["docno"] == docno) & mine["supports"], "pid"].tolist()
-            new = column > 0 and docno not in before
-            _draw_box(axis, column, rank, titles[docno], argued, new=new)
-            if docno in before:  # from the right edge of its box on the left
-                axis.plot([column - 0.57, column - 0.43], [before[docno], rank], color="#777777", lw=1.6, zorder=0)
-        before = places
-    axis.set(xlim=(-0.5, len(systems) - 0.5), ylim=(k + 0.5, 0.5), yticks=range(1, k + 1))
-    axis.set_xticks(range(len(systems)), [plain(system) for system in systems], fontsize=12)
-    axis.xaxis.tick_top()
-    axis.tick_params(length=0)
-    axis.spines[:].set_visible(False)
-    axis.set_title(plain(fill(question.text, 30 * len(systems))), fontsize=13, fontweight="bold", loc="left", pad=12)
-    for pid, text in enumerate(question.perspectives):
-        axis.scatter([], [], s=81, marker="s", color=colour_of(pid), label=plain(f"{letter_of(pid)}: {text}"))
-    legend(figure, "outside lower left", fontsize=10)
-    return figure
-
-
-def _draw_box(axis: Any, column: int, rank: int, title: str, argued: Sequence[int], *, new: bool) -> None:
-    edge: dict[str, Any] = {"ec": "black", "lw": 2.0} if new else {"ec": "#B5B5B5", "lw": 0.8}
-    axis.barh(rank, 0.84, 0.72, left=column - 0.42, fc="white" if argued else NOTHING, **edge)
-    words = fill(shorten(title, 50, placeholder=" …"), 27)
-    axis.text(column - 0.40, rank, plain(words), va="center", fontsize=9.5, color="black" if argued else "#555555")
-    if new:
-        axis.text(column + 0.40, rank - 0.25, "new", ha="right", va="center", fontsize=8, fontweight="bold")
-    for i, pid in enumerate(argued):
-        chip = {"boxstyle": "square,pad=.25", "fc": colour_of(pid), "ec": "white"}
-        axis.text(column + 0.38 - 0.09 * i, rank + 0.12, letter_of(pid), ha="right", va="center", fontsize=9,
-                  fontweight="bold", color=ink_on(colour_of(pid)), bbox=chip)  # fmt: skip
 
 
 def letter_of(pid: int) -> str:

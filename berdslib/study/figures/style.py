@@ -21,7 +21,6 @@ NOTHING = "#E3E3E3"
 YELLOW = "#F0E442"  # too pale for a small mark
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
-HATCHES = ("", "//", "..", "xx")
 
 
 def plain(text: object) -> str:

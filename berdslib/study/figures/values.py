@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from berdslib.errors import InputError, known
-from berdslib.stats import difference_interval
-from berdslib.study.figures.style import MARKERS, NOTHING, PALETTE, YELLOW, legend, look, panels, plain
+from berdslib.errors import known
+from berdslib.study.figures.style import MARKERS, NOTHING, PALETTE, legend, look, panels, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from berdslib.study.experiment import Experiment
 
 MOST_ROWS = 20  # of one column of groups
 
@@ -138,93 +136,6 @@ def compare_systems(
     return figure
 
 
-def ceilings_figure(scores: pd.DataFrame, measure: str) -> Figure:
-    """Draw what each retriever reaches in each corpus, and dashed, the most that it could reach there.
-
-    `scores` has the columns retriever, corpus, mean, low, high and ceiling, in percent.
-    """
-    named = scores["corpus"] + scores["ceiling"].map(" (ceiling {:.1f})".format)
-    options: dict[str, Any] = {"scale": 1, "xlim": (0, 105), "xlabel": f"{measure}, %", "written": True}
-    lines = dict(zip(named, scores["ceiling"], strict=True))
-    return intervals(scores.assign(named=named), "retriever", panel="named", lines=lines, size=(3.0, 0.5), **options)
-
-
-def difference_table(result: Experiment, measure: str) -> pd.DataFrame:
-    """Return each system's difference from the baseline on each data set: dataset, system, difference, low, high, star.
-
-    The interval is that of :func:`berdslib.stats.difference_interval`; star: the corrected p-value is below .05.
-    """
-    if result.baseline is None:
-        raise InputError("differences need an experiment with a baseline", field="baseline")
-    values = pd.DataFrame({name: table[measure].to_numpy() for name, table in result.scores.items()})
-    gains = values.drop(columns=result.baseline).sub(values[result.baseline], axis=0)
-    p_values = result.table[result.table["measure"] == measure].set_index(["dataset", "system"])["p_value"].to_dict()
-    rows = [
-        (dataset, system, gain.mean(), *difference_interval(gain.to_numpy()), bool(p_values[dataset, system] < 0.05))
-        for dataset, part in gains.groupby([q.source for q in result.questions], sort=False)
-        for system, gain in part.items()
-    ]
-    return pd.DataFrame(rows, columns=["dataset", "system", "difference", "low", "high", "star"])
-
-
-def differences_figure(table: pd.DataFrame, measure: str, labels: Mapping[str, str] | None = None) -> Figure:
-    """Draw each system's difference from the baseline, from :func:`difference_table`; filled marks have a star."""
-    named = table.replace({"system": dict(labels or {})})
-    common = {"color": PALETTE[4], "marker": "o", "ecolor": "grey", "capsize": 0}
-    ends = 105 * min(0, table["low"].min()), 105 * max(0, table["high"].max())
-    figure = intervals(
-        named, "system", "difference", panel="dataset", hue="star", apart=0, size=(3.2, 0.3), xlabel="",
-        looks={True: common, False: {**common, "mfc": "white"}}, lines=0, xlim=ends,
-    )  # fmt: skip
-    figure.supxlabel(f"{plain(measure)}, difference from the baseline in points (filled: p < .05)", fontsize=12)
-    return figure
-
-
-def fairness_against_relevance(
-    table: pd.DataFrame, relevance: str, fairness: Sequence[str], *, dataset: str = "macro"
-) -> Figure:
-    """Draw what each system gains in relevance against how fair its lists are: one panel a measure of fairness.
-
-    `table` is that of an Experiment. Of rKL less is better, so its axis is turned over: the upper right is always best.
-    """
-    rows = table[table["dataset"] == dataset].set_index(["measure", "system"])
-    for measure in (relevance, *fairness):
-        known("measure of the table", measure, rows.index.get_level_values("measure").unique())
-    colours = tuple(colour for colour in PALETTE if colour != YELLOW)
-    figure, axes = panels(len(fairness), (4.2 * len(fairness) + 1.6, 4.4), sharey=False)
-    for axis, measure in zip(axes, fairness, strict=True):
-        for i, system in enumerate(dict.fromkeys(rows.index.get_level_values("system"))):
-            style = {**look(i, colours), "mec": "black", "ms": 10, "ecolor": "#B0B0B0", "elinewidth": 1.0}
-            _crossed(axis, rows.loc[(relevance, system)], rows.loc[(measure, system)], label=plain(system), **style)
-        less = "rKL" in measure
-        axis.set_xlabel(f"{plain(relevance)}, %  (relevance →)")
-        axis.set_ylabel(f"{plain(measure)}, %  ({'fairer' if less else 'more groups'} →)")
-        if less:
-            axis.invert_yaxis()
-    legend(figure, "outside lower center", ncols=2, fontsize=10)
-    return figure
-
-
-def groups_shown(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw how often each group of authors is shown, as a multiple of its share of the corpus, with intervals.
-
-    `tables` are system → table of :func:`berdslib.evaluation.arguments.group_shares`.
-    """
-    table = pd.concat([one.assign(system=system) for system, one in tables.items()])
-    sizes = next(iter(tables.values()))["property"].value_counts(sort=False)
-    # Two panels where one would be too long to read; a property is not torn apart.
-    first = sizes.index[sizes.cumsum() - sizes / 2 < sizes.sum() / 2] if sizes.sum() > MOST_ROWS else sizes.index
-    named = {True: f"{first[0]} … {first[-1]}", False: f"… {sizes.index[-1]}"}
-    table = table.assign(
-        group=table["property"].str.replace("_", " ") + ": " + table["group"],
-        part=table["property"].isin(first).map(named).str.replace("_", " "),
-    )
-    options: dict[str, Any] = {"scale": 1, "lines": 1.0, "xlabel": "", "own_rows": True}
-    figure = intervals(table, "group", "ratio", panel="part", hue="system", **options)
-    figure.supxlabel("share of the first places / share of the corpus  (1 = neither favoured nor hidden)", fontsize=12)
-    return figure
-
-
 # ---------------------------------------------------------------- judges
 
 
@@ -252,65 +163,6 @@ def judged_systems_figure(table: pd.DataFrame, measure: str) -> Figure:
     return figure
 
 
-def judge_error_figure(table: pd.DataFrame) -> Figure:
-    """Draw a system's scores as each judge has them and as corrected by people's labels, with intervals; a bar is gold.
-
-    `table` has the columns measure (a panel each), judge, gold (the score by labels of everything) and the fields of
-    :class:`berdslib.evaluation.judge_error.Corrected`.
-    """
-    named = [f"{row.measure} (n = {row.n}, {row.labelled} labelled)" for row in table.itertuples()]
-    table = table.assign(panel=named, kind="corrected by people's labels")
-    theirs = {f"judge_{name}": name for name in ("value", "low", "high")}
-    alone = table.drop(columns=list(theirs.values())).rename(columns=theirs).assign(kind="the judge alone")
-    looks = {"the judge alone": {"color": PALETTE[4], "marker": "s"}, table["kind"].iloc[0]: look(0)}
-    both = pd.concat([alone, table])
-    ends = min(0, table["low"].min() * 100 - 2), max(102, table["high"].max() * 100 + 2)
-    options: dict[str, Any] = {"looks": looks, "apart": 0.32, "size": (3.9, 0.62), "xlabel": "score, %", "xlim": ends}
-    figure = intervals(both, "judge", "value", panel="panel", hue="kind", **options)
-    for axis, (_, part) in zip(figure.axes, table.groupby("panel", sort=False), strict=True):
-        y = np.arange(len(part))
-        axis.vlines(part["gold"] * 100, y - 0.36, y + 0.36, color="black", lw=2.5, label="gold: everything labelled")
-    figure.legends[0].remove()
-    legend(figure, ncols=3)
-    return figure
-
-
-def judges_figure(table: pd.DataFrame) -> Figure:
-    """Draw each judge's F1 against labels with its interval, and its share of yes; dashed: yes to all, and the labels.
-
-    `table` has the columns judge, f1, f1_low, f1_high, said_yes, recall, precision and n, one row a judge.
-    """
-    f1, yes = f"F1 against labels, %, n = {int(table['n'].iloc[0])} pairs", "says yes, % of pairs"
-    left = table.assign(what=f1, mean=table["f1"], low=table["f1_low"], high=table["f1_high"])
-    right = table.assign(what=yes, mean=table["said_yes"], low=table["said_yes"], high=table["said_yes"])
-    # precision * said yes = recall * is yes, so the labels' share of yes is in the table already.
-    true = table[table["recall"] > 0]
-    share = float((true["precision"] * true["said_yes"] / true["recall"]).head(1).sum()) * 100
-    lines = {f1: 200 * share / (100 + share), yes: share}  # of yes to all, the precision is the share, the recall 1
-    options: dict[str, Any] = {"xlim": (0, 100), "written": True, "size": (3.9, 0.5), "lines": lines}
-    figure = intervals(pd.concat([left, right]), "judge", panel="what", xlabel="", **options)
-    for axis, line, what in zip(figure.axes, lines.values(), ("yes to all", "the labels themselves"), strict=True):
-        axis.set_xlabel(f"dashed: {what}, {line:.1f} %")
-    return figure
-
-
-def judge_scores(table: pd.DataFrame) -> Figure:
-    """Draw each judge's F1 and AUC with their intervals; dashed: saying yes to every pair.
-
-    `table` has the columns judge, f1, f1_low, f1_high, auc, auc_low and auc_high (0 to 1), one row a judge; the one
-    called "all yes" becomes the dashed lines.
-    """
-    parts = [
-        table[["judge"]].assign(measure=m.upper(), mean=table[m], low=table[f"{m}_low"], high=table[f"{m}_high"])
-        for m in ("f1", "auc")
-    ]
-    both = pd.concat(parts)
-    floor, rows = both[both["judge"] == "all yes"], both[both["judge"] != "all yes"]
-    lines = dict(zip(floor["measure"], floor["mean"] * 100, strict=True))
-    options: dict[str, Any] = {"lines": lines, "apart": 0, "size": (3.6, 0.45), "xlim": (0, 100)}
-    return intervals(rows, "judge", panel="measure", hue="measure", xlabel="%  (dashed: yes to all)", **options)
-
-
 # ---------------------------------------------------------------- sides
 
 
@@ -331,16 +183,4 @@ def sycophancy_figure(table: pd.DataFrame) -> Figure:
         table.assign(asked=table["asked"].map(names)), "system", "leaning", hue="asked", looks=looks, apart=0.22,
         panel="dataset" if several else None, ncols=3 if several else 1, scale=1, size=(2.6, 0.5), lines=0,
         xlabel="leaning, (p − n) / (p + n)",
-    )  # fmt: skip
-
-
-def correlations_figure(table: pd.DataFrame, targets: Sequence[str], systems: Sequence[str], title: str) -> Figure:
-    """Draw correlations (system, target, r, low, high): a row a system, a mark for each of two or three targets."""
-    looks = {
-        f"with the {target}": {"color": PALETTE[(0, 4, 2)[i]], "marker": MARKERS[i]} for i, target in enumerate(targets)
-    }
-    shown = table[table["target"].isin(targets)].set_index("system").loc[list(systems)].reset_index()
-    return intervals(
-        shown.assign(target="with the " + shown["target"]), "system", "r", hue="target", looks=looks, scale=1, lines=0,
-        size=(6.6, 0.62), xlim=(-1.02, 1.02), xlabel=f"correlation r of the essays' polarity ({title})",
     )  # fmt: skip
