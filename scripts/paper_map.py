@@ -15,8 +15,8 @@ OPENING = """\
 # The papers' 40 tables and figures
 
 *Rebuilt*: the same measure or picture on other data, {rebuilt} of them; *drawn*: only the published values are shown,
-{drawn}; *not*: {nothing}, mostly prompts and examples, whose texts are not copied. No published number was reproduced.
-`berds table 3` or `berds table pir 4` prints what is published, ours beside it, command, data, hours and misprints;
+{drawn}. Not rebuilt, mostly prompts and examples, whose texts are not copied: {nothing}. No published number was
+reproduced. `berds table 3` or `berds table pir 4` prints what is published, ours beside it, command, data, hours and misprints;
 [notebook 12](../notebooks/12_paper_tables_and_figures.ipynb) draws it; the book has a page for each. BeRDS is numbered
 as in its later version, with the earlier one's number in brackets where it differs.
 
@@ -39,9 +39,10 @@ def listed():
     rows = [
         f"| {page(e.name).heading} | {e.status} | {e.ours or ''} | "
         + (f"[{e.notebook[:2]}](../notebooks/{e.notebook}.ipynb) |" if e.notebook else "|")
-        for e in table.itertuples()
+        for e in table[table["status"] != "not"].itertuples()
     ]
-    told = {"rebuilt": counts["rebuilt"], "drawn": counts["drawn"], "nothing": counts["not"]}
+    left_out = ", ".join(table["name"][table["status"] == "not"])
+    told = {"rebuilt": counts["rebuilt"], "drawn": counts["drawn"], "nothing": left_out}
     return OPENING.format(**told) + "\n".join(rows) + "\n"
 
 

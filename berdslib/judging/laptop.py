@@ -280,7 +280,7 @@ def load_trained(folder: Path) -> tuple[StanceModel, Calibration]:
 
     for name in (TENSORS, SETTINGS):
         if not (folder / name).is_file():
-            problem = f"no {name} of a laptop judge in {folder}; train one with notebook 05, or reinstall"
+            problem = f"no {name} of a laptop judge in {folder}; train one with scripts/train_judges.py, or reinstall"
             raise MissingDataError(problem)
     try:
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
