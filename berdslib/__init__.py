@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from berdslib.study import published as published
     from berdslib.study.exercises import check_answer as check_answer
     from berdslib.study.experiment import Experiment as Experiment
+    from berdslib.study.experiment import choose as choose
     from berdslib.study.experiment import experiment as experiment
     from berdslib.study.explorer.widget import explore as explore
     from berdslib.study.front import evaluate as evaluate
@@ -64,7 +65,7 @@ _PLACES = {
     ),
     "berdslib.retrieval.retrievers": ("dense",),
     "berdslib.study.exercises": ("check_answer",),
-    "berdslib.study.experiment": ("Experiment", "experiment"),
+    "berdslib.study.experiment": ("Experiment", "choose", "experiment"),
     "berdslib.study.explorer.widget": ("explore",),
     "berdslib.study.front": ("evaluate", "judge", "names", "read_run", "register", "search", "supports"),
     "berdslib.study.notebooks": ("files_in", "output_folder"),

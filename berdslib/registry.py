@@ -1,7 +1,9 @@
 """Things by name: one pattern for retrievers, judges, data sets and diversifiers.
 
-A name is a word, "bm25", or a word and what it is about, "hf:org/model". Names of one's own join by ``bd.register``;
-the modules that BERDS_PLUGINS lists do so in the shell and in the notebooks of a grid.
+A name is a word, "bm25", or a word and what it is about, "hf:org/model"; capitals do not matter. Names of one's own
+join by ``bd.register``; the modules that BERDS_PLUGINS lists do so in the shell and in the notebooks of a grid. An
+installed package adds its own by entry points, ``[project.entry-points."berdslib.retriever"]``, whose objects are what
+``bd.register`` takes.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Generic, TypeVar
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
 
 from berdslib.errors import InputError, known
 
@@ -32,9 +35,15 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
     (('Felis catus', ''), ('Canis familiaris', 'poodle'))
     """
 
-    def __init__(self, kind: str, things: Mapping[str, Thing], more: Callable[[], Mapping[str, Thing]] = dict) -> None:
-        self.kind, self._things, self._more = kind, dict(things), more
-        self._built_in = frozenset(things)
+    def __init__(
+        self,
+        kind: str,
+        things: Mapping[str, Thing],
+        more: Callable[[], Mapping[str, Thing]] = dict,
+        own: Callable[[Any, str], Thing] | None = None,
+    ) -> None:
+        self.kind, self._things, self._more, self.own = kind, dict(things), more, own  # own: from the user's to a thing
+        self._built_in, self._searched = frozenset(things), False
 
     def add(self, name: str, thing: Thing) -> None:
         """Add a thing under a name of yours; adding it again replaces it, as running a notebook's cell twice does."""
@@ -58,10 +67,19 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
     def find(self, name: str) -> tuple[Thing, str]:
         """Return the thing of a name and the argument behind its colon, "" where it takes none."""
         things = self._all()
+        name = self.spelt(name)
         head, colon, argument = name.partition(":")
         if name not in things and colon and argument and head + colon in things:
             return things[head + colon], argument
         return things[known(self.kind, name, self.names())], ""
+
+    def spelt(self, name: str) -> str:
+        """Return a name as it is spelt here, whatever its capitals: "BM25" is "bm25". What follows a colon stays."""
+        things, (head, colon, argument) = self._all(), name.partition(":")
+        if name in things or head + colon in things:
+            return name
+        alike = [one for one in things if one.casefold() == (head + colon).casefold()]
+        return alike[0] + argument if len(alike) == 1 else name
 
     def is_built_in(self, name: str) -> bool:
         """Return whether a name, with its argument or without, is not one of the user's."""
@@ -87,10 +105,22 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
             with _importing:
                 for name in sorted(wanted - _imported):
                     _import_plugin(name)
+        if self.own is not None and not self._searched:
+            self._searched = True
+            self._add_installed(self.own)
         others = self._more()
         return (
             {**self._things, **{k: v for k, v in others.items() if k not in self._things}} if others else self._things
         )
+
+    def _add_installed(self, own: Callable[[Any, str], Thing]) -> None:
+        for point in entry_points(group=f"berdslib.{self.kind.replace(' ', '')}"):
+            try:
+                made = own(point.load(), point.name)
+            except Exception as error:
+                problem = f"the {self.kind} {point.name!r}, which {point.value} should be, cannot be had: {error}"
+                raise InputError(problem, field="entry point") from error
+            self.add(point.name, made)
 
 
 def _import_plugin(name: str) -> None:

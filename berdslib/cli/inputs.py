@@ -69,7 +69,7 @@ def read_collection(
         raise InputError("--corpus is required, because the questions come from several data sets")
     comes_with_its_own = need_passages or text.rpartition(":")[2] in SCENARIOS
     searched = corpus if corpus is not None or comes_with_its_own else ()
-    found = _loaded(names, text, need_perspectives, passages=searched, gold=gold, **options)
+    found = _loaded(names, text, need_perspectives, passages=searched, **{**options, "gold": gold})
     if need_passages and not found.passages:
         raise InputError(f"--corpus is required, because {text!r} holds questions only")
     return found
@@ -77,7 +77,8 @@ def read_collection(
 
 def _taken(given: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     text, corpus = given.pop("questions"), given.pop("corpus", None)
-    return text, corpus, {name: given.pop(name, default) for name, default in (("split", None), ("limit", 0))}
+    defaults = {"split": None, "limit": 0, "gold": None}
+    return text, corpus, {name: given.pop(name, default) for name, default in defaults.items()}
 
 
 def _loaded(names: Any, text: str, need_perspectives: bool = True, **options: Any) -> Collection:

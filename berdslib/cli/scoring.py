@@ -241,6 +241,7 @@ def _recorded(
 @options.judge()
 @options.TITLE_POSITION
 @options.MEASURES
+@click.option("--gold", help="Verdicts or diversity qrels to score by. [those of the questions]")
 @click.option("--baseline", help="System to test the others against. [the first]")
 @options.output("Folder for runs, verdicts, table.", FOLDER, False)
 @options.flag("--letters", "Systems that share a letter are not shown to differ.")
@@ -257,6 +258,7 @@ def experiment(
     berds experiment -q sample -r bm25,minilm+mmr:0.9
     berds experiment -q pir-demo:allsides -r minilm,minilm+pap:1.0 -m pRecall@5,MRecall@5
     berds experiment -q sample -r bm25,minilm,minilm+mmr:0.9 --pairs
+    berds experiment -q topics.jsonl --gold qrels.txt --run ours=a.trec --run theirs=b.trec --pairs
     berds experiment -q perspectivearg-sample:explicit --run a.jsonl --run b.jsonl -m nDCG@20,alpha_nDCG@20
     """
     import pandas as pd

@@ -25,7 +25,7 @@ from berdslib.data.corpus import Corpus, is_corpus, open_corpus
 from berdslib.data.fetch import every_place, fetch_files, fetch_hint, marked
 from berdslib.data.passages import CUTS
 from berdslib.data.pir import is_pir, load_task
-from berdslib.data.readers import READERS, LabelledPair, aspects_at, beir_at, nuggets_at, table_at
+from berdslib.data.readers import READERS, LabelledPair, aspects_at, beir_at, from_ir_datasets, nuggets_at, table_at
 from berdslib.data.records import Passage, Question, check_questions, check_verdicts
 from berdslib.data.scenario import Scenario, load_scenario
 from berdslib.data.tables import Records, is_records
@@ -33,6 +33,8 @@ from berdslib.data.web import OwnCorpora, is_web_corpora, open_web_corpora
 from berdslib.errors import InputError, MissingDataError, known, says_what_it_takes
 
 logger = logging.getLogger(__name__)
+
+IR_DATASETS = "ir_datasets:"
 
 # ---------------------------------------------------------------- what a name stands for
 
@@ -269,7 +271,10 @@ def _load_one(name: str | Path | Records, shared: Sequence[Passage] | None, spli
         return Collection(
             kind, _of_split(formats.read_questions(name, source=kind), split or "all", kind), shared or ()
         )
-    found = _task(name, split)
+    if str(name).startswith(IR_DATASETS):
+        found: Collection | None = from_ir_datasets(str(name).removeprefix(IR_DATASETS), with_passages=shared is None)
+    else:
+        found = _task(name, split)
     if found is None:
         one = find(name)
         if one.make is not None:

@@ -17,6 +17,7 @@ import pandas as pd
 from berdslib import paths
 from berdslib.data import formats, own
 from berdslib.data.catalogue import Dataset, added_dataset
+from berdslib.data.collection import Collection
 from berdslib.data.fetch import (
     cache_of,
     candidate_paths,
@@ -27,7 +28,7 @@ from berdslib.data.fetch import (
     missing,
     there,
 )
-from berdslib.data.records import OPPOSE, SUPPORT, Question, check_questions, make_verdicts, shares
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_questions, make_verdicts, shares
 from berdslib.data.tables import Row, is_missing, read_jsonl, read_table
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, MissingDataError
@@ -344,6 +345,35 @@ def _read_aspects(one: Dataset) -> tuple[list[Question], pd.DataFrame]:
     check_questions(questions)
     questions = [q._replace(weights=tuple(shares(q).tolist())) for q in questions]
     return questions, make_verdicts(verdicts, "gold")
+
+
+def from_ir_datasets(name: str, *, with_passages: bool = True) -> Collection:
+    """Return a data set of ir_datasets: its subtopics as perspectives, else a query's own text as its one."""
+    try:
+        import ir_datasets
+    except ImportError:
+        raise MissingDataError("this needs ir_datasets: pip install 'berdslib[ir-datasets]'") from None
+    try:
+        found = ir_datasets.load(name)
+    except KeyError:
+        raise InputError(f"ir_datasets knows no {name!r}", field="name") from None
+    if not (found.has_queries() and found.has_qrels()):
+        raise InputError(f"{name!r} of ir_datasets has no queries or no qrels", field="name")
+    questions, verdicts, places = [], [], dict[str, dict[str, int]]()
+    for query in found.queries_iter():
+        subtopics = getattr(query, "subtopics", ())
+        texts = tuple(one.text for one in subtopics) or (query.default_text(),)
+        places[query.query_id] = {str(one.number): pid for pid, one in enumerate(subtopics)}
+        questions.append(Question(query.query_id, query.default_text(), texts, source=name))
+    for said in found.qrels_iter():
+        numbered, at = places.get(said.query_id), str(getattr(said, "subtopic_id", ""))
+        if numbered is None or (numbered and at not in numbered):
+            continue  # a query that is not among these, or a subtopic without a text
+        yes = said.relevance > 0
+        verdicts.append((said.query_id, numbered.get(at, 0), said.doc_id, float(yes), yes))
+    texts_of = found.docs_iter() if with_passages else ()
+    passages = [Passage(d.doc_id, d.default_text()) for d in texts_of]
+    return Collection(name, questions, passages, make_verdicts(verdicts, "gold"))
 
 
 # ---------------------------------------------------------------- all of them

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import ir_measures
 import numpy as np
 import pandas as pd
+from ir_measures import AP, RR, Metric, R, Success
 from ir_measures import ERR_IA as ERR_IA
-from ir_measures import Metric
 from ir_measures import P as P
 from ir_measures import StRecall as StRecall
 from ir_measures import alpha_nDCG as alpha_nDCG
@@ -143,6 +143,9 @@ def own_measure(score: Callable[[np.ndarray, int], float], name: str) -> Kind:
     return Kind(_new_measure(name, question, kernel), kernel)
 
 
+MEASURES.own = own_measure
+
+
 # ---------------------------------------------------------------- the measures, each a few lines over the tables
 
 
@@ -181,6 +184,33 @@ def Coverage(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarr
 def _subtopic_recall(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
     """Share of the perspectives that any judged passage supports which the top k support."""
     return ratio(at(shown(tables), cuts), _reachable(tables))
+
+
+@measure(Success)
+def _success(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
+    """1 if any of the top k supports a perspective."""
+    return (at(np.cumsum(tables.listed.any(axis=-1), axis=-1), cuts) > 0).astype(np.float64)
+
+
+@measure(RR)
+def _reciprocal_rank(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
+    """1 / the rank of the first passage that supports a perspective, 0 beyond k."""
+    return at(np.maximum.accumulate(per_rank(np.asarray(tables.listed.any(axis=-1))), axis=-1), cuts)
+
+
+@measure(R)
+def _recall(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
+    """Share of the passages that support a perspective that are in the top k."""
+    found = at(np.cumsum(tables.listed.any(axis=-1), axis=-1), cuts)
+    return ratio(found, tables.pool.any(axis=-1).sum(axis=-1, keepdims=True))
+
+
+@measure(AP)
+def _average_precision(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
+    """Mean of the precision at each passage that supports a perspective, 0 for one that is not in the top k."""
+    useful = tables.listed.any(axis=-1)
+    gathered = np.cumsum(useful * per_rank(np.cumsum(useful, axis=-1)), axis=-1)
+    return ratio(at(gathered, cuts), tables.pool.any(axis=-1).sum(axis=-1, keepdims=True))
 
 
 def _reachable(tables: Tables) -> np.ndarray:

@@ -130,4 +130,5 @@ JUDGES: Registry[JudgeKind] = Registry(
         # A verdict is one word, and the probabilities of its first token say how sure the model is.
         "chat:": JudgeKind(lambda model, **options: Chat(make_chat(model, max_tokens=8, logprobs=True), **options)),
     },
+    own=own_judge,
 )

@@ -461,6 +461,7 @@ DIVERSIFIERS: Registry[Diversifier] = Registry(
         # counted where xQuAD takes their mean, so the dial stands elsewhere for each number of them.
         "coverage": Diversifier(ASPECTS, _greedy(1.0, _summed, _covered)),
     },
+    own=lambda pick, _: own_diversifier(pick),
 )
 
 

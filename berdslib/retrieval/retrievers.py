@@ -260,4 +260,5 @@ RETRIEVERS: Registry[RetrieverKind] = Registry(
         "tart-full": RetrieverKind(_tart_full, _DENSE.options | {"depth", "instruction"}, reranks=True),
         _LUCENE: RetrieverKind(_lucene, _keywords(Lucene) - {"name"}),
     },
+    own=lambda make, _: own_retriever(make),
 )

@@ -192,6 +192,7 @@ def parse_system(text: str) -> System:
     parts = tuple(map(Part, read[::2], read[1::2]))
     name = first.partition("+")[0]
     RETRIEVERS.find(first if ":" in name else name)
+    first = RETRIEVERS.spelt(first)
     if wrong := next(filter(None, _problems(first, parts)), ""):
         raise InputError(f"{text!r}: {wrong}")
     return System(first, parts)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -23,6 +23,7 @@ from berdslib.evaluation import compare
 from berdslib.evaluation import measures as measuring
 from berdslib.evaluation.arguments import measures_of_scenario
 from berdslib.evaluation.measures import Measure
+from berdslib.evaluation.oracle import oracle
 from berdslib.files import StrPath
 from berdslib.judging.base import Judge
 from berdslib.judging.baselines import Gold
@@ -244,6 +245,57 @@ def experiment(
         baseline,
         tuple(questions),
     )
+
+
+class Choice(NamedTuple):
+    """What :func:`choose` found: the system, how all did on `dev`, and how it and the first one did on `test`."""
+
+    system: str
+    dev: Experiment
+    test: Experiment
+
+    def __repr__(self) -> str:
+        """Show what was chosen, and the test's table."""
+        best = self.dev.table.query("dataset == @MACRO and system == @self.system")["mean"].iloc[0]
+        return f"chosen of {len(self.dev.scores)}: {self.system}, {100 * best:.1f} on dev\n{self.test!r}"
+
+
+@says_what_it_takes
+def choose(
+    systems: Systems, dev: Data, test: Data, measure: Measure | str = "MRecall@5", *, depth: int = 100, **options: Any
+) -> Choice:
+    """Choose the system with the best mean on `dev`, and score it once on `test`, beside the first one.
+
+    Where `test` has recorded verdicts, the best that any order of the first system's `depth` candidates could reach
+    stands beside them as "oracle". Of equal means the earlier system is chosen.
+
+    Args:
+        systems: at least two, the first of which the others have to beat; finished runs know one collection only.
+        dev: a collection to choose on, or the name of one.
+        test: another.
+        measure: what to choose by.
+        depth: how many candidates there are.
+        options: of :func:`experiment`.
+
+    Raises:
+        InputError: a single system, a question that is in both collections, or as for :func:`experiment`.
+    """
+    named = scoring.named_systems(systems)
+    chosen_on, scored_on = scoring.collection_of(dev), scoring.collection_of(test)
+    if len(named) < 2:
+        raise InputError("at least two systems are needed to choose", field="systems")
+    if both := {q.qid for q in chosen_on.questions} & {q.qid for q in scored_on.questions}:
+        raise InputError(f"{min(both)!r} is a question of both; what is chosen must be scored on others", field="test")
+    first, options = next(iter(named)), {**options, "depth": depth}
+    tried = experiment(named, chosen_on, measure, baseline=first, **options)
+    means = tried.table[tried.table["dataset"] == MACRO].set_index("system")["mean"]
+    best = max(named, key=means.__getitem__)
+    once: dict[str, System] = {name: named[name] for name in dict.fromkeys([first, best])}
+    if is_recorded(options.get("judge")) and scored_on.gold is not None:
+        k = scoring.deepest(measuring.parse_measures(measure))
+        deep = experiment({first: named[first]}, scored_on, f"MRecall@{depth}", **options).runs[first]
+        once["oracle"] = oracle(deep, scored_on.gold, scored_on.questions, k, depth=depth)
+    return Choice(best, tried, experiment(once, scored_on, measure, baseline=first, **options))
 
 
 def _check(

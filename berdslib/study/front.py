@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from berdslib.data import trec
-from berdslib.data.catalogue import DATASETS, Dataset
+from berdslib.data.catalogue import DATASETS
 from berdslib.data.collection import Collection
 from berdslib.data.records import Passage, Question, check_k, check_run, check_verdicts
 from berdslib.data.scenario import Handout, Scenario
@@ -22,12 +22,12 @@ from berdslib.errors import InputError, check_call, known, says_what_it_takes
 from berdslib.evaluation import measures as measuring
 from berdslib.files import StrPath
 from berdslib.judging.base import Pair, how_sure
-from berdslib.judging.registry import JUDGES, as_judge, make_judge, own_judge
+from berdslib.judging.registry import JUDGES, as_judge, make_judge
 from berdslib.judging.store import judge_pairs
 from berdslib.registry import Registry
 from berdslib.retrieval.base import Retriever
-from berdslib.retrieval.diversify import DIVERSIFIERS, own_diversifier
-from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
+from berdslib.retrieval.diversify import DIVERSIFIERS
+from berdslib.retrieval.retrievers import RETRIEVERS
 from berdslib.retrieval.systems import PARTS
 from berdslib.study import scoring
 from berdslib.study.scoring import AnyJudge, Data, Store, collection_of, is_recorded, judge_of, store_of
@@ -190,19 +190,13 @@ def read_run(path: str | Path) -> pd.DataFrame:
 # ---------------------------------------------------------------- names
 
 
-def _own_dataset(make: Callable[..., Any], name: str) -> Dataset:
-    title = (make.__doc__ or "registered by you").strip().splitlines()[0]
-    about: dict[str, Any] = {"paper": "support", "kind": "both", "source": "yours", "licence": "", "size": ""}
-    return Dataset(name=name, title=title, make=make, **about)
-
-
-# Where each kind is kept, what wraps what the user gives, and what that is called with.
-_KINDS: dict[str, tuple[Registry[Any], Callable[..., Any], tuple[str, ...]]] = {
-    "retriever": (RETRIEVERS, lambda make, _: own_retriever(make), ("the passages",)),
-    "judge": (JUDGES, own_judge, ()),
-    "dataset": (DATASETS, _own_dataset, ()),
-    "diversifier": (DIVERSIFIERS, lambda pick, _: own_diversifier(pick), ("vectors", "scores", "k", "weight")),
-    "measure": (measuring.MEASURES, measuring.own_measure, ("the first k passages, bool (k, perspectives)", "k")),
+# Where each kind is kept, and what the function that the user gives is called with.
+_KINDS: dict[str, tuple[Registry[Any], tuple[str, ...]]] = {
+    "retriever": (RETRIEVERS, ("the passages",)),
+    "judge": (JUDGES, ()),
+    "dataset": (DATASETS, ()),
+    "diversifier": (DIVERSIFIERS, ("vectors", "scores", "k", "weight")),
+    "measure": (measuring.MEASURES, ("the first k passages, bool (k, perspectives)", "k")),
 }
 
 
@@ -216,21 +210,23 @@ def register(kind: str, name: str, make: Callable[..., Any]) -> None:
         kind: "retriever", "judge", "dataset", "diversifier" or "measure".
         name: letters, digits, ".", "_" and "-"; a name of yours may be used again, a built-in one may not.
         make: of a retriever, the function from passages (and options by name) to an object with ``search(questions,
-            k)``; of a judge, a function without arguments that returns it: an object, or a function from pairs to
-            probabilities; of a data set, a function without arguments (or with ``split``) that returns a Collection; of
-            a diversifier, the function ``(vectors, scores, k, weight) -> order`` itself; of a measure, the function
-            ``(shown, k) -> score`` of one list, `shown` being bool (the first k passages or fewer, perspectives).
+            k)``, or what ``bd.dense`` makes of your model; of a judge, a function without arguments that returns it: an
+            object, or a function from pairs to probabilities; of a data set, a function without arguments (or with
+            ``split``) that returns a Collection; of a diversifier, the function ``(vectors, scores, k, weight) ->
+            order`` itself; of a measure, the function ``(shown, k) -> score`` of one list, `shown` being bool (the
+            first k passages or fewer, perspectives).
 
     Raises:
         InputError: an unknown kind, a name that is taken or cannot be used, or something that is no function.
     """
-    registry, wrap, arguments = _KINDS[known("kind", kind, _KINDS)]
+    registry, arguments = _KINDS[known("kind", kind, _KINDS)]
     if not callable(make):
         raise InputError(f"a {kind} is added as a function, not as {type(make).__name__}", field="make")
     check_call(f"the {kind} {name!r}", make, *arguments)
     if kind == "diversifier" and name in PARTS:
         raise InputError(f"{name!r} is a part of a system already; choose another name", field="name")
-    registry.add(name, wrap(make, name))
+    assert registry.own is not None
+    registry.add(name, registry.own(make, name))
 
 
 @says_what_it_takes

@@ -54,11 +54,28 @@ def named_systems(systems: Systems) -> dict[str, System]:
             raise InputError(f"a system is called by text, not by {type(name).__name__}: {name!r}", field="systems")
         if isinstance(system, type):
             raise InputError(f"{system.__name__} is a class; give what it makes", field="systems")
-        if not isinstance(system, str | pd.DataFrame) and not callable(getattr(system, "search", None)):
+        if not isinstance(system, str | pd.DataFrame) and not _searches(system) and not _transforms(system):
             problem = "a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
             kind = type(system).__name__
             raise InputError(f"a system is {problem}; {name!r} is of type {kind}", field="systems")
-    return {name: run_of(name, system) if isinstance(system, pd.DataFrame) else system for name, system in named}
+    return {name: _as_system(name, system) for name, system in named}
+
+
+def _searches(system: object) -> bool:
+    return callable(getattr(system, "search", None))
+
+
+def _transforms(system: object) -> bool:
+    """Whether it is a transformer of PyTerrier, whose `search` takes a text, or of another that works as these do."""
+    theirs = any(kind.__module__.startswith("pyterrier") for kind in type(system).__mro__)
+    return callable(getattr(system, "transform", None)) and (theirs or not _searches(system))
+
+
+def _as_system(name: str, system: Any) -> System:
+    if isinstance(system, pd.DataFrame):
+        return run_of(name, system)
+    made: System = system if isinstance(system, str) or not _transforms(system) else _Transformer(name, system)
+    return made
 
 
 def _name_of(system: System) -> str:
@@ -67,6 +84,19 @@ def _name_of(system: System) -> str:
     if isinstance(system, pd.DataFrame):
         raise InputError("a finished run has no name; give a mapping, {'theirs': run}")
     return str(getattr(system, "name", "") or type(system).__name__)
+
+
+class _Transformer:
+    """A transformer of PyTerrier as a retriever: from topics, qid and query, to ranked documents."""
+
+    def __init__(self, name: str, made: Any) -> None:
+        self.name, self._made = name, made
+
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+        """Return a run of at most k passages a question."""
+        topics = pd.DataFrame({"qid": [q.qid for q in questions], "query": [q.text for q in questions]})
+        found = run_of(self.name, self._made.transform(topics))
+        return found[found["rank"] <= k].reset_index(drop=True)
 
 
 def are_questions(data: object) -> TypeGuard[Sequence[Question]]:

@@ -107,3 +107,21 @@ def test_what_verdicts_leave_out_and_single_perspectives_are_said(files, tmp_pat
     command = ("experiment", "-q", questions, "-c", corpus, "-r", "bm25", "-j", "overlap")
     shown, rows = berds(*command), berds(*command, "--json")
     assert single in shown.stdout and single not in shown.stderr and single in rows.stderr
+
+
+def test_runs_of_others_are_tested_against_each_other_on_ones_own_qrels(tmp_path):
+    topics, qrels = tmp_path / "topics.jsonl", tmp_path / "qrels.txt"
+    topics.write_text("".join(json.dumps({"qid": str(i), "query": f"topic {i}"}) + "\n" for i in range(12)))
+    qrels.write_text("".join(f"{i} 1 a 1\n{i} 2 b 1\n" for i in range(12)))
+    for name, docnos in (("good", "ab"), ("poor", "ax")):
+        lines = [f"{i} Q0 {d} {r} {9 - r} {name}\n" for i in range(12) for r, d in enumerate(docnos)]
+        (tmp_path / f"{name}.trec").write_text("".join(lines))
+    command = ("experiment", "-q", topics, "--gold", qrels, "--run", f"one={tmp_path / 'poor.trec'}")
+    both = (*command, "--run", tmp_path / "good.trec", "-m", "MRecall@2,AP@2", "--json")
+    macro = [row for row in json.loads(berds(*both).stdout) if row["dataset"] == "macro"]
+    rows = {(row["system"], row["measure"]): row for row in macro}
+    assert rows["one", "MRecall@2"]["mean"] == 0 and rows["good", "MRecall@2"]["mean"] == 1
+    assert rows["good", "MRecall@2"]["p_value"] < 0.001 and rows["one", "AP@2"]["mean"] == 0.5
+    assert "[field]" not in berds(*both[:-1]).stdout
+    refused = tried("experiment", "-q", topics, "--gold", tmp_path / "none.txt", "-r", "BM25")
+    assert refused.exit_code == 1 and "none.txt" in refused.stderr

@@ -3,6 +3,7 @@
 import json
 import socket
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 import pytest
@@ -269,3 +270,40 @@ def test_topics_of_trec_take_their_subtopics_from_the_qrels(tmp_path):
     found = load("topics.jsonl", passages=TEXTS, gold="qrels.txt")
     assert found.questions[0].perspectives == ("subtopic 1", "subtopic 2", "subtopic 3")
     assert found.questions[1].perspectives == () and len(found.gold) == 3
+
+
+def test_a_data_set_of_ir_datasets_with_subtopics():
+    """A small one of the same kind as TREC's diversity tasks, which need a network: its subtopics are perspectives."""
+    import ir_datasets
+    from ir_datasets.formats import GenericDoc, GenericQuery, TrecSubtopic
+
+    class Topic(NamedTuple):
+        query_id: str
+        query: str
+        subtopics: tuple
+
+        def default_text(self):
+            return self.query
+
+    class Qrel(NamedTuple):
+        query_id: str
+        doc_id: str
+        relevance: int
+        subtopic_id: str
+
+    def handler(kind, rows, plain):
+        made = {f"{kind}_iter": lambda _: iter(rows), f"{kind}_cls": lambda _: type(rows[0]) if rows else plain}
+        return type(f"Their{kind}", (getattr(ir_datasets.formats, f"Base{kind.capitalize()}"),), made)()
+
+    topics = [Topic("51", "horse hooves", (TrecSubtopic("2", "care", "inf"), TrecSubtopic("7", "shoes", "nav")))]
+    said = [Qrel("51", "a", 1, "7"), Qrel("51", "b", 0, "2"), Qrel("99", "a", 1, "1"), Qrel("51", "a", 1, "9")]
+    docs = [GenericDoc("a", "A shoe."), GenericDoc("b", "A hoof.")]
+    parts = handler("docs", docs, GenericDoc), handler("queries", topics, GenericQuery), handler("qrels", said, Qrel)
+    ir_datasets.registry.register("berds-test/horses", ir_datasets.Dataset(*parts))
+    found = load("ir_datasets:berds-test/horses")
+    assert [(q.qid, q.text, q.perspectives) for q in found.questions] == [("51", "horse hooves", ("care", "shoes"))]
+    assert found.gold[["pid", "docno", "supports"]].values.tolist() == [[0, "b", False], [1, "a", True]]
+    assert found.passages == [Passage("a", "A shoe."), Passage("b", "A hoof.")]
+    assert load("ir_datasets:berds-test/horses", passages=TEXTS).passages[0].docno == "1"
+    with pytest.raises(InputError, match="ir_datasets knows no 'berds-test/cows'"):
+        load("ir_datasets:berds-test/cows")

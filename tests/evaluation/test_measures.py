@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pyndeval
 import pytest
-from ir_measures import ERR_IA, P, StRecall, alpha_nDCG, nDCG
+from ir_measures import AP, ERR_IA, RR, P, R, StRecall, Success, alpha_nDCG, nDCG
 
 import berdslib as bd
 from berdslib.data.records import (
@@ -112,9 +112,11 @@ def test_thousand_random_cases_agree_with_trec_eval():
             continue
         qrels = pd.DataFrame({"query_id": "q", "doc_id": gains.index, "relevance": gains.to_numpy()})
         trec_run = run.rename(columns={"qid": "query_id", "docno": "doc_id"})
-        want = ir_measures.pytrec_eval.calc_aggregate([nDCG @ k, P @ k], qrels, trec_run)
-        got = evaluate(run, verdicts, [q], [nDCG @ k, P @ k]).iloc[0]
-        worst = max(worst, abs(got.iloc[0] - want[nDCG @ k]), abs(got.iloc[1] - want[P @ k]))
+        wanted = [nDCG @ k, P @ k, R @ k, Success @ k, AP @ k, AP, RR]
+        want = ir_measures.pytrec_eval.calc_aggregate(wanted, qrels, trec_run)
+        want[RR @ k] = want[RR] if want[RR] >= 1 / k else 0.0
+        got = evaluate(run, verdicts, [q], [*wanted, RR @ k]).iloc[0]
+        worst = max(worst, *(abs(got[str(m)] - want[m]) for m in [*wanted, RR @ k]))
     assert worst < 1e-6
 
 

@@ -14,13 +14,14 @@ from berdslib.data.collection import Collection
 from berdslib.data.datasets import load
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.data.trec import read_trec_run, read_verdicts
+from berdslib.errors import InputError
 from berdslib.evaluation.measures import MRecall, Precision, evaluate
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Overlap
 from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.stats import mean_interval, paired_test
-from berdslib.study.experiment import experiment, write_experiment
+from berdslib.study.experiment import choose, experiment, write_experiment
 from berdslib.study.tables import MACRO, escape, file_stems
 
 MEASURES = ["MRecall@5", "Precision@10", "alpha_nDCG@10"]
@@ -252,3 +253,42 @@ def test_latex_holds_whatever_a_collection_is_called():
     for data in (hostile, [hostile, DOGS]):
         found = experiment(["bm25", "rank-bm25"], data, "MRecall@2", baseline="bm25")
         assert HOSTILE in found.caption and caption_of(found.to_latex()) == found.caption
+
+
+# ---------------------------------------------------------------- choosing, and systems of other tools
+
+
+def test_what_is_best_on_dev_is_scored_once_on_test_beside_the_first_and_the_oracle():
+    dev, held_out, names = load("sample", split="dev"), load("sample", split="test"), ["bm25", "minilm", "bm25+mmr:0.5"]
+    choice = choose(names, dev, held_out, "Precision@5")
+    tried = {name: experiment(name, dev, "Precision@5").scores[name].mean().iloc[0] for name in names}
+    assert choice.system == max(tried, key=tried.get) == "minilm"
+    assert list(choice.test.scores) == ["bm25", "minilm", "oracle"]
+    alone = experiment("minilm", held_out, "Precision@5").scores["minilm"]
+    assert choice.test.scores["minilm"].equals(alone)
+    first, best = (choice.test.scores[name]["Precision@5"] for name in ("bm25", "oracle"))
+    assert (best >= first).all() and best.mean() > first.mean()
+    assert repr(choice).startswith("chosen of 3: minilm, ")
+    same = choose(["bm25", "bm25+mmr:1"], dev, held_out)  # as good as the first: the first
+    assert same.system == "bm25" and list(same.test.scores) == ["bm25", "oracle"]
+    judged = choose(names[:2], dev, held_out, "Precision@5", judge=lambda pairs: [0.9] * len(pairs))
+    assert list(judged.test.scores) == ["bm25"]  # both have 100; nobody judged the candidates of an oracle
+    for systems, other, words in ((["bm25"], held_out, "two systems"), (names, load("sample", split="all"), "of both")):
+        with pytest.raises(InputError, match=words):
+            choose(systems, dev, other)
+
+
+def test_a_pipeline_of_pyterrier_is_a_system(sample):
+    import pyterrier as pt
+
+    def search(topics):
+        asked = [Question(row.qid, row.query) for row in topics.itertuples()]
+        found = make_retriever("bm25", sample.passages).search(asked, 30)
+        return found.merge(topics, on="qid").assign(rank=found["rank"] - 1)
+
+    pipeline = pt.apply.generic(search) % 7
+    both = experiment({"ours": "bm25", "theirs": pipeline}, sample, ["MRecall@5", "Precision@10"])
+    ours, theirs = (both.runs[name] for name in ("ours", "theirs"))
+    assert theirs.groupby("qid").size().max() == 7
+    assert theirs[["qid", "docno"]].equals(ours[ours["rank"] <= 7][["qid", "docno"]].reset_index(drop=True))
+    assert both.scores["ours"]["MRecall@5"].equals(both.scores["theirs"]["MRecall@5"])

@@ -138,10 +138,9 @@ def test_judges_of_ones_own_are_named(tmp_path):
 
 FRONT_DOOR = {
     "Collection", "Coverage", "ERR_IA", "Experiment", "InputError", "MRecall", "MissingDataError", "P", "Passage",
-    "Precision", "Question", "StRecall", "alpha_nDCG", "build", "check_answer", "dense", "evaluate", "experiment",
-    "explore", "files_in", "judge", "load", "nDCG", "names", "figures", "output_folder", "pRecall", "rKL", "published",
-    "read_run",
-    "register", "search", "sides", "supports",
+    "Precision", "Question", "StRecall", "alpha_nDCG", "build", "check_answer", "choose", "dense", "evaluate",
+    "experiment", "explore", "files_in", "judge", "load", "nDCG", "names", "figures", "output_folder", "pRecall", "rKL",
+    "published", "read_run", "register", "search", "sides", "supports",
 }  # fmt: skip
 
 
