@@ -186,4 +186,4 @@ def test_an_installed_package_adds_its_own(tmp_path):
     done = python("-c", code)
     assert done.stdout.split() == ["nobody"], done.stderr
     (site / "theirs.py").write_text("import nothing_of_this_name")
-    assert "theirs:Backwards should be, cannot be had" in python("-c", code).stderr
+    assert "should be, cannot be had: No module named 'nothing_of_this_name'" in python("-c", code).stderr

@@ -63,7 +63,8 @@ def encoding_of(name: str) -> Encoding:
 
 def is_dense(name: str) -> bool:
     """Return whether a retriever of this name compares vectors."""
-    return RETRIEVERS.find(name)[0].encoding is not None
+    kind = RETRIEVERS.get(name) or RETRIEVERS.get(name.partition(":")[0] + ":")
+    return kind is not None and kind.encoding is not None
 
 
 @dataclass(frozen=True)

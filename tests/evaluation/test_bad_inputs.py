@@ -69,7 +69,7 @@ TABLE = [
     *((lambda name=name: parse_measure(name), "needs a cut-off, as in") for name in ("P", "rKL", "official_P")),
     *(
         (lambda name=name: parse_measure(name), name.partition("(")[0].partition("@")[0])
-        for name in ("AP@10", "nDCG(dcg='exp-log2')@5", "P(rel=2)@5", "MRecall(rel=2)@5", "rKL(step=2.5)@20")
+        for name in ("Rprec", "nDCG(dcg='exp-log2')@5", "P(rel=2)@5", "MRecall(rel=2)@5", "rKL(step=2.5)@20")
     ),
     # how many documents, and the best list
     (lambda: coverage.size_table({"s": RUN, "t": ELSEWHERE}, YES, ASKED), "do not belong together"),

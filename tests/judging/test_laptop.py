@@ -198,7 +198,7 @@ def test_a_save_that_fails_leaves_the_old_judge_whole(tmp_path, monkeypatch):
 
 
 def test_errors_say_what_is_missing(tmp_path):
-    with pytest.raises(MissingDataError, match="notebook 05"):
+    with pytest.raises(MissingDataError, match=r"train one with scripts/train_judges\.py"):
         load_laptop(tmp_path)
     yes_only = [e for e in toy() if e.supports]
     with pytest.raises(InputError, match="both labels"):

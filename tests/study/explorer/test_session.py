@@ -75,8 +75,8 @@ def by_word(pairs):
 def _letters(monkeypatch, user_cache):
     """The encoder "letters", which loads nothing, also in place of minilm; retrievers of a test are gone after it."""
     monkeypatch.setitem(CARDS, "letters", ModelCard("letters", "nowhere"))
-    for module in (systems_module, retrievers_module):
-        monkeypatch.setattr(module, "get_encoder", lambda name, **_: {"letters": Letters(), "minilm": Letters()}[name])
+    made = {"letters": Letters(), "minilm": Letters()}
+    monkeypatch.setattr(retrievers_module, "get_encoder", lambda name, **_: made[name])
     monkeypatch.setattr(RETRIEVERS, "_things", {**RETRIEVERS, "letters": RETRIEVERS["minilm"]})
 
 
