@@ -45,7 +45,7 @@ class Experiment:
         runs: system → run. Where p-Recall is asked for, the lists of single perspectives are there too, under the ids
             of :func:`berdslib.data.records.perspective_qid`.
         verdicts: what all systems were scored with.
-        judge: id of whoever judged.
+        judge: id of whoever judged; a caption has the part before its settings.
         baseline: the system that the others were tested against, or None.
         questions: what was asked, in the order of the scores.
         letters: measure → letters of the systems, see :meth:`with_letters`; None where they are not shown.
@@ -73,7 +73,7 @@ class Experiment:
         sizes = self.table[self.table["dataset"] != MACRO].drop_duplicates("dataset")
         n = ", ".join(f"{row.dataset} n = {row.n}" for row in sizes.itertuples())
         single = measuring.single_perspectives(self.questions, self.table["measure"].unique())
-        said = [f"Percent with 95% intervals ({self._kinds})", n, single, f"verdicts: {self.judge}"]
+        said = [f"Percent with 95% intervals ({self._kinds})", n, single, f"verdicts: {self.judge.partition('(')[0]}"]
         if self.baseline and len(self.scores) > 1:
             said.append(f"* differs from {self.baseline} (paired test, Holm, p < .05)")
         if self.letters:
@@ -142,9 +142,18 @@ class Experiment:
         found = {m: compare.letters(self.scores, self.questions, m, seed=seed) for m in measures}
         return replace(self, letters=found)
 
-    def to_latex(self) -> str:
-        """Return the shown table as LaTeX (booktabs)."""
-        return str(self.shown.to_latex(escape=True, caption=escape(self.caption), index_names=False))
+    def to_latex(self, label: str = "tab:systems") -> str:
+        """Return the shown table as LaTeX (booktabs) with a label, the best of each column in bold."""
+        shown = self.shown.rename(index=escape, columns=escape)
+        for i, (column, cells) in enumerate(self.shown.items()):
+            means = cells.str.split().str[0].astype(float)
+            fewest = "rKL" in str(column)  # of which less is better
+            best = means == (means.min() if fewest else means.max())
+            shown.isetitem(
+                i, [rf"\textbf{{{escape(c)}}}" if b else escape(c) for c, b in zip(cells, best, strict=True)]
+            )
+        caption = escape(self.caption)
+        return str(shown.to_latex(escape=False, index_names=False, caption=caption, label=label))
 
     def __repr__(self) -> str:
         """Show the table as text."""

@@ -292,3 +292,14 @@ def test_a_pipeline_of_pyterrier_is_a_system(sample):
     assert theirs.groupby("qid").size().max() == 7
     assert theirs[["qid", "docno"]].equals(ours[ours["rank"] <= 7][["qid", "docno"]].reset_index(drop=True))
     assert both.scores["ours"]["MRecall@5"].equals(both.scores["theirs"]["MRecall@5"])
+
+
+def test_latex_has_a_label_short_names_of_judges_and_the_best_of_each_column_in_bold(sample):
+    runs = {name: ranked_run({q.qid: list(docs) for q in sample.questions}) for name, docs in (("a", "x"), ("b", "xy"))}
+    questions = [q._replace(source="one") for q in sample.questions]
+    gold = make_verdicts([(q.qid, 0, "y", 1.0, True) for q in questions], "gold")
+    text = experiment(runs, Collection("one", questions, gold=gold), ["Precision@2", "RR@2"]).to_latex("tab:mine")
+    assert "\\label{tab:mine}" in text and text.count("\\textbf") == 2
+    assert [line for line in text.splitlines() if line.startswith("b &")][0].count("\\textbf{50.0 [") == 2
+    judged = experiment("bm25", sample, "Precision@1", judge="overlap")
+    assert judged.judge.startswith("overlap(english-stem") and "verdicts: overlap." in judged.caption
