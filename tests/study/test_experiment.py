@@ -300,6 +300,6 @@ def test_latex_has_a_label_short_names_of_judges_and_the_best_of_each_column_in_
     gold = make_verdicts([(q.qid, 0, "y", 1.0, True) for q in questions], "gold")
     text = experiment(runs, Collection("one", questions, gold=gold), ["Precision@2", "RR@2"]).to_latex("tab:mine")
     assert "\\label{tab:mine}" in text and text.count("\\textbf") == 2
-    assert [line for line in text.splitlines() if line.startswith("b &")][0].count("\\textbf{50.0 [") == 2
+    assert next(line for line in text.splitlines() if line.startswith("b &")).count("\\textbf{50.0 [") == 2
     judged = experiment("bm25", sample, "Precision@1", judge="overlap")
     assert judged.judge.startswith("overlap(english-stem") and "verdicts: overlap." in judged.caption
