@@ -62,6 +62,8 @@ def clean(notebook):
             for output in cell.outputs:
                 if html := output.get("data", {}).get("text/html"):
                     output.data["text/html"] = plain_table(html, cell.execution_count)
+                if plain := output.get("data", {}).get("text/plain"):
+                    output.data["text/plain"] = re.sub(r" at 0x[0-9a-f]+>", ">", plain)
                 if png := output.get("data", {}).get("image/png"):
                     output.data["image/png"] = with_palette(png)
     return notebook

@@ -16,9 +16,9 @@ OPENING = """\
 
 *Rebuilt*: the same measure or picture on other data, {rebuilt} of them; *drawn*: only the published values are shown,
 {drawn}. Not rebuilt, mostly prompts and examples, whose texts are not copied: {nothing}. No published number was
-reproduced. `berds table 3` or `berds table pir 4` prints what is published, ours beside it, command, data, hours and misprints;
-[notebook 12](../notebooks/12_paper_tables_and_figures.ipynb) draws it; the book has a page for each. BeRDS is numbered
-as in its later version, with the earlier one's number in brackets where it differs.
+reproduced. `berds table 3` or `berds table pir 4` prints what is published, ours beside it, command, data, hours and
+misprints; [notebook 12](../notebooks/12_paper_tables_and_figures.ipynb) draws it; the book has a page for each. BeRDS
+is numbered as in its later version, with the earlier one's number in brackets where it differs.
 
 The papers: Chen and Choi, *Open-World Evaluation for Retrieving Diverse Perspectives*
 ([BeRDS](https://timchen0618.github.io/berds/)); Zhao, Chen, Chen, Zhang and Wu, *Beyond Relevance: Evaluate and Improve

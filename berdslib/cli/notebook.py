@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -183,7 +184,10 @@ def lab(arguments: Sequence[str]) -> None:
     # The notebooks link to what lies beside their folder, and nothing outside of Jupyter's root can be opened.
     root = notebook_folder().parent
     places = [f"--ServerApp.root_dir={root}", "--LabApp.default_url=/lab/tree/notebooks/00_quickstart.ipynb"]
-    sys.exit(subprocess.call([jupyter, "lab", *places, *arguments], cwd=root))
+    os.chdir(root)
+    if os.name == "posix":  # Jupyter takes this process's place, so what ends it ends Jupyter
+        os.execv(jupyter, [jupyter, "lab", *places, *arguments])
+    sys.exit(subprocess.call([jupyter, "lab", *places, *arguments]))
 
 
 def _show_results(done: Any) -> None:

@@ -219,7 +219,9 @@ def blanked(source: str) -> str:
         raise InputError(f'an exercise needs the lines "{SOLUTION}" and "{CHECK}": {shortened(source)}') from None
     solution, check = "\n".join(lines[start + 1 : end]), "\n".join(lines[end:])
     try:
-        used = {node.id for node in ast.walk(ast.parse(check)) if isinstance(node, ast.Name)}
+        names = [node for node in ast.walk(ast.parse(check)) if isinstance(node, ast.Name)]
+        # What the check binds itself, as a loop does, is not asked for.
+        used = {n.id for n in names} - {n.id for n in names if isinstance(n.ctx, ast.Store)}
         statements = ast.parse(solution).body
     except SyntaxError as error:
         raise InputError(f"an exercise must be plain Python, without magics: {error.msg}") from None
