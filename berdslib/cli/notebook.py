@@ -174,15 +174,23 @@ def demo() -> None:
 @main.command(context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def lab(arguments: Sequence[str]) -> None:
-    """Open the project in JupyterLab, at notebook 00; further arguments go to `jupyter lab`."""
-    from berdslib.study.notebooks import notebook_folder
+    """Open the project in JupyterLab, at notebook 00; further arguments go to `jupyter lab`.
+
+    Outside of a checkout, the notebooks that came with the package are first copied into the folder notebooks here;
+    what is there already stays.
+    """
+    from berdslib.study.notebooks import notebook_folder, work_folder
 
     beside = Path(sys.executable).with_name("jupyter")
     jupyter = str(beside) if beside.exists() else shutil.which("jupyter")
     if jupyter is None:
         raise InputError("Jupyter is not installed for this Python; pip install jupyterlab")
     # The notebooks link to what lies beside their folder, and nothing outside of Jupyter's root can be opened.
-    root = notebook_folder().parent
+    root = work_folder()
+    (root / "notebooks").mkdir(exist_ok=True)
+    for source in notebook_folder().glob("*.ipynb"):
+        if not (copy := root / "notebooks" / source.name).exists():
+            shutil.copy(source, copy)
     places = [f"--ServerApp.root_dir={root}", "--LabApp.default_url=/lab/tree/notebooks/00_quickstart.ipynb"]
     os.chdir(root)
     if os.name == "posix":  # Jupyter takes this process's place, so what ends it ends Jupyter

@@ -32,11 +32,11 @@ from berdslib.study.notebooks import (
     Notebook,
     check_parameters,
     find_notebook,
-    notebook_folder,
     open_notebook,
     run_folder,
     run_lock,
     run_notebook,
+    work_folder,
 )
 
 SCORES = "scores.csv"  # what the summary reads in each run's folder
@@ -70,7 +70,7 @@ class Grid(NamedTuple):
     @property
     def summary(self) -> Path:
         """Return where the table of all runs goes: papermill_runs/NAME/summary.csv, NAME being the file's."""
-        return notebook_folder().parent / "papermill_runs" / self.path.stem / "summary.csv"
+        return work_folder() / "papermill_runs" / self.path.stem / "summary.csv"
 
 
 # ---------------------------------------------------------------- reading

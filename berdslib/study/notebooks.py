@@ -24,7 +24,7 @@ from filelock import FileLock, Timeout
 
 from berdslib.errors import BerdsError, InputError, known
 from berdslib.files import StrPath, write_text
-from berdslib.paths import PACKAGE, project_root
+from berdslib.paths import PACKAGE, project_root, shipped
 from berdslib.version import __version__
 
 _COMPUTING = {".py", ".toml", ".txt", ".json", ".safetensors"}  # code, cards, prompts, settings and weights
@@ -58,11 +58,14 @@ class NotebookRun(NamedTuple):
 
 
 def notebook_folder() -> Path:
-    """Return the project's notebooks folder; outside of a checkout there is none."""
+    """Return the notebooks of the checkout; outside of one, those that came with the package."""
     root = project_root()
-    if root is None:
-        raise InputError("the notebooks are in the project's repository; run this inside a checkout of it")
-    return root / "notebooks"
+    return root / "notebooks" if root else shipped("notebooks")
+
+
+def work_folder() -> Path:
+    """Return where runs and what notebooks write go: the checkout; outside of one, the current folder."""
+    return project_root() or Path.cwd()
 
 
 def load_script(name: str) -> ModuleType:
@@ -77,7 +80,7 @@ def load_script(name: str) -> ModuleType:
 
 def output_folder(name: str) -> Path:
     """Return the folder a notebook writes to: `name` itself if absolute, else below the project root; it is created."""
-    folder = Path(name) if Path(name).is_absolute() else notebook_folder().parent / name
+    folder = Path(name) if Path(name).is_absolute() else work_folder() / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -222,9 +225,9 @@ def _execute(source: Notebook, values: Mapping[str, Any], folder: Path, progress
 
     record_path, target = folder / "run.json", folder / source.path.name
     record_path.unlink(missing_ok=True)
-    root = project_root()
+    root = work_folder()
     # What it writes goes into the run's own folder, unless the caller chose another.
-    inside = os.path.relpath(folder, root) if root and folder.is_relative_to(root) else str(folder)
+    inside = os.path.relpath(folder, root) if folder.is_relative_to(root) else str(folder)
     own = {"output_dir": inside} if "output_dir" in source.parameters else {}
     started = time.time()
     # papermill warns of a "=" in a help comment, and logs the errors raised below; the kernel warns of having no
@@ -234,7 +237,7 @@ def _execute(source: Notebook, values: Mapping[str, Any], folder: Path, progress
         papermill.execute_notebook(
             *(str(path).replace("{", "{{").replace("}", "}}") for path in (source.path, target)),  # no parameters there
             parameters={**own, **values},
-            cwd=str(root or source.path.parent),
+            cwd=str(root),
             progress_bar=progress,
             execution_timeout=timeout,
             kernel_name="python3",
@@ -268,7 +271,7 @@ def run_folder(source: Notebook, values: Mapping[str, Any]) -> Path:
     """Return the folder of a run: papermill_runs/NAME-HASH, of the notebook's cells, the parameters and the code."""
     told = json.dumps([source.cells, values, code_version()], sort_keys=True)
     digest = hashlib.sha256(told.encode()).hexdigest()[:10]
-    return notebook_folder().parent / "papermill_runs" / f"{source.path.stem}-{digest}"
+    return work_folder() / "papermill_runs" / f"{source.path.stem}-{digest}"
 
 
 @cache

@@ -22,6 +22,7 @@ from berdslib.study.notebooks import (
     open_notebook,
     output_folder,
     read_notebook,
+    run_folder,
     run_notebook,
 )
 
@@ -99,7 +100,7 @@ class TestForm:
     def is_set_up(self, opening, imports, parameters):
         assert opening == OPENING
         assert all(re.match(r"(import|from) |\s|\)|$", line) for line in imports.splitlines())
-        assert len([line for line in imports.splitlines() if line]) <= 10
+        assert len([line for line in imports.splitlines() if line]) <= 11
         assert "parameters" in parameters["metadata"]["tags"] and source(parameters)
 
     def test_imports_stand_at_the_top(self, path):
@@ -328,3 +329,12 @@ def test_notebooks_and_their_folders_are_found_from_anywhere(tmp_path, monkeypat
         find_notebook("03_retrival")
     assert output_folder("papermill_runs") == ROOT / "papermill_runs"
     assert output_folder(str(tmp_path / "x")) == tmp_path / "x"
+
+
+def test_without_a_checkout_they_come_with_the_package_and_write_into_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("berdslib.study.notebooks.project_root", lambda: None)
+    monkeypatch.setattr("berdslib.study.notebooks.shipped", lambda name: ROOT / name)  # as the wheel has them
+    monkeypatch.chdir(tmp_path)
+    assert find_notebook("00") == ROOT / "notebooks" / "00_quickstart.ipynb"
+    assert output_folder("papermill_runs") == tmp_path / "papermill_runs"
+    assert run_folder(open_notebook(find_notebook("00")), {}).parent == tmp_path / "papermill_runs"
