@@ -301,19 +301,21 @@ official_rKL = _of_scenarios("official_rKL", "rKL by the script of PerspectiveAr
 
 
 def parse_measure(name: str) -> Measure:
-    """Turn text such as "MRecall@5" or "alpha_nDCG(alpha=0.3)@10" into a measure.
+    """Turn text such as "MRecall@5" or "alpha_nDCG(alpha=0.3)@10" into a measure, whatever the name's capitals.
 
-    >>> parse_measure("MRecall@5") == MRecall @ 5
+    >>> parse_measure("mrecall@5") == MRecall @ 5
     True
     """
-    base, at, cutoff = name.strip().partition("@")
+    word = re.split(r"[@(]", name.strip(), maxsplit=1)[0]
+    name = MEASURES.spelt(word) + name.strip()[len(word) :]
+    base, at, cutoff = name.partition("@")
     kind, _ = MEASURES.find(base.partition("(")[0])
     if at and not (cutoff.isdecimal() and len(cutoff) <= 20 and int(cutoff) > 0):  # Python reads no thousands of digits
         raise InputError(f"{shortened(name)}: the cut-off after @ must be a whole number from 1 to {MAX_CUTOFF}")
     if base == kind.measure.NAME:
         return _computed_here(kind.measure @ int(cutoff) if at else kind.measure)
     try:
-        return _computed_here(ir_measures.parse_measure(name.strip()))
+        return _computed_here(ir_measures.parse_measure(name))
     except (ValueError, NameError, SyntaxError, AssertionError) as error:
         accepted = "; ".join(f"{key}={' or '.join(map(repr, values))}" for key, values in PRECALL.items())
         hint = f" (accepted: {accepted})" if name.startswith(str(pRecall.NAME)) else ""
