@@ -106,8 +106,12 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
                 for name in sorted(wanted - _imported):
                     _import_plugin(name)
         if self.own is not None and not self._searched:
-            self._searched = True
-            self._add_installed(self.own)
+            self._searched = True  # first, because what is imported looks things up
+            try:
+                self._add_installed(self.own)
+            except InputError:
+                self._searched = False  # whoever looks up a name next is to hear of it too
+                raise
         others = self._more()
         return (
             {**self._things, **{k: v for k, v in others.items() if k not in self._things}} if others else self._things

@@ -187,3 +187,12 @@ def test_an_installed_package_adds_its_own(tmp_path):
     assert done.stdout.split() == ["nobody"], done.stderr
     (site / "theirs.py").write_text("import nothing_of_this_name")
     assert "should be, cannot be had: No module named 'nothing_of_this_name'" in python("-c", code).stderr
+    twice = "\n".join(
+        [
+            "import berdslib as bd",
+            "for _ in 'ab':",
+            "  try: bd.names('retriever')",
+            "  except bd.InputError as e: print(e)",
+        ]
+    )
+    assert python("-c", twice).stdout.count("cannot be had") == 2

@@ -272,7 +272,8 @@ def _load_one(name: str | Path | Records, shared: Sequence[Passage] | None, spli
             kind, _of_split(formats.read_questions(name, source=kind), split or "all", kind), shared or ()
         )
     if str(name).startswith(IR_DATASETS):
-        found: Collection | None = from_ir_datasets(str(name).removeprefix(IR_DATASETS), with_passages=shared is None)
+        theirs = from_ir_datasets(str(name).removeprefix(IR_DATASETS), with_passages=shared is None)
+        found: Collection | None = _part_of(theirs, split)
     else:
         found = _task(name, split)
     if found is None:

@@ -297,6 +297,11 @@ official_alpha_nDCG = _of_scenarios(  # noqa: N816
 official_rKL = _of_scenarios("official_rKL", "rKL by the script of PerspectiveArg 2024", {}, 2)  # noqa: N816
 
 
+def less_is_better(name: str) -> bool:
+    """Return whether a measure of this name counts unfairness."""
+    return name.partition("(")[0].partition("@")[0] in (str(rKL.NAME), str(official_rKL.NAME))
+
+
 # ---------------------------------------------------------------- measures by name
 
 

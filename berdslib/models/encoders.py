@@ -90,13 +90,12 @@ def own_encoder(encode: Any, queries: Any = None, *, id: str = "") -> Encoder:
             used as its own files say.
         queries: the same for questions, where they are encoded otherwise.
         id: names the vectors in the cache on disk, and must change when the model does; a SentenceTransformer without
-            one is known by its weights, and the vectors of a function without one are kept until Python ends.
+            one is known by its weights, unless `queries` are encoded otherwise; other vectors without one are kept
+            until Python ends.
     """
     if hasattr(encode, "similarity_fn_name"):
-        loaded, id = (
-            _with_file_settings(encode, _sentence_transformer(encode, ModelCard(id, ""))),
-            id or _weights(encode),
-        )
+        loaded = _with_file_settings(encode, _sentence_transformer(encode, ModelCard(id, "")))
+        id = id or ("" if queries else _weights(encode))
 
         def with_prefix(prefix: str) -> Callable[[list[str]], np.ndarray]:
             finish = _unit_length if loaded.normalise else np.asarray
@@ -114,7 +113,8 @@ def _weights(model: Any) -> str:
     """Return a hash of a model's weights, and of what else it says about its use."""
     import torch
 
-    said = hashlib.sha256(f"{model.prompts}|{model.max_seq_length}|{model}".encode())
+    settings = model.prompts, model.max_seq_length, model.truncate_dim, model.similarity_fn_name, model
+    said = hashlib.sha256(str(settings).encode())
     for name, tensor in sorted(model.state_dict().items()):
         said.update(name.encode() + tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return f"own:{said.hexdigest()}"

@@ -146,8 +146,8 @@ class Experiment:
         """Return the shown table as LaTeX (booktabs) with a label, the best of each column in bold."""
         shown = self.shown.rename(index=escape, columns=escape)
         for i, (column, cells) in enumerate(self.shown.items()):
-            means = cells.str.split().str[0].astype(float)
-            fewest = "rKL" in str(column)  # of which less is better
+            means = cells.str.extract(r"^(-?[\d.]+)", expand=False).astype(float)  # behind it may be a star
+            fewest = measuring.less_is_better(str(column[-1] if isinstance(column, tuple) else column))
             best = means == (means.min() if fewest else means.max())
             shown.isetitem(
                 i, [rf"\textbf{{{escape(c)}}}" if b else escape(c) for c, b in zip(cells, best, strict=True)]
@@ -282,26 +282,29 @@ def choose(
         systems: at least two, the first of which the others have to beat; finished runs know one collection only.
         dev: a collection to choose on, or the name of one.
         test: another.
-        measure: what to choose by.
+        measure: the one to choose by.
         depth: how many candidates there are.
         options: of :func:`experiment`.
 
     Raises:
-        InputError: a single system, a question that is in both collections, or as for :func:`experiment`.
+        InputError: a single system, several measures, a question that is in both collections, or as for
+            :func:`experiment`.
     """
     named = scoring.named_systems(systems)
     chosen_on, scored_on = scoring.collection_of(dev), scoring.collection_of(test)
     if len(named) < 2:
         raise InputError("at least two systems are needed to choose", field="systems")
+    if len(by := measuring.parse_measures(measure)) > 1:
+        raise InputError("one measure is needed to choose by", field="measure")
     if both := {q.qid for q in chosen_on.questions} & {q.qid for q in scored_on.questions}:
         raise InputError(f"{min(both)!r} is a question of both; what is chosen must be scored on others", field="test")
     first, options = next(iter(named)), {**options, "depth": depth}
     tried = experiment(named, chosen_on, measure, baseline=first, **options)
     means = tried.table[tried.table["dataset"] == MACRO].set_index("system")["mean"]
-    best = max(named, key=means.__getitem__)
+    best = (min if measuring.less_is_better(str(by[0])) else max)(named, key=means.__getitem__)
     once: dict[str, System] = {name: named[name] for name in dict.fromkeys([first, best])}
     if is_recorded(options.get("judge")) and scored_on.gold is not None:
-        k = scoring.deepest(measuring.parse_measures(measure))
+        k = scoring.deepest(by)
         deep = experiment({first: named[first]}, scored_on, f"MRecall@{depth}", **options).runs[first]
         once["oracle"] = oracle(deep, scored_on.gold, scored_on.questions, k, depth=depth)
     return Choice(best, tried, experiment(once, scored_on, measure, baseline=first, **options))

@@ -305,5 +305,7 @@ def test_a_data_set_of_ir_datasets_with_subtopics():
     assert found.gold[["pid", "docno", "supports"]].values.tolist() == [[0, "b", False], [1, "a", True]]
     assert found.passages == [Passage("a", "A shoe."), Passage("b", "A hoof.")]
     assert load("ir_datasets:berds-test/horses", passages=TEXTS).passages[0].docno == "1"
+    with pytest.raises(InputError, match="no questions of the split 'dev'"):
+        load("ir_datasets:berds-test/horses", split="dev")
     with pytest.raises(InputError, match="ir_datasets knows no 'berds-test/cows'"):
         load("ir_datasets:berds-test/cows")

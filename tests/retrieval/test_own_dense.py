@@ -74,6 +74,7 @@ def test_a_sentence_transformer_is_used_as_its_files_say_and_is_known_by_its_wei
     texts = ["Should zoos close?", "A zoo breeds rare animals."]
     np.testing.assert_allclose(mine.encoding.encoder.encode_queries(texts), ours.encode_queries(texts), atol=1e-5)
     assert bd.dense(model).encoding.encoder.id == mine.encoding.encoder.id
+    assert bd.dense(model, queries=model.encode).encoding.encoder.id == "own"  # not in the cache of the weights alone
     with torch.no_grad():
         next(model.parameters()).add_(0.01)
     assert bd.dense(model).encoding.encoder.id != mine.encoding.encoder.id

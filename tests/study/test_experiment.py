@@ -273,6 +273,8 @@ def test_what_is_best_on_dev_is_scored_once_on_test_beside_the_first_and_the_ora
     assert same.system == "bm25" and list(same.test.scores) == ["bm25", "oracle"]
     judged = choose(names[:2], dev, held_out, "Precision@5", judge=lambda pairs: [0.9] * len(pairs))
     assert list(judged.test.scores) == ["bm25"]  # both have 100; nobody judged the candidates of an oracle
+    with pytest.raises(InputError, match="one measure is needed"):
+        choose(names, dev, held_out, "MRecall@5,Precision@5")
     for systems, other, words in ((["bm25"], held_out, "two systems"), (names, load("sample", split="all"), "of both")):
         with pytest.raises(InputError, match=words):
             choose(systems, dev, other)
@@ -301,5 +303,17 @@ def test_latex_has_a_label_short_names_of_judges_and_the_best_of_each_column_in_
     text = experiment(runs, Collection("one", questions, gold=gold), ["Precision@2", "RR@2"]).to_latex("tab:mine")
     assert "\\label{tab:mine}" in text and text.count("\\textbf") == 2
     assert next(line for line in text.splitlines() if line.startswith("b &")).count("\\textbf{50.0 [") == 2
+    starred = experiment(["bm25", "minilm"], sample, ["MRecall@5", "Precision@5"], baseline="bm25").to_latex()
+    assert next(line for line in starred.splitlines() if line.startswith("minilm")).count("\\textbf{") >= 2
+    assert "*" in starred
     judged = experiment("bm25", sample, "Precision@1", judge="overlap")
     assert judged.judge.startswith("overlap(english-stem") and "verdicts: overlap." in judged.caption
+
+
+def test_of_a_measure_of_unfairness_the_least_is_best():
+    explicit = load("perspectivearg-sample:explicit")
+    dev, held_out = (explicit.only(part) for part in (explicit.questions[:40], explicit.questions[40:80]))
+    choice = choose(["bm25", "bm25+profile:filter"], dev, held_out, "rKL@4")
+    tried = choice.dev.table[choice.dev.table["dataset"] == MACRO].set_index("system")["mean"]
+    assert tried.nunique() == 2 and choice.system == tried.idxmin()
+    assert "\\textbf{" in choice.test.to_latex()
