@@ -11,6 +11,7 @@ from berdslib.cli import inputs, options
 from berdslib.cli.options import FOLDER, JSON, costs_itself_only, end, print_frame, refuse, say, tell, wants_json
 from berdslib.cli.root import main
 from berdslib.errors import InputError, errors_in
+from berdslib.progress import begin
 
 if TYPE_CHECKING:  # the command line starts before pandas is loaded
     import pandas as pd
@@ -107,6 +108,7 @@ def judge(runs: tuple[str, ...], k: int, store: Path | None, output: str, **give
     with errors_in(", ".join(runs)):
         pool = pooled(read.values(), found.questions, k)
         pairs = pairs_of(pool, found.questions, by_docno(found.passages), max(1, len(pool)))
+    begin(f"{given['judge']} judges {len(pairs):,} pairs")
     p_yes, new = judge_pairs(chosen, pairs, VerdictStore(store))
     verdicts = verdicts_of(pairs, p_yes, chosen)
     (write_trec_qrels if output.removesuffix(".gz").endswith(".qrels") else write_verdicts)(output, verdicts)

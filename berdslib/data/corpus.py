@@ -25,6 +25,7 @@ from berdslib.data.records import Passage
 from berdslib.data.tables import repeated
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath, atomic_path, unfinished_names
+from berdslib.progress import bar
 
 _FORMAT = "2"  # raised whenever what is written changes
 _READABLE = ("1", _FORMAT)  # 1 does not say how its passages were cut
@@ -194,12 +195,11 @@ def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") 
 def _write_passages(passages: Iterable[Passage], path: Path, cut: str) -> np.ndarray:
     """Write the Arrow file, and return the hashes of the docnos, (n,) uint64."""
     import pyarrow as pa
-    from tqdm.auto import tqdm
 
     # Texts with 64-bit offsets: a batch of whole web pages can be larger than 2 GiB.
     fields = [("docno", pa.large_string()), ("text", pa.large_string()), ("title", pa.large_string())]
     schema = pa.schema(fields, metadata={"berdslib": _FORMAT, "cut": cut})
-    stream = iter(tqdm(passages, desc="writing passages", unit="passage", delay=2, leave=False))
+    stream = iter(bar(passages, desc="writing passages", unit="passage"))
     hashes = [np.empty(0, dtype=np.uint64)]
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         while chunk := list(islice(stream, _ROWS)):

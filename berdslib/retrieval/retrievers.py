@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from tqdm.auto import tqdm
 
 from berdslib.data.records import Passage, Question, make_run
 from berdslib.data.web import OwnCorpora
@@ -20,6 +19,7 @@ from berdslib.models.base import Encoder
 from berdslib.models.cards import CARDS, model_card
 from berdslib.models.corpus_vectors import full_text
 from berdslib.models.encoders import get_encoder, own_encoder
+from berdslib.progress import bar
 from berdslib.registry import Registry
 from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search, joined
 from berdslib.retrieval.bm25 import BM25, RankBM25
@@ -185,8 +185,8 @@ class InOwnCorpora(Ours):
         queries: dict[str, list[Question]] = {}
         for question in questions:
             queries.setdefault(self._corpora.owner(question), []).append(question)
-        bar = tqdm(queries.items(), desc=f"{self.name}, a corpus a question", unit="corpus", delay=2, leave=False)
-        corpora = ((self._corpora.of(asked[0]), asked) for _, asked in bar)
+        each = bar(queries.values(), desc=f"{self.name}, a corpus a question", unit="corpus")
+        corpora = ((self._corpora.of(asked[0]), asked) for asked in each)
         return joined([checked_search(self._make(corpus), asked, k) for corpus, asked in corpora if corpus])
 
 

@@ -25,6 +25,7 @@ from filelock import FileLock, Timeout
 from berdslib.errors import BerdsError, InputError, known
 from berdslib.files import StrPath, write_text
 from berdslib.paths import PACKAGE, project_root, shipped
+from berdslib.progress import bars_are_seen
 from berdslib.version import __version__
 
 _COMPUTING = {".py", ".toml", ".txt", ".json", ".safetensors"}  # code, cards, prompts, settings and weights
@@ -238,7 +239,7 @@ def _execute(source: Notebook, values: Mapping[str, Any], folder: Path, progress
             *(str(path).replace("{", "{{").replace("}", "}}") for path in (source.path, target)),  # no parameters there
             parameters={**own, **values},
             cwd=str(root),
-            progress_bar=progress,
+            progress_bar=progress and bars_are_seen(),
             execution_timeout=timeout,
             kernel_name="python3",
             extra_arguments=["--log-level=ERROR"],
