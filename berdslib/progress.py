@@ -62,7 +62,9 @@ def chunk_starts(n: int, size: int, doing: str) -> Iterable[int]:
     if len(starts) < 2:
         return starts
     begin(f"{doing} {n:,}, {size:,} at a time")
-    shown: Iterable[int] = bar(starts, desc=doing, unit="chunk")
+    # The first chunk of a large model can take minutes; in a notebook, a bar that is gone leaves its trace.
+    delay = 0.0 if sys.stderr.isatty() else DELAY
+    shown: Iterable[int] = bar(starts, desc=doing, unit="chunk", delay=delay)
     return shown
 
 

@@ -62,6 +62,8 @@ class _Group(_Command, click.Group):
 class _Root(_Group):
     """Prints errors the user can fix as one line instead of a traceback; its commands load when they are needed."""
 
+    group_class = _Group
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
