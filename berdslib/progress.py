@@ -61,7 +61,7 @@ def chunk_starts(n: int, size: int, doing: str) -> Iterable[int]:
         return _told(starts, doing, watcher)
     if len(starts) < 2:
         return starts
-    begin(f"{doing} {n:,}, {size:,} at a time")
+    begin(f"{doing}: {n:,}, {size:,} at a time")
     # The first chunk of a large model can take minutes; in a notebook, a bar that is gone leaves its trace.
     delay = 0.0 if sys.stderr.isatty() else DELAY
     shown: Iterable[int] = bar(starts, desc=doing, unit="chunk", delay=delay)

@@ -88,7 +88,7 @@ def test_without_a_watcher_several_chunks_have_a_line_and_a_bar(capsys, caplog, 
     caplog.set_level(logging.INFO, PROGRESS.name)
     work(1, 1, "alone")
     work(1001, 1000, "both")
-    assert caplog.messages == ["both 1,001, 1,000 at a time"]
+    assert caplog.messages == ["both: 1,001, 1,000 at a time"]
     shown = capsys.readouterr().err
     assert "alone" not in shown and "both: " in shown and "/2 [" in shown
 

@@ -56,7 +56,8 @@ class _Command(click.Command):
 class _Group(_Command, click.Group):
     """So do all commands below it."""
 
-    command_class, group_class = _Command, type
+    command_class = _Command
+    group_class: Any = type
 
 
 class _Root(_Group):

@@ -204,7 +204,7 @@ def evaluate(
     if scenario:
         table = table if per_question else table[table["dataset"] != "macro"]
         table = table.assign(synthetic=scenario.release.synthetic)
-    print_frame(table)
+    print_frame(table, next(iter(scores.values())).columns if per_question else options.SCORES)
     if output and scenario:
         definitions = {None: "papers", "task": "papers", "official": "published script"}.get(measures, "as named")
         for written in write_results(output, scores, scenario, definitions):
@@ -295,9 +295,10 @@ def experiment(
         tell(f"berds: {said}")
     if as_pairs:
         frames = [result.pairs(m).assign(measure=str(m)) for m in wanted]
-        print_frame(pd.concat(frames, ignore_index=True))
+        shares = (*options.SCORES, "won_more", "won_low", "won_high", "detectable")
+        print_frame(pd.concat(frames, ignore_index=True), shares)
     elif plain:
-        print_frame(result.table)  # first: a disk that is full costs the files, and not the result
+        print_frame(result.table, options.SCORES)  # first: a disk that is full costs the files, and not the result
     else:
         options.show(None, repr(result.with_letters() if letters else result))
     if output:

@@ -188,7 +188,7 @@ def _labels(
     possible, parts = [trial for trial in trials if trial[2] <= len(clusters)], []
     if len(possible) < len(trials):
         logger.warning("no more questions can be labelled than there are: %d", len(clusters))
-    for place in chunk_starts(len(possible), 1, "labels"):
+    for place in chunk_starts(len(possible), 1, "trials of labels"):
         judge, measure, n = possible[place]
         gold, theirs = (scores[who, measure][systems] for who in (GOLD, judge))
         found = system_order.labelling_trials(gold, theirs, clusters, n, draws=draws)
