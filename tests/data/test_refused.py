@@ -223,7 +223,7 @@ LOADED = [
     (load(["sample", "mine.jsonl"]), r"\[passages\]: several data sets are searched together only in a corpus"),
     (load(None), r"\[name\]: a data set or a file is named by text, such as 'sample', not by NoneType"),
     (load(["sample", 5], passages=[Passage("a", "t")]), "is named by text, such as 'sample', not by int"),
-    (load("argkp"), "load_questions does not work with 'argkp'"),
+    (load("argkp"), "'argkp' has no questions of its own"),
     *((lambda change=change: pir(change), words) for change, words in (
         ({"corpus": ["a", 1, "b"]}, r"pir\.json \[corpus\]: a list of texts"),
         ({"docnos": ["a"]}, r"\[docnos\]: holds 1 entries for 3 texts"),
