@@ -245,7 +245,7 @@ def make_corpus(
     near: float = NEAR,
     limit: int = 0,
 ) -> Written:
-    """Write the passages of a file, BEIR folder or corpus on disk, or a list of them, as a corpus, cut, without repeats.
+    """Write the passages of a file, BEIR folder, corpus on disk or list as a corpus, cut and without repeats.
 
     `cut` "words" or "sentences" cuts rows into passages of so many `words`; `duplicates` "exact" drops the same text,
     "near" also text of Jaccard similarity `near`; `limit` takes the first so many rows, 0 all.
@@ -268,11 +268,9 @@ def cut_rows(
 ) -> tuple[Iterable[Passage], str]:
     """Return the passages of the first rows (0: all) of a source, and how they are cut."""
     known("cut", cut, _CUTS)
-    opened: Iterable[Passage]
-    if isinstance(source, Path):
-        opened = Corpus(source) if is_corpus(source) else iter_passages(source)
-    else:
-        opened = source
+    opened: Iterable[Passage] = source if not isinstance(source, Path) else iter_passages(source)
+    if isinstance(source, Path) and is_corpus(source):
+        opened = Corpus(source)
     rows, was_cut = islice(opened, limit or None), opened.cut if isinstance(opened, Corpus) else "none"
     if cut == "none":
         return rows, was_cut

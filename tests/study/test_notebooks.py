@@ -256,6 +256,7 @@ def test_parameters_are_read_with_help_and_take_values_of_their_types(tmp_path):
         ),
         ({"flags": "[True]", "names": "['b']", "ks": []}, {"flags": [True], "names": ["b"], "ks": []}),
         ({"any": "[null]"}, {"any": [None]}),
+        ({"names": "bm25, minilm+mmr:0.9"}, {"names": ["bm25", "minilm+mmr:0.9"]}),
     ):
         found = check_parameters(notebook, given)
         assert found == want and all(type(found[name]) is type(want[name]) for name in want)
@@ -272,6 +273,8 @@ def test_parameters_are_read_with_help_and_take_values_of_their_types(tmp_path):
         ({"x": "1e999"}, "must be float"),
         ({"k": "9" * 5000}, "must be int"),
         ({"names": ["\ud800"]}, "must be list of str"),
+        ({"names": "['a', b]"}, "must be list of str"),
+        ({"names": " "}, "must be list of str"),
     ],
 )
 def test_a_wrong_parameter_is_refused_before_anything_starts(tmp_path, given, words):
