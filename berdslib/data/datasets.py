@@ -204,7 +204,7 @@ def load(
     *,
     passages: str | Path | Records | Sequence[Passage] | None = None,
     split: str | None = None,
-    gold: str | Path | pd.DataFrame | None = None,
+    gold: str | Path | Records | None = None,
     limit: int = 0,
 ) -> Collection:
     """Return questions with their corpus and what is known about them.
@@ -221,7 +221,7 @@ def load(
         split: a split of the data set, or "all", which PerspectiveArg has not; None for "dev" where there is one, else
             for its first ("test" of a BEIR folder); for everything of what is not split, and of a file. A question's
             field `split` says which it is of.
-        gold: verdicts to score by: a file, a data set, or a frame; None for the data set's own, where it has some.
+        gold: verdicts to score by: a file, a data set, a frame or list of dicts; None for the data set's own.
             Where questions list no perspectives, the subtopics that these number take their place.
         limit: only the first so many questions of each; 0 for all.
 
@@ -246,6 +246,8 @@ def load(
     whole = loaded[0] if len(loaded) == 1 else _joined(loaded, shared or ())
     if gold is None:
         return whole
+    if is_records(gold):
+        gold = pd.DataFrame(gold)
     verdicts = check_verdicts(load_gold(gold) if isinstance(gold, str | Path) else gold)
     return replace(whole, questions=_with_subtopics(whole.questions, verdicts), gold=verdicts)
 

@@ -255,7 +255,7 @@ def in_frames(_):
 
 
 def in_dicts(_):
-    return ROWS, TEXTS, pd.DataFrame(SAID)
+    return ROWS, TEXTS, SAID
 
 
 def in_parquet(folder):
