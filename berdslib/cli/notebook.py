@@ -40,7 +40,10 @@ def notebook_list() -> None:
 
 @notebook.command("run")
 @click.argument("name")
-@click.option("-p", "parameters", multiple=True, nargs=2, metavar="NAME VALUE", help="A parameter; may be repeated.")
+@click.option(
+    "-p", "parameters", multiple=True, nargs=2, metavar="NAME VALUE",
+    help="A parameter; may be repeated. A path is absolute, or from the project's folder.",
+)  # fmt: skip
 @click.option("-o", "--output", type=FOLDER, help="Folder. [papermill_runs/NAME-HASH]")
 @flag("--show/--no-show", "Print the notebook's tables when it is done.")
 @JSON

@@ -236,7 +236,7 @@ class Written(NamedTuple):
 
 
 def make_corpus(
-    source: Path,
+    source: Path | Sequence[Passage],
     target: Path,
     *,
     cut: str = "none",
@@ -245,7 +245,7 @@ def make_corpus(
     near: float = NEAR,
     limit: int = 0,
 ) -> Written:
-    """Write the passages of a file, BEIR folder or corpus on disk as a corpus, cut and without repeats.
+    """Write the passages of a file, BEIR folder, corpus on disk or list as a corpus, cut and without repeats.
 
     `cut` "words" or "sentences" cuts rows into passages of so many `words`; `duplicates` "exact" drops the same text,
     "near" also text of Jaccard similarity `near`; `limit` takes the first so many rows, 0 all.
@@ -258,21 +258,25 @@ def make_corpus(
     try:
         written = write_corpus(passages, target, is_cut)
     except RepeatedDocnoError as error:
-        raise _with_lines(error, source, cut) from None
+        raise (_with_lines(error, source, cut) if isinstance(source, Path) else error) from None
     size = sum(path.stat().st_size for path in target.iterdir())
     return Written(len(written), removed["exact"], removed["near"], size)
 
 
-def cut_rows(source: Path, cut: str = "none", words: int = WORDS, limit: int = 0) -> tuple[Iterable[Passage], str]:
+def cut_rows(
+    source: Path | Sequence[Passage], cut: str = "none", words: int = WORDS, limit: int = 0
+) -> tuple[Iterable[Passage], str]:
     """Return the passages of the first rows (0: all) of a source, and how they are cut."""
     known("cut", cut, _CUTS)
-    corpus = Corpus(source) if is_corpus(source) else None
-    rows = islice(iter_passages(source) if corpus is None else corpus, limit or None)
-    was_cut = "none" if corpus is None else corpus.cut
+    opened: Iterable[Passage] = source if not isinstance(source, Path) else iter_passages(source)
+    if isinstance(source, Path) and is_corpus(source):
+        opened = Corpus(source)
+    rows, was_cut = islice(opened, limit or None), opened.cut if isinstance(opened, Corpus) else "none"
     if cut == "none":
         return rows, was_cut
     if was_cut != "none":  # its documents could not be told from its first pieces
-        raise InputError(f"was cut before, by {was_cut}; cut its documents", path=source, field="cut")
+        path = source if isinstance(source, Path) else None
+        raise InputError(f"was cut before, by {was_cut}; cut its documents", path=path, field="cut")
     return cut_documents(rows, lambda text: CUTS[cut](text, words)), cut
 
 

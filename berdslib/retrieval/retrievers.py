@@ -138,11 +138,17 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
     return make(passages)
 
 
+_HINT = "a model, or a function from texts to vectors, is registered as berdslib.dense(encode)"
+
+
 def own_retriever(make: Callable[..., Retriever]) -> RetrieverKind:
     """Return a function of the user's, from passages (and options by name) to a retriever, as a kind."""
     if isinstance(make, OwnDense):
         encoding, over = make.encoding, make.over
         return RetrieverKind(lambda name: partial(over, name=name), frozenset(), encoding=lambda _: encoding)
+
+    if hasattr(make, "encode"):
+        raise InputError(f"a retriever is made of passages; {_HINT}", field="make")
 
     def prepare(name: str, **options: Any) -> Maker:
         def checked(passages: Sequence[Passage]) -> Retriever:
@@ -151,12 +157,10 @@ def own_retriever(make: Callable[..., Retriever]) -> RetrieverKind:
             except AttributeError as error:
                 if error.obj is not next(iter(passages), None):
                     raise
-                hint = "a function from texts to vectors is registered as berdslib.dense(encode)"
-                raise InputError(
-                    f"the retriever {name!r} takes passages for something else ({error}); {hint}"
-                ) from error
+                problem = f"the retriever {name!r} takes passages for something else ({error}); {_HINT}"
+                raise InputError(problem) from error
             if not callable(getattr(made, "search", None)):
-                problem = f"must make something with a method search(questions, k), not {type(made).__name__}"
+                problem = f"must make something with a method search(questions, k), not {type(made).__name__}; {_HINT}"
                 raise InputError(f"the retriever {name!r} {problem}")
             return made
 

@@ -149,7 +149,8 @@ def code_digests(notebook: Mapping[str, Any]) -> list[str]:
 def check_parameters(notebook: Notebook, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the given parameters, each in the type of its default; text is read as that type ("5", "true", JSON).
 
-    A list holds values of the types that its default holds; where that is empty, anything.
+    A list holds values of the types that its default holds; where that is empty, anything. One of words may be written
+    as in the shell, "bm25,minilm".
     """
     accepted, kind = notebook.parameters, f"parameter of {notebook.path.stem}"
     return {name: _typed(accepted[known(kind, name, accepted)], value) for name, value in given.items()}
@@ -169,6 +170,9 @@ def _typed(parameter: Parameter, value: Any) -> Any:
 
 
 def _from_text(text: str, default: Any) -> Any:
+    words = isinstance(default, list) and default and all(isinstance(one, str) for one in default)
+    if words and text.strip() and text.lstrip()[0] not in "[({\"'":
+        return [word.strip() for word in text.split(",")]
     try:
         return json.loads(text.lower() if isinstance(default, bool) else text)
     except ValueError:

@@ -58,7 +58,9 @@ def named_systems(systems: Systems) -> dict[str, System]:
         if not isinstance(system, str | pd.DataFrame) and not _searches(system) and not _transforms(system):
             problem = "a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
             kind = type(system).__name__
-            raise InputError(f"a system is {problem}; {name!r} is of type {kind}", field="systems")
+            is_model = callable(system) or hasattr(system, "encode")
+            hint = "; a model is one once it has a name: bd.register('retriever', 'mine', bd.dense(model))" * is_model
+            raise InputError(f"a system is {problem}; {name!r} is of type {kind}{hint}", field="systems")
     return {name: _as_system(name, system) for name, system in named}
 
 
