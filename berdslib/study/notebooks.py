@@ -102,6 +102,12 @@ def find_notebook(name: str) -> Path:
     return names[known("notebook", by_number.get(name, name.removesuffix(".ipynb")), names)]
 
 
+def find_grid(path: Path) -> Path:
+    """Return the file of a grid: what is not at `path` may be one that came with the package, of the same name."""
+    brought = PACKAGE / "_shipped" / "grids" / path.name
+    return brought if brought.is_file() and not path.exists() else path
+
+
 def open_notebook(path: Path) -> Notebook:
     """Read a notebook with the parameters in its one cell tagged `parameters`: ``name = literal  # help`` a line."""
     cells = read_notebook(path)["cells"]
