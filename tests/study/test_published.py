@@ -6,6 +6,7 @@ import shutil
 from itertools import pairwise
 from types import SimpleNamespace
 
+import click
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -138,10 +139,11 @@ def test_the_command_of_each_row_is_one(command):
     elif program == "python":
         assert (notebook_folder().parent / words[0]).is_file()
     else:
-        done = CliRunner().invoke(main, [*words, "--help"])
-        assert program == "berds" and done.exit_code == 0 and "--help" in done.output
-        known = set(re.findall(r"(?<!\S)--?[a-z][a-z-]*", done.output))
-        assert {word for word in words if word.startswith("-")} <= known
+        assert program == "berds"
+        leaf, rest = main, list(words)
+        while isinstance(leaf, click.Group):
+            leaf = leaf.get_command(click.Context(leaf), rest.pop(0))
+        leaf.make_context(program, list(rest))  # an error where it does not take these words
         given = {flag: value.split(",") for flag, value in pairwise(words)}
         for system in given.get("-r", []):
             parse_system(system)
