@@ -116,11 +116,14 @@ def documents_of(corpus):
 
 
 def everything_in(folder):
-    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if not p.name.startswith(".lock-"))
 
 
-def test_a_corpus_is_three_files_and_nothing_else_stays(few, tmp_path):
-    files = ["few", "few/hashes.npy", "few/passages.arrow", "few/positions.npy"]
+def test_a_corpus_is_five_files_and_nothing_else_stays_but_a_lock(few, tmp_path):
+    files = [
+        "few",
+        *(f"few/{name}" for name in ("blocks.npy", "hashes.npy", "passages.arrow", "positions.npy", "sums.npy")),
+    ]
     assert everything_in(tmp_path) == files
     assert list(write_corpus(FEW[:1], few.path)) == FEW[:1]  # replaced
     assert list(few) == FEW, "what was open stays readable"
@@ -141,7 +144,7 @@ def test_what_cannot_be_written_leaves_what_was_there(few, tmp_path, passages, p
         with pytest.raises(InputError, match=problem):
             write_corpus(passages, path)
     assert list(Corpus(few.path)) == FEW
-    assert len(everything_in(tmp_path)) == 4
+    assert len(everything_in(tmp_path)) == 6
 
 
 # ---------------------------------------------------------------- what does not open
