@@ -71,10 +71,8 @@ class Corpus(Sequence[Passage]):
         if written not in _READABLE:
             raise InputError(f"is of format {written}, and {_FORMAT} is needed; write it again", path=path)
         self.cut = about.get(b"cut", "none")
-        self._sums, self._blocks = sums or (
-            None,
-            None,
-        )  # of each passage; of each batch's columns, and of the two above
+        self._sums: Any = sums[0] if sums else None  # of each passage
+        self._blocks: Any = sums[1] if sums else None  # of the columns of each batch; of hashes and positions
         self._bytes = cache(partial(_bytes_of, self._reader))  # refers to the mapped file, and holds a few pointers
         self._checked = set[tuple[int, int]]()
         with _damage_told(self.path):
