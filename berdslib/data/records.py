@@ -387,7 +387,10 @@ def _id(value: Any, field: str) -> str:
 
 def _numbers(column: pd.Series) -> pd.Series:
     """Return a column as float64, NaN where it holds no number."""
-    found = pd.to_numeric(column, errors="coerce")
+    try:
+        found = pd.to_numeric(column, errors="coerce")
+    except OverflowError:  # a whole number beyond every float, which as text is infinite
+        found = pd.to_numeric(column.map(str), errors="coerce")
     return pd.Series(found.to_numpy(dtype=np.float64, na_value=np.nan), index=column.index)
 
 

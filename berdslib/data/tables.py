@@ -102,7 +102,7 @@ class Row(dict[str, Any]):
         _, value = self.first(name)
         try:
             found = math.nan if isinstance(value, bool) else float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             found = math.nan
         if not math.isfinite(found):
             raise self.wrong(name, f"{value!r} is not a finite number")

@@ -58,7 +58,7 @@ class FunctionJudge:
         answers = self._function(pairs)
         try:
             return np.asarray(answers, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             wanted = f"{len(pairs)} probabilities from 0 to 1"
             raise InputError(f"judge {self.id!r} must return {wanted}, not {shortened(answers)}") from None
 
@@ -89,12 +89,6 @@ def document_text(passage: Passage, title_position: str) -> str:
         return passage.text
     parts = (passage.title, passage.text) if title_position == "before" else (passage.text, passage.title)
     return " ".join(parts)
-
-
-def number_format_mark(dtype: object) -> str:
-    """Return what a judge's id says of its number format: nothing of float32, else such as ",bfloat16"."""
-    name = str(dtype).removeprefix("torch.")
-    return "" if name == "float32" else f",{name}"
 
 
 def pairs_of(run: pd.DataFrame, questions: Sequence[Question], passages: Mapping[str, Passage], k: int) -> list[Pair]:

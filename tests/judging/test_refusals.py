@@ -49,6 +49,7 @@ RUN, GOLD = ranked_run({"q": ["ghost"]}), make_verdicts([("q", 0, "d", 1.0, True
         (lambda: as_judge(Saying(1, id=3)), r"\[judge\]: the judge Saying needs an `id`"),
         (lambda: as_judge(Saying(1, threshold="high")), "and a `threshold`"),
         (lambda: own_judge("x", "mine"), "a judge is added as a function that makes it"),
+        (lambda: as_judge(lambda pairs: [10**400]).p_yes([pair()]), "must return 1 probabilities from 0 to 1, not"),
         (lambda: as_judge(lambda pairs: ["perhaps"]).p_yes([pair()]), "must return 1 probabilities from 0 to 1, not"),
         (lambda: judge_pairs(Saying(np.array([np.nan])), [pair()]), "must return 1 probabilities"),
         (lambda: judge_pairs(Saying(np.array([1.5])), [pair()]), "must return 1 probabilities"),
