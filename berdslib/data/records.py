@@ -161,7 +161,7 @@ def check_passages(passages: Iterable[Passage]) -> None:
 
 def _check_text(text: object, whose: str, field: str) -> None:
     if not isinstance(text, str):
-        raise InputError(f"{whose} has {shortened(text)}, of type {type(text).__name__}; text is needed", field=field)
+        raise InputError(f"{whose} has {shortened(text)} where text is needed", field=field)
     try:
         text.isascii() or text.encode()
     except UnicodeEncodeError:
