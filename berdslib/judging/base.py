@@ -22,7 +22,6 @@ PUBLISHED_POSITIVE_SHARE = 0.168
 HOW_SURE = ("unsure", "fairly sure", "sure")
 # In scripts without blanks (Thai, kana, Han) each character counts as a word.
 _WORD = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W_\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+")
-_LEAST_WORDS = 3  # a label of one or two ("The Movie") stands in many passages that copy nothing
 
 
 class Pair(NamedTuple):
@@ -107,7 +106,8 @@ def contains_perspective(passage: Passage, perspective: str) -> bool:
     True
     """
     said = _words(perspective)
-    return said.count(" ") > _LEAST_WORDS and said in _words(passage.full_text)
+    # A label of one or two words ("The Movie") stands in many passages that copy nothing.
+    return said.count(" ") > 3 and said in _words(passage.full_text)
 
 
 def _words(text: str) -> str:

@@ -153,8 +153,7 @@ def without_near_duplicates(passages: Sequence[Passage], near: float = NEAR) -> 
         words = re.findall(r"\w+", passage.text.casefold())
         runs = (tuple(words[i : i + _GRAM]) for i in range(max(1, len(words) - _GRAM + 1)))
         grams = {number.setdefault(run, len(number)) for run in runs}
-        sizes = ((len(grams & before), len(grams) + len(before)) for _, before in kept)
-        if all(shared < near * (both - shared) for shared, both in sizes):
+        if all((shared := len(grams & one)) < near * (len(grams) + len(one) - shared) for _, one in kept):
             kept.append((passage, grams))
     return [passage for passage, _ in kept]
 

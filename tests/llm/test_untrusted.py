@@ -93,8 +93,8 @@ def test_every_spelling_of_a_turn_mark_is_plain_text(mark):
     assert defuse_tag(f"é {mark} ü", "document") == f"é {mark[0]} {mark[1:]} ü"
 
 
-ORDINARY = ["ﬁn < cafe\u0301 <|", "0 < |x| < 1", "a[i] < s", "[ins t]", "a < b", "<p>1 < 2</p>", "documents", "< docs >",
-            "[INSTANT]", "<summary>", "|x|"]  # fmt: skip
+ORDINARY = ["ﬁn < cafe\u0301 <|", "0 < |x| < 1", "a[i] < s", "[ins t]", "a < b", "<p>1 < 2</p>", "documents",
+            "< docs >", "[INSTANT]", "<summary>", "|x|"]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ORDINARY)

@@ -183,7 +183,7 @@ function drawItem(view, list, row, place, column, act) {
     make("span", { class: "berds-chips" }, ...argues,
       view.perspectives.length ? make("span", { class: letters.length ? "berds-unseen" : "berds-none" }, said) : ""),
     make("span", { class: "berds-text", dir: "auto" }, ...withMatches(beginning(passage, view.words), view.words)),
-    row.copies.length ? make("span", { class: "berds-only", title: COPIES }, `⧉ copies ${row.copies.map((pid) => view.perspectives[pid].letter).join(", ")}`) : "",
+    row.copies.length ? make("span", { class: "berds-only", title: COPIES }, `⚠ copies ${row.copies.map((pid) => view.perspectives[pid].letter).join(", ")}`) : "",
     row.only_here ? make("span", { class: "berds-only" }, "only here") : "",
   );
   return make("li", { class: silent ? "berds-silent" : "" }, button);
