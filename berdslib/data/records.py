@@ -101,7 +101,7 @@ def check_questions(questions: Sequence[Question], *, need_perspectives: bool = 
         raise InputError("there are no questions")
     no_repeats((q.qid for q in questions), "question id", "qid")
     for q in questions:
-        _check_text(q.text, f"question {q.qid!r}", "question")
+        _check_text(q.text, "question", q.qid, "question")
         for field, (wanted, fits) in _LISTS.items():
             listed = getattr(q, field)
             # A single text is a sequence too, of one perspective a letter.
@@ -152,20 +152,20 @@ def check_passages(passages: Iterable[Passage]) -> None:
 
     def docnos() -> Iterator[str]:
         for one in passages:
-            _check_text(one.text, f"passage {one.docno!r}", "text")
-            _check_text(one.title, f"passage {one.docno!r}", "title")
+            _check_text(one.text, "passage", one.docno, "text")
+            _check_text(one.title, "passage", one.docno, "title")
             yield one.docno
 
     no_repeats(docnos(), "docno", "docno")
 
 
-def _check_text(text: object, whose: str, field: str) -> None:
+def _check_text(text: object, what: str, name: str, field: str) -> None:
     if not isinstance(text, str):
-        raise InputError(f"{whose} has {shortened(text)} where text is needed", field=field)
+        raise InputError(f"{what} {name!r} has {shortened(text)} where text is needed", field=field)
     try:
         text.isascii() or text.encode()
     except UnicodeEncodeError:
-        raise InputError(f"{whose} holds half of a surrogate pair (\\ud…)", field=field) from None
+        raise InputError(f"{what} {name!r} holds half of a surrogate pair (\\ud…)", field=field) from None
 
 
 def check_k(k: int, name: str = "k") -> None:
