@@ -102,7 +102,7 @@ def contains_perspective(passage: Passage, perspective: str) -> bool:
 
     Case, width, punctuation and line breaks do not count, and a perspective of fewer than three words never does.
 
-    >>> contains_perspective(Passage("d", "It is FALSE that zoos\\nshould close, I think."), "Zoos should close.")
+    >>> contains_perspective(Passage("d", "It is FALSE that zoos\nshould close, I think."), "Zoos should close.")
     True
     """
     said = _words(perspective)
