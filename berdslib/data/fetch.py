@@ -284,9 +284,9 @@ def _retrieve(url: str, target: Path, sha256: str | None, size: int | None, time
         except httpx.HTTPStatusError as error:
             why = f"the server answered {error.response.status_code} {error.response.reason_phrase}"
             passes = error.response.status_code in TRANSIENT
-        except httpx.RequestError as error:
+        except (httpx.RequestError, httpx.InvalidURL) as error:  # the latter: a redirect to "data:,x"
             why = str(error) or type(error).__name__
-            final = isinstance(error, httpx.UnsupportedProtocol | httpx.TooManyRedirects)
+            final = isinstance(error, httpx.UnsupportedProtocol | httpx.TooManyRedirects | httpx.InvalidURL)
             passes = not final and "CERTIFICATE_VERIFY_FAILED" not in why
         if not passes or attempt == retries:
             break

@@ -230,6 +230,8 @@ def _read_parquet(path: StrPath) -> Iterator[tuple[int, Row]]:
 
 def _read_records(given: Records) -> Iterator[tuple[int, Row]]:
     kind = type(given).__name__
+    if isinstance(given, pd.DataFrame) and given.columns.has_duplicates:
+        raise InputError(f"a column name occurs twice: {[*given.columns]}", path=kind)
     records = given.to_dict("records") if isinstance(given, pd.DataFrame) else given
     for line, cells in enumerate(records, start=1):
         if not isinstance(cells, Mapping):

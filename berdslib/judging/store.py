@@ -14,7 +14,7 @@ import pandas as pd
 from berdslib.data.records import Passage, Question, make_verdicts
 from berdslib.errors import InputError
 from berdslib.files import Rows, write_transaction
-from berdslib.judging.base import EachByItself, FunctionJudge, Judge, Pair, pairs_of
+from berdslib.judging.base import EachByItself, FunctionJudge, Judge, Pair, pairs_of, probabilities
 from berdslib.judging.baselines import Gold
 from berdslib.judging.committee import Committee
 from berdslib.paths import cache_dir
@@ -104,11 +104,7 @@ def _is_blank(pair: Pair) -> bool:
 def _judged(judge: Judge, pairs: Sequence[Pair]) -> tuple[np.ndarray, BaseException | None]:
     """Return the answers, NaN where there is none, and why."""
     given, problem = judge.p_yes_each(pairs) if isinstance(judge, EachByItself) else (judge.p_yes(pairs), None)
-    p_yes = np.asarray(given, dtype=np.float64)
-    fits = (p_yes >= 0) & (p_yes <= 1) | (np.isnan(p_yes) if problem else False)
-    if p_yes.shape != (len(pairs),) or not fits.all():
-        raise InputError(f"judge {judge.id!r} must return {len(pairs)} probabilities from 0 to 1")
-    return p_yes, problem
+    return probabilities(given, len(pairs), judge.id, missing=problem is not None), problem
 
 
 def judge_run(

@@ -107,7 +107,8 @@ def judge(run: pd.DataFrame, data: Data, judge: AnyJudge = None, k: int = 5, *, 
         raise InputError(problem, field="judge")
     clean = check_run(run)
     scoring.check_belongs("the run", clean, collection.questions)  # before a model is loaded
-    return scoring.judged([clean], collection, judge_of(judge, collection), k, kept)
+    verdicts = scoring.judged([clean], collection, judge_of(judge, collection), k, kept)
+    return verdicts if is_recorded(judge) else scoring.warned_of_copies(verdicts, collection)
 
 
 @says_what_it_takes

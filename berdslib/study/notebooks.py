@@ -126,7 +126,7 @@ def open_notebook(path: Path) -> Notebook:
                     raise ValueError
     except SyntaxError as error:
         raise InputError(f"parameters cell: {error.msg}", path=path, line=error.lineno) from None
-    except (ValueError, TypeError):  # the latter: a list as a key
+    except (ValueError, TypeError, MemoryError, RecursionError):  # a list as a key; 50,000 minus signs
         problem = "parameters cell: a line must read `name = value`, the value a plain literal"
         raise InputError(problem, path=path, line=line) from None
     return Notebook(path, [(c.get("cell_type"), "".join(c.get("source", ""))) for c in cells], found)
@@ -138,7 +138,8 @@ def read_notebook(path: Path) -> dict[str, Any]:
         notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         for cell in notebook["cells"]:
             cell.get("metadata", {}).get("tags", [])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            "".join(cell.get("source", ""))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"is not a readable notebook ({type(error).__name__})", path=path) from None
     return notebook
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,14 +13,14 @@ import pandas as pd
 from berdslib.data.collection import Collection, Expansions
 from berdslib.data.corpus import by_docno
 from berdslib.data.datasets import load
-from berdslib.data.records import Passage, Question, check_k, list_ids, make_verdicts, ranked_run
+from berdslib.data.records import Passage, Question, check_k, list_ids, make_verdicts, perspective_qid, ranked_run
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
 from berdslib.evaluation.arguments import evaluate_arguments
 from berdslib.evaluation.measures import Measure, evaluate
 from berdslib.files import StrPath
 from berdslib.judging.aspects import judged_aspects
-from berdslib.judging.base import Judge
+from berdslib.judging.base import Judge, contains_perspective
 from berdslib.judging.baselines import Gold
 from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, judge_run
@@ -28,6 +29,8 @@ from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import AspectsOf
 from berdslib.retrieval.rerank import Scorer
 from berdslib.retrieval.systems import Workshop
+
+logger = logging.getLogger(__name__)
 
 AnyJudge = Judge | Callable[..., Any] | str | None
 Data = Collection | str | Path
@@ -227,12 +230,23 @@ def judged(
     return judge_run(pool, collection.questions, by_docno(collection.passages), judge, k=max(1, len(pool)), store=store)
 
 
+def warned_of_copies(verdicts: pd.DataFrame, collection: Collection) -> pd.DataFrame:
+    """Return a judge's verdicts as they are, and log how many yeses a copied perspective may have brought about."""
+    said, passages = {q.qid: q.perspectives for q in collection.questions}, by_docno(collection.passages)
+    yes = verdicts.loc[verdicts["supports"], ["qid", "pid", "docno"]].values.tolist()
+    copies = [f"{d} for {perspective_qid(q, p)}" for q, p, d in yes if contains_perspective(passages[d], said[q][p])]
+    if copies:
+        what = "contain the perspective's own words; a judge says yes to that, whatever the rest says"
+        logger.warning("%d of %d yeses: the passages %s: %s", len(copies), len(yes), what, ", ".join(copies[:3]))
+    return verdicts
+
+
 def verdicts_on(
     runs: Mapping[str, pd.DataFrame], collection: Collection, judge: Judge | None, k: int, store: VerdictStore
 ) -> pd.DataFrame:
     """Return recorded verdicts (no judge, or gold), or a judge's on the top k of all systems."""
     if judge is not None and not isinstance(judge, Gold):
-        return judged(runs.values(), collection, judge, k, store)
+        return warned_of_copies(judged(runs.values(), collection, judge, k, store), collection)
     recorded = collection.gold if judge is None else judge.verdicts
     if recorded is None:  # only a scenario is scored without
         return make_verdicts([], "gold")

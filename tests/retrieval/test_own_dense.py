@@ -98,6 +98,7 @@ def test_an_id_keeps_vectors_between_sessions_and_a_name_and_an_index_will_do():
         (lambda texts: [[1.0]], r"not an array of shape \(1, 1\)"),
         (lambda texts: [[float("nan")]] * len(texts), "finite vectors"),
         (lambda texts: ["a"] * len(texts), "returned no array of numbers"),
+        (lambda texts: [[10**400]] * len(texts), "returned no array of numbers"),
         (7, "a function from texts to vectors is needed, not int"),
         ("nobody", "unknown retriever 'nobody'"),
         ("bm25", "'bm25' compares no vectors"),

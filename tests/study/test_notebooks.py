@@ -337,10 +337,38 @@ def test_a_wrong_parameter_is_refused_before_anything_starts(tmp_path, given, wo
     assert len(str(refused.value)) < 1000 and not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("line", ["k = f'{1}'", "k: int = 5", "import os", "k = 1 + x", "k = = 1"])
+@pytest.mark.parametrize(
+    "line",
+    ["k = f'{1}'", "k: int = 5", "import os", "k = 1 + x", "k = = 1", f"k = {'(' * 5000}", f"k = {'-' * 50_000}1"],
+)
 def test_a_parameters_cell_that_is_not_plain_is_an_error(tmp_path, line):
-    with pytest.raises(InputError, match=r"99_tiny.ipynb:1: parameters cell"):
+    with pytest.raises(InputError, match=r"99_tiny.ipynb(:1)?: parameters cell"):
         open_notebook(make_notebook(tmp_path, line))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"cells": [], "metadata": ' + "[" * 100_000,
+        "[]",
+        '{"cells": 5}',
+        '{"cells": [{"source": 5}]}',
+        "\0",
+    ],
+)
+def test_a_file_that_is_no_notebook_is_an_error(tmp_path, text):
+    (tmp_path / "99_tiny.ipynb").write_text(text)
+    with pytest.raises(InputError, match=r"99_tiny.ipynb: is not a readable notebook"):
+        open_notebook(tmp_path / "99_tiny.ipynb")
+
+
+@pytest.mark.slow
+def test_a_notebook_that_names_no_kernel_runs(tmp_path):
+    path = make_notebook(tmp_path, "k = 5", "k")
+    found = json.loads(path.read_text())
+    path.write_text(json.dumps({**found, "metadata": {}}))
+    assert run_notebook(str(path), {}, output=tmp_path / "out", progress=False).record["finished"]
 
 
 @pytest.mark.slow
