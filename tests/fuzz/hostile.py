@@ -11,7 +11,7 @@ from collections import Counter
 import hypothesis
 import numpy as np
 import pandas as pd
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 MINUTES = float(os.environ.get("BERDS_FUZZ_MINUTES", 0))
@@ -55,6 +55,7 @@ def fuzzed(surface, strategy, examples=12):
                     deadline=None,
                     database=None,
                     suppress_health_check=[*HealthCheck],
+                    phases=[Phase.explicit, Phase.generate, Phase.shrink],
                 )(hypothesis.seed(n)(hypothesis.given(strategy)(counted)))
                 try:
                     tried()
