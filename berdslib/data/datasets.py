@@ -34,6 +34,7 @@ from berdslib.errors import InputError, MissingDataError, known, says_what_it_ta
 
 logger = logging.getLogger(__name__)
 
+_LONGEST_NAME = 255  # bytes between two slashes, of every usual file system
 IR_DATASETS = "ir_datasets:"
 
 # ---------------------------------------------------------------- what a name stands for
@@ -231,6 +232,10 @@ def load(
     """
     check_limit(limit)
     several = _several(name)
+    for given in (*several, passages, gold):
+        parts = str(given).encode("utf-8", "replace").split(b"/") if isinstance(given, str | Path) else [b""]
+        if max(map(len, parts)) > _LONGEST_NAME:
+            raise InputError(f"{shortened(str(given))} is too long for a name or a path")
     if len(several) > 1 and passages is None:
         raise InputError("several data sets are searched together only in a corpus that you name", field="passages")
     shared = load_passages(passages) if isinstance(passages, str | Path) else passages

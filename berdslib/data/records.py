@@ -170,7 +170,7 @@ def _check_text(text: object, what: str, name: str, field: str) -> None:
 
 def check_k(k: int, name: str = "k") -> None:
     """Raise InputError unless k, the length of a list, is a whole number from 1."""
-    if isinstance(k, bool) or not isinstance(k, Integral):
+    if isinstance(k, bool) or not isinstance(k, Integral) or not hasattr(k, "__index__"):  # a timedelta64 has none
         raise InputError(f"{name} must be a whole number, not {shortened(k)}", field=name)
     if k < 1:
         raise InputError(f"{name} must be at least 1, not {k}", field=name)
