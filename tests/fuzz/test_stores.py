@@ -18,6 +18,6 @@ def test_no_fault_loses_finished_work_or_changes_an_answer():
         if ending in ("lost", "other", "crash"):
             wrong.append(f"{store}, {fault}, seed {seed}: {ending}: {why}")
 
-    rounds = 1 + int(MINUTES)
+    rounds = 1 + int(MINUTES / 5)
     many(rounds * len(STORES) * len(FAULTS), SEED, say)
     assert not wrong, "\n".join(wrong)
