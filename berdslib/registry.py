@@ -47,13 +47,17 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
 
     def add(self, name: str, thing: Thing) -> None:
         """Add a thing under a name of yours; adding it again replaces it, as running a notebook's cell twice does."""
+        self.check_name(name)
+        self._things[name] = thing
+
+    def check_name(self, name: str) -> None:
+        """Raise InputError unless a thing of a user's may have this name."""
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise InputError(
                 f"a {self.kind} needs a name of letters, digits, '.', '_' and '-', not {name!r}", field="name"
             )
         if name in self._built_in or f"{name}:" in self._built_in:
             raise InputError(f"the {self.kind} {name!r} is built in; choose another name", field="name")
-        self._things[name] = thing
 
     def add_built_in(self, name: str, thing: Thing) -> None:
         """Add a thing of the package, which nobody can take the name of."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
@@ -233,9 +234,8 @@ def load(
     check_limit(limit)
     several = _several(name)
     for given in (*several, passages, gold):
-        parts = str(given).encode("utf-8", "replace").split(b"/") if isinstance(given, str | Path) else [b""]
-        if max(map(len, parts)) > _LONGEST_NAME:
-            raise InputError(f"{shortened(str(given))} is too long for a name or a path")
+        if isinstance(given, str | Path):
+            _check_place(given)
     if len(several) > 1 and passages is None:
         raise InputError("several data sets are searched together only in a corpus that you name", field="passages")
     shared = load_passages(passages) if isinstance(passages, str | Path) else passages
@@ -255,6 +255,16 @@ def load(
         gold = pd.DataFrame(gold)
     verdicts = check_verdicts(load_gold(gold) if isinstance(gold, str | Path) else gold)
     return replace(whole, questions=_with_subtopics(whole.questions, verdicts), gold=verdicts)
+
+
+def _check_place(given: str | Path) -> None:
+    """Refuse what no system takes for a name: a long text, say, in the place of a path."""
+    try:
+        coded = os.fsencode(given)
+    except UnicodeEncodeError:
+        coded = b"\0"
+    if b"\0" in coded or max(map(len, coded.split(b"/"))) > _LONGEST_NAME:
+        raise InputError(f"{shortened(str(given))} is neither a name nor a path")
 
 
 def _with_subtopics(questions: Sequence[Question], verdicts: pd.DataFrame) -> list[Question]:

@@ -133,7 +133,7 @@ def is_records(given: object) -> TypeIs[Records]:
 
 def is_missing(value: object) -> bool:
     """Return whether a field is empty: null, or NaN, which pandas uses instead."""
-    return value is None or value != value  # only NaN is not equal to itself
+    return value is None or value is pd.NA or value != value  # only NaN is not equal to itself
 
 
 def read_jsonl(path: StrPath) -> Iterator[tuple[int, Row]]:

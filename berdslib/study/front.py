@@ -230,6 +230,7 @@ def register(kind: str, name: str, make: Callable[..., Any]) -> None:
     check_call(f"the {kind} {name!r}", make, *arguments)
     if kind == "diversifier" and name in PARTS:
         raise InputError(f"{name!r} is a part of a system already; choose another name", field="name")
+    registry.check_name(name)
     assert registry.own is not None
     registry.add(name, registry.own(make, name))
 

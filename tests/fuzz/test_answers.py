@@ -28,6 +28,7 @@ SHAPES = st.one_of(
     st.builds(json.dumps, st.recursive(PIECES, lambda deeper: st.lists(deeper) | st.dictionaries(PIECES, deeper))),
     st.builds("```json\n{}\n```".format, st.builds(json.dumps, st.dictionaries(TEXTS, TEXTS))),
     st.builds("<think>{}</think>{}".format, TEXTS, TEXTS),
+    st.builds("Zoos{} should close.\nZoos should{} stay open.\nThe {} should decide.".format, PIECES, PIECES, PIECES),
     st.builds("1. {}\n2. {}\nstatement: {}\nnegation: {}".format, TEXTS, TEXTS, TEXTS, TEXTS),
     st.just("[" * 50_000),
     st.just('{"perspectives": ' + "9" * 5_000 + "}"),
@@ -46,9 +47,7 @@ def test_answers(case):
                 assert bd.judge(run, DATA, Chat(model), k=2).p_yes.between(0, 1).all()
             elif use == "expand":
                 queries = chat_expansions(DATA.questions, model)
-                assert all(
-                    isinstance(t, str) and t.strip() for pairs in queries.values() for pair in pairs for t in pair
-                )
+                assert all(text.strip() for pairs in queries.values() for _, text in pairs)
                 bd.search("bm25+expand:recorded", bd.Collection("c", DATA.questions, DATA.passages, None, queries), k=2)
             else:
                 raw, made = Path(folder) / "raw.txt", Path(folder) / "made"
