@@ -1,0 +1,193 @@
+"""Where a result comes from: what a run reads, what it ran on, what it took, and a TREC run's header that says so."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psutil
+import yaml
+
+from berdslib.data.catalogue import DATASETS
+from berdslib.data.fetch import every_place
+from berdslib.models.loading import fastest_format
+from berdslib.paths import PACKAGE
+
+_HASHED = 2**28  # bytes; of a larger file the size and the time of its last change are taken
+_EVERY = 0.25  # seconds between two looks at a kernel
+
+# ---------------------------------------------------------------- what is read
+
+
+def inputs_of(values: Iterable[Any], root: Path) -> dict[str, str]:
+    """Return name → hash of the content of each data set and file that values name, also inside a system string.
+
+    "" stands for a data set of which nothing is on this machine.
+    """
+    words = {word for value in values for text in _texts(value) for word in (text, *re.split("[:+,]", text))}
+    found = ((word, _places(word, root)) for word in sorted(words) if re.search(r"\w", word))
+    return {word: _digest(places) for word, places in found if places}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one)
+
+
+def _places(word: str, root: Path) -> list[Path]:
+    if word in DATASETS:  # a name comes before a folder of that name, as in loading
+        return every_place(DATASETS[word])
+    path = root / word
+    return [path] if len(word) < 256 and "\0" not in word and path.exists() else []
+
+
+def _digest(places: Iterable[Path]) -> str:
+    digest, empty = hashlib.sha256(), True
+    for place in places:
+        for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            if path.is_file():
+                empty, about = False, path.stat()
+                digest.update(path.name.encode() + _content(path, about.st_size, about.st_mtime_ns))
+    return "" if empty else digest.hexdigest()[:16]
+
+
+@cache
+def _content(path: Path, size: int, changed: int) -> bytes:
+    if size > _HASHED:
+        return f"{size} {changed}".encode()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+# ---------------------------------------------------------------- what it ran on
+
+
+@cache
+def environment() -> dict[str, Any]:
+    """Return the commit, the machine, the number format of encoders, and the versions of what the package needs."""
+    return {
+        "commit": _commit(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "ram": round(psutil.virtual_memory().total / 2**30),
+        "number_format": fastest_format(os.environ.get("BERDS_ENGINE") or "torch"),
+        "versions": _versions(),
+    }
+
+
+def _commit() -> str:
+    """Return the commit of the checkout, with "-dirty" where files differ from it; "" outside of one."""
+    command = ["git", "-C", str(PACKAGE.parent), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=30).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):  # no git here
+        return ""
+
+
+def _processor() -> str:
+    try:
+        return str(re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))[0])
+    except (OSError, IndexError):  # not Linux
+        return platform.processor() or platform.machine()
+
+
+def _versions() -> dict[str, str]:
+    try:
+        needed = importlib.metadata.requires("berdslib") or []
+    except importlib.metadata.PackageNotFoundError:
+        return {}
+    names = sorted({re.split(r"[^\w.-]", line)[0] for line in needed if "extra ==" not in line})
+    there = {name: next(iter(importlib.metadata.distributions(name=name)), None) for name in names}
+    return {name: found.version for name, found in there.items() if found is not None}
+
+
+def ir_metadata(record: Mapping[str, Any], tag: str) -> str:
+    """Return what run.json says as a header of a TREC run, in the form of ir_metadata (Breuer et al., SIGIR 2022)."""
+    env = record["environment"]
+    about = {
+        "tag": tag,
+        "platform": {
+            "hardware": {
+                "cpu": {"model": env["processor"], "number of cores": env["cores"]},
+                "ram": f"{env['ram']} GB",
+            },
+            "operating system": {"kernel": env["platform"]},
+            "software": {
+                "libraries": {"python": [f"{name}=={version}" for name, version in env["versions"].items()]},
+                "retrieval toolkit": [f"berdslib=={record['berdslib']}"],
+            },
+        },
+        "implementation": {"source": {"lang": "python", "commit": env["commit"], "code": record["code"]}},
+        "method": {"automatic": True, "parameters": record["parameters"], "number format": env["number_format"]},
+        "data": {"checksums": record["inputs"]},
+    }
+    lines = yaml.safe_dump(about, sort_keys=False, allow_unicode=True).splitlines()
+    return "".join(f"# {line}\n" for line in ("ir_metadata.start", *lines, "ir_metadata.end"))
+
+
+# ---------------------------------------------------------------- what it took
+
+
+class Kernel:
+    """A kernel that is looked at: the most memory of its processes so far, and why it was ended, if it was."""
+
+    peak, ended = 0, ""  # bytes, words
+
+
+@contextmanager
+def watched_kernel(mark: str, seconds: float, gigabytes: float | None) -> Iterator[Kernel]:
+    """Look at the kernel whose command line holds a mark, and end it when it takes too long or too much memory.
+
+    Memory is what is resident (RSS) of the kernel and its children: a limit on addresses (RLIMIT_AS) would end a run
+    that only maps a large corpus or asks for a GPU.
+    """
+    seen, done, began = Kernel(), threading.Event(), time.monotonic()
+
+    def look() -> None:
+        tree: list[psutil.Process] = []
+        while not done.wait(_EVERY):
+            with suppress(psutil.Error):  # one has just ended
+                tree = _tree(mark, tree)
+                memory = sum(process.memory_info().rss for process in tree)
+                seen.peak = max(seen.peak, memory)
+                if time.monotonic() - began > seconds:
+                    seen.ended = f"it took longer than {seconds:g} s"
+                elif gigabytes and memory > gigabytes * 2**30:
+                    seen.ended = f"it took more than {gigabytes:g} GB of memory"
+                for process in tree if seen.ended else ():
+                    process.kill()
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        done.set()
+        thread.join()
+
+
+def _tree(mark: str, before: list[psutil.Process]) -> list[psutil.Process]:
+    """Return the kernel and its children; once it is found, nobody else is looked at."""
+    if before and before[0].is_running():
+        return [before[0], *before[0].children(recursive=True)]
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            if any(mark in word for word in process.cmdline()):
+                return [process, *process.children(recursive=True)]
+    return []
