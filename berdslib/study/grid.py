@@ -110,6 +110,8 @@ def read_grid(path: Path, profile: str = "") -> Grid:
             raise InputError(f"a notebook's name such as '03_retrieval' is needed, not {name!r}", field="notebook")
         beside = path.parent / name
         with errors_in(path, "notebook"):
+            if "/" in name and not beside.is_file():
+                raise InputError(f"{name} is not there; a path starts at the grid file's folder", field="notebook")
             source = open_notebook(find_notebook(str(beside) if beside.is_file() else name))
         with errors_in(path, "fixed"):
             fixed = _check_values(source, _mapping(None, document.get("fixed")))
@@ -369,8 +371,8 @@ def report(grid: Grid) -> NotebookRun:
 def best_run(grid: Grid, table: pd.DataFrame) -> dict[str, Any] | None:
     """Return the system that `best` of the file asks for: run, system, value, parameters, and of how many it is best.
 
-    Each system of each run is compared by its one row of scores.csv that `where` chooses. Of equals the first is taken.
-    None if the file names no `best`, or nothing is finished.
+    Each system of each run is compared by its one value in the rows of scores.csv that `where` chooses. Of equals the
+    first is taken. None if the file names no `best`, or nothing is finished.
     """
     best = grid.best
     if best is None or table.empty:
@@ -388,10 +390,10 @@ def best_run(grid: Grid, table: pd.DataFrame) -> dict[str, Any] | None:
         if table.empty:
             raise InputError(f"no finished run has a value of {best.column!r} in rows where {best.where}")
         one = ["run", *(name for name in ("system",) if name in table)]
+        table = table.drop_duplicates([*one, "value"])
         if len(twice := table[table.duplicated(one, keep=False)]):
             first = twice[(twice[one] == twice[one].iloc[0]).all(axis=1)]
-            same = ("value", best.column)
-            differ = [str(name) for name in first if first[name].nunique() > 1 and name not in same]
+            differ = [str(n) for n in first if first[n].nunique() > 1 and n not in ("value", best.column)]
             problem = f"{len(first)} rows of {first['run'].iloc[0]} are meant, which differ in {', '.join(differ)}"
             raise InputError(f"{problem}; say which", field="where")
     values = table["value"].to_numpy()

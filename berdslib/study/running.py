@@ -87,7 +87,7 @@ def run_grid(
                 if problem:
                     failures[run.folder.name] = problem
                     _say(f"{run.folder.name}: {problem}")
-                tell(min(running, workers) if not scheduler else running, len(failures))
+                tell(running, len(failures))
     collect(grid)
     return failures
 
@@ -156,7 +156,7 @@ def _outcomes(
                 raise BerdsError(f"{what}. Finished runs are kept; call again to go on") from None
             except Exception as error:  # noqa: BLE001 - whatever a run dies of does not end the others
                 problem = str(error) if isinstance(error, BerdsError) else f"{type(error).__name__}: {error}"
-            yield run, problem, len(running)
+            yield run, problem, min(at_once, len(running) + len(waiting))
             reasons.append(problem.partition("\n")[0].replace(run.folder.name, ""))
             if len(reasons) == stop_after and all(reasons) and len(set(reasons)) == 1 and not stopped:
                 left = len(waiting) + sum(other.cancel() for other in running)
