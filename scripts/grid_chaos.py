@@ -2,9 +2,9 @@
 
 Usage: python scripts/grid_chaos.py [--seed 0] [--rounds 30]
 
-Each round starts a grid of six small runs, with two processes or on a dask cluster of two workers, and does one thing to
-it at a random moment. Then the damage is mended as a person would mend it, and the same command is called once more. A
-round fails if that call fails, if the table differs from the unbroken one in anything but times, or if a run that was
+Each round starts a grid of six small runs, with two processes or on a dask cluster of two workers, and does one thing
+to it at a random moment. Then the damage is mended as a person would mend it, and the same command is called once more.
+A round fails if that call fails, if the table differs from the unbroken one in anything but times, or if a run that was
 finished is executed again. Linux only. Without the right to mount, a full disk is a limit on the size of files; without
 chattr, as a user, a read-only folder is one without permissions.
 """
@@ -95,7 +95,7 @@ class Round:
         found = set()
         for path in self.runs.glob("*/run.json"):
             try:
-                found.add(path.parent.name) if json.loads(path.read_text())["finished"] else None
+                found |= {path.parent.name} if json.loads(path.read_text())["finished"] is True else set()
             except (ValueError, KeyError, TypeError):
                 continue
         return found
