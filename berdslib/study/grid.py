@@ -111,7 +111,7 @@ def read_grid(path: Path, profile: str = "") -> Grid:
         beside = path.parent / name
         with errors_in(path, "notebook"):
             if "/" in name and not beside.is_file():
-                raise InputError(f"{name} is not there; a path starts at the grid file's folder", field="notebook")
+                raise InputError(f"{name} is not there; a path starts at the grid file's folder")
             source = open_notebook(find_notebook(str(beside) if beside.is_file() else name))
         with errors_in(path, "fixed"):
             fixed = _check_values(source, _mapping(None, document.get("fixed")))
@@ -120,7 +120,8 @@ def read_grid(path: Path, profile: str = "") -> Grid:
             with errors_in(path, field):
                 settings.append(fixed | _check_values(source, setting))
         kept = _without_excluded(source, settings, document.get("exclude"))
-        runs = {folder: Run(folder, values) for values in kept for folder in [run_folder(source, values)]}
+        looked: dict[str, str | None] = {}
+        runs = {folder: Run(folder, values) for values in kept for folder in [run_folder(source, values, looked)]}
         best, resources = _best(document.get("best")), _resources(document.get("resources"))
         return Grid(path, profile, source, tuple(runs.values()), best, resources)
 
@@ -314,24 +315,25 @@ def grid_table(grid: Grid) -> pd.DataFrame:
     """
     names = dict.fromkeys(name for run in grid.runs for name in run.parameters)
     defaults = {name: grid.notebook.parameters[name].default for name in names}
-    tables = [pd.DataFrame(columns=["run"])]
-    for run in grid.runs:
-        if not (record := finished(run)):
-            continue
-        path = run.folder / SCORES
+    settings, scores, about = [], [pd.DataFrame(columns=["run"])], []
+    for run, record in ((run, record) for run in grid.runs if (record := finished(run))):
+        path, told, key = run.folder / SCORES, record | record["environment"], {"run": run.folder.name}
         try:
-            scores = pd.read_csv(path) if path.exists() else pd.DataFrame()
+            found = pd.read_csv(path) if path.exists() else pd.DataFrame()
         except ValueError as error:
             raise InputError(f"not a readable table: {error}", path=path) from None
-        scores = scores if len(scores) else pd.DataFrame(index=[0])
-        cells = {"run": run.folder.name} | {name: _cell(value) for name, value in (defaults | run.parameters).items()}
-        told = record | record["environment"]
-        about = {f"run_{name}": _cell(told[name]) for name in told if name not in _ABOUT_FILES}
-        scores = scores.drop(columns=[name for name in cells if name in scores and scores[name].eq(cells[name]).all()])
-        scores = scores.rename(columns={name: f"scores_{name}" for name in cells})
-        parts = (pd.DataFrame(cells, index=scores.index), scores, pd.DataFrame(about, index=scores.index))
-        tables.append(pd.concat(parts, axis=1))
-    return pd.concat(tables[1:] or tables, ignore_index=True)
+        scores.append((found if len(found) else pd.DataFrame(index=[0])).assign(**key))
+        settings.append(key | {name: _cell(value) for name, value in (defaults | run.parameters).items()})
+        about.append(key | {f"run_{name}": _cell(told[name]) for name in told if name not in _ABOUT_FILES})
+    if not settings:
+        return scores[0]
+    table = pd.DataFrame(settings).merge(pd.concat(scores[1:]), on="run", suffixes=("", "_again"), sort=False)
+    for name in [name for name in names if f"{name}_again" in table]:
+        same = table[name].eq(table[f"{name}_again"]).all()
+        table = (
+            table.drop(columns=f"{name}_again") if same else table.rename(columns={f"{name}_again": f"scores_{name}"})
+        )
+    return table.merge(pd.DataFrame(about), on="run", sort=False)
 
 
 _ABOUT_FILES = ("notebook", "parameters", "environment", "files", "finished")  # of run.json, not of its results

@@ -328,17 +328,22 @@ def _run_cells(
     raise AssertionError
 
 
-def run_folder(source: Notebook, values: Mapping[str, Any]) -> Path:
-    """Return the folder of a run: papermill_runs/NAME-HASH, of the notebook, the parameters, the code and the data."""
-    told = json.dumps([source.cells, values, *_read(source, values)], sort_keys=True)
+def run_folder(source: Notebook, values: Mapping[str, Any], looked: dict[str, str | None] | None = None) -> Path:
+    """Return the folder of a run: papermill_runs/NAME-HASH, of the notebook, the parameters, the code and the data.
+
+    For ``looked`` see :func:`berdslib.study.provenance.inputs_of`.
+    """
+    told = json.dumps([source.cells, values, *_read(source, values, looked)], sort_keys=True)
     digest = hashlib.sha256(told.encode()).hexdigest()[:10]
     return work_folder() / "papermill_runs" / f"{source.path.stem}-{digest}"
 
 
-def _read(source: Notebook, values: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+def _read(
+    source: Notebook, values: Mapping[str, Any], looked: dict[str, str | None] | None = None
+) -> tuple[str, dict[str, str]]:
     """Return hashes of what a run's results depend on beside notebook and parameters: the code, and data by name."""
     chosen = {name: parameter.default for name, parameter in source.parameters.items()} | dict(values)
-    return code_version(), inputs_of((chosen[name] for name in chosen if name != "output_dir"), work_folder())
+    return code_version(), inputs_of((chosen[name] for name in chosen if name != "output_dir"), work_folder(), looked)
 
 
 @cache

@@ -30,14 +30,18 @@ _EVERY = 0.25  # seconds between two looks at a kernel
 # ---------------------------------------------------------------- what is read
 
 
-def inputs_of(values: Iterable[Any], root: Path) -> dict[str, str]:
+def inputs_of(values: Iterable[Any], root: Path, looked: dict[str, str | None] | None = None) -> dict[str, str]:
     """Return name → hash of the content of each data set and file that values name, also inside a system string.
 
-    "" stands for a data set of which nothing is on this machine.
+    "" stands for a data set of which nothing is on this machine. ``looked`` keeps what is known of a word, None if it
+    names nothing: whoever asks for many runs at once looks at each file once.
     """
+    looked = {} if looked is None else looked
     words = {word for value in values for text in _texts(value) for word in (text, *re.split("[:+,]", text))}
-    found = ((word, _places(word, root)) for word in sorted(words) if re.search(r"\w", word))
-    return {word: _digest(places) for word, places in found if places}
+    for word in words - looked.keys():
+        places = _places(word, root) if re.search(r"\w", word) else []
+        looked[word] = _digest(places) if places else None
+    return {word: digest for word in sorted(words) if (digest := looked[word]) is not None}
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -230,12 +230,12 @@ def test_a_finished_run_whose_files_were_cut_or_lost_is_repeated(project):
 
 
 def test_the_table_has_defaults_provenance_and_one_type_a_column(project):
-    grid = grid_of(project, "runs: [{i: 1}, {i: 2, x: 2}]\n")
-    finish(grid.runs[0], "i,mean,note\n1,0.25,a\n")
-    finish(grid.runs[1], "i,mean,note\n7,0.5,3\n")
+    grid = grid_of(project, "runs: [{i: 1, name: b}, {i: 2, x: 2, name: c}]\n")
+    finish(grid.runs[0], "i,name,mean,note\n1,b,0.25,a\n")
+    finish(grid.runs[1], "i,name,mean,note\n7,c,0.5,3\n")
     table = collect(grid)
     assert table["x"].tolist() == [0.5, 2.0] and table["run_commit"].tolist() == ["c0", "c0"]
-    assert table["scores_i"].isna().tolist() == [True, False]  # the first says what its parameter says
+    assert table["scores_i"].tolist() == [1, 7] and "scores_name" not in table
     folder = project / "papermill_runs" / "small"
     again = pd.read_parquet(folder / "summary.parquet")
     assert again["mean"].tolist() == [0.25, 0.5] and again["note"].tolist() == ["a", "3"]
