@@ -20,18 +20,8 @@ from filelock import Timeout
 
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import atomic_path, read_lines, write_text
-from berdslib.study.notebooks import (
-    FAILED,
-    Notebook,
-    NotebookRun,
-    check_parameters,
-    find_notebook,
-    open_notebook,
-    run_folder,
-    run_lock,
-    run_notebook,
-    work_folder,
-)
+from berdslib.study import notebooks
+from berdslib.study.notebooks import Notebook, NotebookRun, run_folder, run_lock, work_folder
 from berdslib.study.provenance import inputs_of, ir_metadata
 
 SCORES = "scores.csv"  # what the summary reads in each run's folder
@@ -112,14 +102,14 @@ def read_grid(path: Path, profile: str = "") -> Grid:
         with errors_in(path, "notebook"):
             if "/" in name and not beside.is_file():
                 raise InputError(f"{name} is not there; a path starts at the grid file's folder")
-            source = open_notebook(find_notebook(str(beside) if beside.is_file() else name))
+            source = notebooks.open_notebook(notebooks.find_notebook(str(beside) if beside.is_file() else name))
         with errors_in(path, "fixed"):
             fixed = _check_values(source, _mapping(None, document.get("fixed")))
         settings = []
         for field, setting in _settings(document, fixed):
             with errors_in(path, field):
                 settings.append(fixed | _check_values(source, setting))
-        kept = _without_excluded(source, settings, document.get("exclude"))
+        kept = _without_excluded(path, source, settings, document.get("exclude"))
         looked: dict[str, str | None] = {}
         runs = {folder: Run(folder, values) for values in kept for folder in [run_folder(source, values, looked)]}
         best, resources = _best(document.get("best")), _resources(document.get("resources"))
@@ -173,22 +163,19 @@ def _settings(document: dict[str, Any], fixed: dict[str, Any]) -> Iterator[tuple
         yield f"runs, entry {i}", _mapping(f"runs, entry {i}", entry)
 
 
-def _without_excluded(source: Notebook, settings: list[dict[str, Any]], given: Any) -> list[dict[str, Any]]:
+def _without_excluded(path: Path, source: Notebook, settings: list[dict[str, Any]], given: Any) -> list[dict[str, Any]]:
     for i, entry in enumerate([] if given is None else _list("exclude", given), start=1):
-        field = f"exclude, entry {i}"
-        try:
+        with errors_in(path, f"exclude, entry {i}"):
             out = _check_values(source, _mapping(None, entry))
-        except InputError as error:
-            raise InputError(error.problem, field=".".join(filter(None, (field, error.field)))) from None
-        kept = [values for values in settings if any(values.get(name) != value for name, value in out.items())]
-        if len(kept) in (0, len(settings)):
-            raise InputError(f"leaves out {'no' if kept else 'every'} run", field=field)
+            kept = [values for values in settings if any(values.get(name) != value for name, value in out.items())]
+            if len(kept) in (0, len(settings)):
+                raise InputError(f"leaves out {'no' if kept else 'every'} run")
         settings = kept
     return settings
 
 
 def _check_values(source: Notebook, given: dict[str, Any]) -> dict[str, Any]:
-    values = check_parameters(source, given)
+    values = notebooks.check_parameters(source, given)
     if "output_dir" in values:
         raise InputError("every run has its own folder; do not set this", field="output_dir")
     for name, value in values.items():
@@ -261,7 +248,7 @@ def _unfinished(folder: Path) -> tuple[str, str]:
         return TO_DO, ""
     try:
         with run_lock(folder).acquire(timeout=0):
-            return FAILURE, _read_json(folder / FAILED)["error"]
+            return FAILURE, _read_json(folder / notebooks.FAILED)["error"]
     except Timeout:
         return RUNNING, ""
     except (OSError, ValueError, KeyError, TypeError):
@@ -367,7 +354,7 @@ def report(grid: Grid) -> NotebookRun:
     """Collect, and execute the notebook that sums a grid up: a table with letters, and pictures."""
     collect(grid)
     source = work_folder() / "papermill_runs" / "report.ipynb"
-    return run_notebook(str(source), {"summary": str(grid.summary)}, output=grid.summary.parent / "report")
+    return notebooks.run_notebook(str(source), {"summary": str(grid.summary)}, output=grid.summary.parent / "report")
 
 
 def best_run(grid: Grid, table: pd.DataFrame) -> dict[str, Any] | None:

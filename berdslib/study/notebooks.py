@@ -308,7 +308,7 @@ def _run_cells(
                     kernel_name="python3",
                     extra_arguments=["--log-level=ERROR", f"--Session.username={mark}"],
                 )
-                return kernel.peak
+                return int(kernel.peak)
             except (PapermillExecutionError, DeadKernelError) as error:
                 if isinstance(error, PapermillExecutionError):
                     problem = f"{error.ename}: " + re.sub(r"\x1b\[[0-9;]*m", "", error.evalue)  # without colours

@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import platform
 import re
+import shutil
 import subprocess
 import threading
 import time
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -82,61 +84,37 @@ def _content(path: Path, size: int, changed: int) -> bytes:
 
 @cache
 def environment() -> dict[str, Any]:
-    """Return the commit, the machine, the number format of encoders, and the versions of what the package needs."""
+    """Return the commit ("-dirty": files differ), the machine, the number format of encoders, versions of libraries."""
+    described = ["git", "-C", str(PACKAGE.parent), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    commit = subprocess.run(described, capture_output=True, text=True).stdout if shutil.which("git") else ""
+    about = Path("/proc/cpuinfo")  # of Linux
+    models = re.findall(r"model name\s*: (.*)", about.read_text(encoding="utf-8")) if about.exists() else []
+    there = {one.name.lower(): one for one in importlib.metadata.distributions()}
+    needed = (there["berdslib"].requires or []) if "berdslib" in there else []
+    names = {re.split(r"[^\w.-]", line)[0].lower() for line in needed if "extra ==" not in line}
     return {
-        "commit": _commit(),
+        "commit": commit.strip(),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "processor": _processor(),
+        "processor": models[0] if models else platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
         "ram": round(psutil.virtual_memory().total / 2**30),
         "number_format": fastest_format(os.environ.get("BERDS_ENGINE") or "torch"),
-        "versions": _versions(),
+        "versions": {name: there[name].version for name in sorted(names & there.keys())},
     }
-
-
-def _commit() -> str:
-    """Return the commit of the checkout, with "-dirty" where files differ from it; "" outside of one."""
-    command = ["git", "-C", str(PACKAGE.parent), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=30).stdout.strip()
-    except (OSError, subprocess.TimeoutExpired):  # no git here
-        return ""
-
-
-def _processor() -> str:
-    try:
-        return str(re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))[0])
-    except (OSError, IndexError):  # not Linux
-        return platform.processor() or platform.machine()
-
-
-def _versions() -> dict[str, str]:
-    try:
-        needed = importlib.metadata.requires("berdslib") or []
-    except importlib.metadata.PackageNotFoundError:
-        return {}
-    names = sorted({re.split(r"[^\w.-]", line)[0] for line in needed if "extra ==" not in line})
-    there = {name: next(iter(importlib.metadata.distributions(name=name)), None) for name in names}
-    return {name: found.version for name, found in there.items() if found is not None}
 
 
 def ir_metadata(record: Mapping[str, Any], tag: str) -> str:
     """Return what run.json says as a header of a TREC run, in the form of ir_metadata (Breuer et al., SIGIR 2022)."""
     env = record["environment"]
+    cpu = {"model": env["processor"], "number of cores": env["cores"]}
+    libraries = [f"{name}=={version}" for name, version in env["versions"].items()]
+    software = {"libraries": {"python": libraries}, "retrieval toolkit": [f"berdslib=={record['berdslib']}"]}
+    system = {"kernel": env["platform"]}
+    hardware = {"cpu": cpu, "ram": f"{env['ram']} GB"}
     about = {
         "tag": tag,
-        "platform": {
-            "hardware": {
-                "cpu": {"model": env["processor"], "number of cores": env["cores"]},
-                "ram": f"{env['ram']} GB",
-            },
-            "operating system": {"kernel": env["platform"]},
-            "software": {
-                "libraries": {"python": [f"{name}=={version}" for name, version in env["versions"].items()]},
-                "retrieval toolkit": [f"berdslib=={record['berdslib']}"],
-            },
-        },
+        "platform": {"hardware": hardware, "operating system": system, "software": software},
         "implementation": {"source": {"lang": "python", "commit": env["commit"], "code": record["code"]}},
         "method": {"automatic": True, "parameters": record["parameters"], "number format": env["number_format"]},
         "data": {"checksums": record["inputs"]},
@@ -148,26 +126,21 @@ def ir_metadata(record: Mapping[str, Any], tag: str) -> str:
 # ---------------------------------------------------------------- what it took
 
 
-class Kernel:
-    """A kernel that is looked at: the most memory of its processes so far, and why it was ended, if it was."""
-
-    peak, ended = 0, ""  # bytes, words
-
-
 @contextmanager
-def watched_kernel(mark: str, seconds: float, gigabytes: float | None) -> Iterator[Kernel]:
+def watched_kernel(mark: str, seconds: float, gigabytes: float | None) -> Iterator[SimpleNamespace]:
     """Look at the kernel whose command line holds a mark, and end it when it takes too long or too much memory.
 
     Memory is what is resident (RSS) of the kernel and its children: a limit on addresses (RLIMIT_AS) would end a run
-    that only maps a large corpus or asks for a GPU.
+    that only maps a large corpus or asks for a GPU. Yields ``peak``, the most so far in bytes, and why it ``ended``.
     """
-    seen, done, began = Kernel(), threading.Event(), time.monotonic()
+    seen, done, began = SimpleNamespace(peak=0, ended=""), threading.Event(), time.monotonic()
 
     def look() -> None:
-        tree: list[psutil.Process] = []
         while not done.wait(_EVERY):
             with suppress(psutil.Error):  # one has just ended
-                tree = _tree(mark, tree)
+                below = psutil.Process().children(recursive=True)
+                kernels = [process for process in below if mark in " ".join(process.cmdline())]
+                tree = [one for kernel in kernels for one in (kernel, *kernel.children(recursive=True))]
                 memory = sum(process.memory_info().rss for process in tree)
                 seen.peak = max(seen.peak, memory)
                 if time.monotonic() - began > seconds:
@@ -184,14 +157,3 @@ def watched_kernel(mark: str, seconds: float, gigabytes: float | None) -> Iterat
     finally:
         done.set()
         thread.join()
-
-
-def _tree(mark: str, before: list[psutil.Process]) -> list[psutil.Process]:
-    """Return the kernel and its children; once it is found, nobody else is looked at."""
-    if before and before[0].is_running():
-        return [before[0], *before[0].children(recursive=True)]
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):
-            if any(mark in word for word in process.cmdline()):
-                return [process, *process.children(recursive=True)]
-    return []

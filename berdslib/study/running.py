@@ -8,18 +8,9 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    CancelledError,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    wait,
-)
+from collections.abc import Iterator, Sequence
+from concurrent import futures
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,20 +19,8 @@ from filelock import Timeout
 from tqdm.auto import tqdm
 
 from berdslib.errors import BerdsError, InputError, printable
-from berdslib.study.grid import (
-    BROKEN_OFF,
-    DONE,
-    FAILURE,
-    RUNNING,
-    TO_DO,
-    Grid,
-    Resources,
-    Run,
-    collect,
-    finished,
-    missing_data,
-    status,
-)
+from berdslib.study import grid as grids
+from berdslib.study.grid import Grid, Resources, Run
 from berdslib.study.notebooks import LONGEST, Notebook, run_folder, run_lock, run_notebook
 
 _SAID_EVERY = 10  # seconds between two lines of a log
@@ -70,79 +49,57 @@ def run_grid(
         progress: show a bar over the runs; where there is no terminal, lines.
     """
     failures: dict[str, str] = {}
-    states = [row["state"] for row in status(grid)]
-    asked = (FAILURE, BROKEN_OFF) if only_failed else (FAILURE, BROKEN_OFF, RUNNING, TO_DO)
-    todo = [run for run, state in zip(grid.runs, states, strict=True) if state in asked][: limit or None]
+    states = [row["state"] for row in grids.status(grid)]
+    left_out = (grids.DONE, grids.RUNNING, grids.TO_DO) if only_failed else (grids.DONE,)
+    todo = [run for run, state in zip(grid.runs, states, strict=True) if state not in left_out][: limit or None]
     if todo:
-        if missing := missing_data(grid):
-            raise BerdsError(
-                f"not on this machine: {', '.join(missing)}; berds data card {missing[0]} says how to get it"
-            )
+        if missing := grids.missing_data(grid):
+            raise BerdsError(f"not on this machine: {', '.join(missing)}; berds data card NAME says how to get it")
         at_once = len(todo) if scheduler else _places(workers, grid.resources)  # a cluster may grow: it gets everything
         with (
-            _progress(grid, states.count(DONE), len(todo), progress) as tell,
-            _cluster(scheduler, grid.resources) if scheduler else _processes(at_once, grid.resources.gpu) as pool,
+            _bar(grid, states.count(grids.DONE), progress) as bar,
+            _cluster(scheduler, grid.resources) if scheduler else _processes(at_once) as pool,
         ):
             for run, problem, running in _outcomes(pool, grid, todo, at_once, stop_after):
                 if problem:
                     failures[run.folder.name] = problem
                     _say(f"{run.folder.name}: {problem}")
-                tell(running, len(failures))
-    collect(grid)
+                bar.set_postfix_str(f"{running} running, {len(failures)} failed", refresh=False)
+                bar.update()
+    grids.collect(grid)
     return failures
 
 
 def _places(workers: int, needed: Resources) -> int:
-    """Return how many runs this machine has room for at a time."""
-    room = [workers]
-    if needed.memory:
-        room.append(int(psutil.virtual_memory().total / 2**30 / needed.memory))
-    if needed.gpu:
-        import torch
-
-        room.append(torch.cuda.device_count() // needed.gpu)
-    if min(room) < 1:
-        problem = f"a run needs {needed.gpu} GPUs and {needed.memory:g} GB of memory, and this machine has less"
-        raise BerdsError(f"{problem}; choose a profile, or a cluster by --scheduler")
-    if min(room) < workers:
-        _say(f"{min(room)} at a time: there are not memory or GPUs for {workers}")
-    return min(room)
+    """Return how many runs this machine has room for at a time: one if they need GPUs, a cluster shares these out."""
+    gigabytes = psutil.virtual_memory().total / 2**30
+    if needed.memory > gigabytes:
+        raise BerdsError(f"a run needs {needed.memory:g} GB, and this machine has {gigabytes:.0f}; choose a profile")
+    return 1 if needed.gpu else min(workers, int(gigabytes / needed.memory) if needed.memory else workers)
 
 
-@contextmanager
-def _progress(grid: Grid, done: int, todo: int, show: bool) -> Iterator[Callable[[int, int], None]]:
-    """Yield who is told after each run how many are under way and have failed: a bar, or where there is none, a log."""
-    live = sys.stderr.isatty() or "ipykernel" in sys.modules
-    began, told, ended = time.monotonic(), 0.0, 0
-    with tqdm(total=len(grid.runs), initial=done, desc=grid.name, unit="run", disable=not (show and live)) as bar:
-
-        def tell(running: int, failed: int) -> None:
-            nonlocal told, ended
-            ended, now = ended + 1, time.monotonic()
-            bar.set_postfix_str(f"{running} running, {failed} failed", refresh=False)
-            bar.update()
-            if show and not live and (now > told + _SAID_EVERY or ended == todo):
-                told = now
-                left = tqdm.format_interval((now - began) / ended * (todo - ended))
-                counts = f"{done + ended - failed} of {len(grid.runs)} done, {running} running, {failed} failed"
-                _say(f"{grid.name}: {counts}, {todo - ended} left, about {left}")
-
-        yield tell
+def _bar(grid: Grid, done: int, show: bool) -> Any:
+    """Return a bar over the runs, with an estimate; where there is neither terminal nor notebook, lines of a log."""
+    how: dict[str, Any] = {}
+    if not sys.stderr.isatty() and "ipykernel" not in sys.modules:
+        line = "{desc}: {n_fmt} of {total_fmt} ended{postfix}, about {remaining} left\n"
+        how = {"bar_format": line, "mininterval": _SAID_EVERY}
+    return tqdm(total=len(grid.runs), initial=done, desc=grid.name, unit="run", disable=not show, **how)
 
 
 def _outcomes(
-    pool: Executor, grid: Grid, todo: Sequence[Run], at_once: int, stop_after: int | None
+    pool: futures.Executor, grid: Grid, todo: Sequence[Run], at_once: int, stop_after: int | None
 ) -> Iterator[tuple[Run, str, int]]:
     """Yield each run as it ends, what went wrong, and how many are running; one that another call is at comes last."""
     waiting = deque((run, False) for run in todo)
-    running: dict[Future[bool], Run] = {}
+    running: dict[futures.Future[bool], Run] = {}
     reasons: deque[str] = deque(maxlen=stop_after)  # of the last runs
     stopped = False
     while waiting or running:
         while waiting and len(running) < at_once:
             run, wait_for_it = waiting.popleft()
             running[pool.submit(_run_one, grid.notebook, grid.resources, run, wait_for_it)] = run
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
+        for future in futures.wait(running, return_when=futures.FIRST_COMPLETED).done:
             run, problem = running.pop(future), ""
             if stopped and future.cancelled():
                 continue
@@ -150,8 +107,8 @@ def _outcomes(
                 if not future.result():  # another call is at it
                     waiting.extend([] if stopped else [(run, True)])
                     continue
-            except (BrokenExecutor, CancelledError) as error:
-                gone = isinstance(error, CancelledError)
+            except (futures.BrokenExecutor, futures.CancelledError) as error:
+                gone = isinstance(error, futures.CancelledError)
                 what = "the dask scheduler is gone" if gone else "a worker process was killed (out of memory?)"
                 raise BerdsError(f"{what}. Finished runs are kept; call again to go on") from None
             except Exception as error:  # noqa: BLE001 - whatever a run dies of does not end the others
@@ -178,7 +135,7 @@ def _run_one(notebook: Notebook, limits: Resources, run: Run, wait_for_it: bool)
     """Execute one run, in whatever process, unless it is finished; return False if another call is at it."""
     try:
         with run_lock(run.folder).acquire(timeout=-1 if wait_for_it else 0):
-            if not finished(run):
+            if not grids.finished(run):
                 if run_folder(notebook, run.parameters).name != run.folder.name:
                     raise BerdsError("the package or a data file is not as it was when this was planned; call again")
                 longest, memory = limits.minutes * 60 or LONGEST, limits.memory or None
@@ -190,7 +147,7 @@ def _run_one(notebook: Notebook, limits: Resources, run: Run, wait_for_it: bool)
 
 
 @contextmanager
-def _processes(workers: int, gpus: int) -> Iterator[Executor]:
+def _processes(workers: int) -> Iterator[futures.Executor]:
     """Processes of this machine, which end at the first Ctrl-C: a second one would leave some waiting for work."""
     others = set(multiprocessing.active_children())
 
@@ -203,21 +160,16 @@ def _processes(workers: int, gpus: int) -> Iterator[Executor]:
     main = threading.current_thread() is threading.main_thread()  # no other may set this
     before = signal.signal(signal.SIGINT, end) if main else None
     context = multiprocessing.get_context("spawn")
-    devices = context.SimpleQueue()
-    for first in range(0, workers * gpus, gpus or 1):
-        devices.put(",".join(map(str, range(first, first + gpus))))
     try:
-        with ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(devices if gpus else None,)) as pool:
+        with futures.ProcessPoolExecutor(workers, context, initializer=_end_with_parent) as pool:
             yield pool
     finally:
         if main:
             signal.signal(signal.SIGINT, before)
 
 
-def _begin(devices: Any) -> None:
-    """Take GPUs of one's own, and end with the parent, kernel and all: a pool's worker would wait for work for ever."""
-    if devices is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = devices.get()
+def _end_with_parent() -> None:
+    """End this worker when its parent is gone, and its kernel with it: a pool's worker would wait for work for ever."""
     parent = multiprocessing.parent_process()
 
     def watch() -> None:
@@ -229,7 +181,7 @@ def _begin(devices: Any) -> None:
 
 
 @contextmanager
-def _cluster(scheduler: str, needed: Resources) -> Iterator[Executor]:
+def _cluster(scheduler: str, needed: Resources) -> Iterator[futures.Executor]:
     """Workers of a dask cluster; those that say what they have (--resources "GPU=1 MEMORY=16") get what fits there."""
     try:
         distributed = importlib.import_module("distributed")

@@ -10,11 +10,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
+import yaml
 from shell import tried
 
+from berdslib.data.records import ranked_run
+from berdslib.data.trec import read_trec_run, write_trec_run
 from berdslib.errors import BerdsError, InputError
 from berdslib.study import notebooks
 from berdslib.study.grid import best_run, clean, collect, grid_table, read_grid, status
+from berdslib.study.provenance import environment
 from berdslib.study.running import run_grid
 
 PARAMETERS = """\
@@ -65,6 +69,11 @@ def write_grid(project, text, name="small.yaml"):
 
 def grid_of(project, text):
     return read_grid(write_grid(project, "notebook: 99_tiny\n" + text))
+
+
+def grid_of_code(project, code, text):
+    write_notebook(project, code)
+    return grid_of(project, text)
 
 
 def executed(project):
@@ -242,6 +251,25 @@ def test_the_table_has_defaults_provenance_and_one_type_a_column(project):
     assert pd.read_csv(folder / "summary.csv").columns.tolist() == again.columns.tolist() == table.columns.tolist()
 
 
+def test_a_collected_run_says_where_it_comes_from_and_reads_as_before(project):
+    grid = grid_of(project, "runs: [{i: 1}]\n")
+    finish(grid.runs[0])
+    made = ranked_run({"#q": ["d1", "d2"]})
+    write_trec_run(grid.runs[0].folder / "bm25.trec", made)
+    about = done(grid.runs[0].parameters) | {"berdslib": "1", "code": "c", "inputs": {"sample": "0a"}}
+    about["environment"] = environment()
+    (grid.runs[0].folder / "run.json").write_text(json.dumps(about))
+    collect(grid)
+    (path,) = (project / "papermill_runs" / "small" / "runs").iterdir()
+    assert path.name == f"{grid.runs[0].folder.name}-bm25.trec"
+    assert read_trec_run(path).equals(made)
+    header = [line for line in path.read_text().splitlines() if line.startswith("# ")]
+    assert (header[0], header[-1]) == ("# ir_metadata.start", "# ir_metadata.end")
+    told = yaml.safe_load("\n".join(line[2:] for line in header[1:-1]))
+    assert told["data"]["checksums"] == {"sample": "0a"} and told["method"]["parameters"] == {"i": 1}
+    assert f"pandas=={pd.__version__}" in told["platform"]["software"]["libraries"]["python"]
+
+
 def test_clean_keeps_what_is_finished(project):
     grid = grid_of(project, "grid: {i: [1, 2, 3]}\n")
     finish(grid.runs[0])
@@ -306,6 +334,35 @@ def test_a_failure_stops_nobody_is_reported_and_tried_again(project):
     (project / "mended").touch()
     assert tried("grid", "run", path).exit_code == 0
     assert executed(project) == [1, 1, 2, 1]
+
+
+@pytest.mark.slow
+def test_limits_of_a_run_and_what_is_kept_of_one(project):
+    take = "import time\nif i == 1:\n    much = bytearray(400 * 2**20)\nif i < 3:\n    time.sleep(60)\n"
+    write_notebook(project, LOG + take + SCORES)
+    grid = grid_of(project, "grid: {i: [1, 2, 3]}\nresources: {memory: 0.4, minutes: 0.2}\n")
+    failures = run_grid(grid, progress=False)
+    said = [failures.get(run.folder.name, "") for run in grid.runs]
+    assert "failed in cell 3: it took more than 0.4 GB of memory" in said[0]
+    assert "failed in cell 3: it took longer than 12 s" in said[1] and not said[2]
+    assert [row["error"] == problem for row, problem in zip(status(grid), said, strict=True)] == [True] * 3
+    record = json.loads((grid.runs[2].folder / "run.json").read_text())
+    assert 20 < record["peak_memory_mb"] < 400 and record["inputs"] == {}
+    assert record["files"] == {"scores.csv": (grid.runs[2].folder / "scores.csv").stat().st_size}
+
+
+@pytest.mark.slow
+def test_a_run_is_of_the_notebook_as_planned_and_not_of_data_that_change_meanwhile(project):
+    (project / "mine.jsonl").write_text("one")
+    change = 'if i == 2:\n    Path("mine.jsonl").write_text("two")\n'
+    grid = grid_of_code(project, LOG + change + SCORES, "fixed: {name: mine.jsonl}\ngrid: {i: [1, 2, 3]}\n")
+    write_notebook(project, "1 / 0")  # after it was planned
+    failures = run_grid(grid, progress=False)
+    assert [row["state"] for row in status(grid)] == ["finished", "failed", "broken off"]
+    words = [failures[run.folder.name] for run in grid.runs[1:]]
+    assert (
+        "99_tiny: mine.jsonl changed while it was run" in words[0] and "not as it was when this was planned" in words[1]
+    )
 
 
 @pytest.fixture
@@ -383,7 +440,7 @@ def outcomes(project, monkeypatch, *errors, **options):
 
     monkeypatch.setattr("berdslib.study.running.run_notebook", run_notebook)
     monkeypatch.setattr(
-        "berdslib.study.running.ProcessPoolExecutor", lambda workers, *_, **__: ThreadPoolExecutor(workers)
+        "berdslib.study.running.futures.ProcessPoolExecutor", lambda workers, *_, **__: ThreadPoolExecutor(workers)
     )
     failures = run_grid(grid_of(project, f"grid: {{i: {list(range(len(errors)))}}}\n"), progress=False, **options)
     assert len(failures) == sum(bool(errors[i]) for i in begun)
