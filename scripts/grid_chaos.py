@@ -221,26 +221,25 @@ KINDS = [
 
 
 def play(kind, round_, rng, longest, want):
-    """Play a round, and return what is wrong with its end, and how many runs were finished at the damage."""
+    """Play a round, and return what is wrong with its end, and when the damage was done."""
     on_cluster = kind in (kill_dask_worker, kill_scheduler)
     options = round_.start_cluster() if on_cluster else ["--workers", "2"]
     small = kind is fill_disk and not round_.on_disk
     process = round_.start(*options, largest=3000 if small else None)
-    moment = rng.uniform(0.2, longest)
-    time.sleep(moment)
+    time.sleep(moment := rng.uniform(0.05, 0.7) * longest)
+    there = len(round_.finished())
     mend = kind(round_, process, rng)
     process.wait(600)
     if mend:
         mend()
-    before, done = round_.finished(), len(round_.executed())
-    kept = round_.of(before)
+    kept, done = round_.of(round_.finished()), len(round_.executed())
     again = round_.start("--workers", "2")
     problems = [] if again.wait(600) == 0 else [f"the second call ended with {again.returncode}"]
     if twice := sorted(kept & set(round_.executed()[done:])):
         problems.append(f"executed again although finished: {twice}")
     if not problems and not (got := round_.table()).equals(want):
         problems.append(f"another table: {len(got)} rows, {len(want)} wanted")
-    return problems, len(before), moment
+    return problems, f"after {moment:4.1f} s, with {there} of {RUNS} finished, {len(kept)} in the end"
 
 
 def main():
@@ -267,12 +266,12 @@ def main():
     for number, kind in enumerate(order, start=1):
         round_ = Round(place / f"{number}", on_disk)
         try:
-            problems, kept, moment = play(kind, round_, rng, longest, want)
+            problems, when = play(kind, round_, rng, longest, want)
         finally:
             round_.end()
         failed += bool(problems)
         said = "; ".join(problems) or "the same table"
-        print(f"{number:2} {kind.__name__:<17} after {moment:4.1f} s, {kept} of {RUNS} finished: {said}", flush=True)
+        print(f"{number:2} {kind.__name__:<17} {when}: {said}", flush=True)
         if not problems:
             shutil.rmtree(round_.place)
     print(f"{given.rounds - failed} of {given.rounds} rounds ended with the unbroken table, each run once")

@@ -8,8 +8,9 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from contextlib import contextmanager
 from typing import Any
@@ -57,15 +58,14 @@ def run_grid(
             raise BerdsError(f"not on this machine: {', '.join(missing)}; berds data card NAME says how to get it")
         at_once = len(todo) if scheduler else _places(workers, grid.resources)  # a cluster may grow: it gets everything
         with (
-            _bar(grid, states.count(grids.DONE), progress) as bar,
+            _progress(grid, states.count(grids.DONE), progress) as tell,
             _cluster(scheduler, grid.resources) if scheduler else _processes(at_once) as pool,
         ):
             for run, problem, running in _outcomes(pool, grid, todo, at_once, stop_after):
                 if problem:
                     failures[run.folder.name] = problem
                     _say(f"{run.folder.name}: {problem}")
-                bar.set_postfix_str(f"{running} running, {len(failures)} failed", refresh=False)
-                bar.update()
+                tell(running, len(failures))
     grids.collect(grid)
     return failures
 
@@ -78,13 +78,22 @@ def _places(workers: int, needed: Resources) -> int:
     return 1 if needed.gpu else min(workers, int(gigabytes / needed.memory) if needed.memory else workers)
 
 
-def _bar(grid: Grid, done: int, show: bool) -> Any:
-    """Return a bar over the runs, with an estimate; where there is neither terminal nor notebook, lines of a log."""
-    how: dict[str, Any] = {}
-    if not sys.stderr.isatty() and "ipykernel" not in sys.modules:
-        line = "{desc}: {n_fmt} of {total_fmt} ended{postfix}, about {remaining} left\n"
-        how = {"bar_format": line, "mininterval": _SAID_EVERY}
-    return tqdm(total=len(grid.runs), initial=done, desc=grid.name, unit="run", disable=not show, **how)
+@contextmanager
+def _progress(grid: Grid, done: int, show: bool) -> Iterator[Callable[[int, int], None]]:
+    """Yield who is told of each run's end: how many are under way, and have failed. A bar, or else lines of a log."""
+    live, began, ended, said = sys.stderr.isatty() or "ipykernel" in sys.modules, time.monotonic(), done, 0.0
+    with tqdm(total=len(grid.runs), initial=done, desc=grid.name, unit="run", disable=not (show and live)) as bar:
+
+        def tell(running: int, failed: int) -> None:
+            nonlocal ended, said
+            ended, spent, counts = ended + 1, time.monotonic() - began, f"{running} running, {failed} failed"
+            bar.set_postfix_str(counts, refresh=False)
+            bar.update()
+            if show and not live and (spent > said + _SAID_EVERY or not running):
+                said, left = spent, tqdm.format_interval(spent / (ended - done) * (len(grid.runs) - ended))
+                _say(f"{grid.name}: {ended} of {len(grid.runs)} ended, {counts}, about {left} left")
+
+        yield tell
 
 
 def _outcomes(
