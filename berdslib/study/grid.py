@@ -353,7 +353,7 @@ def collect(grid: Grid) -> pd.DataFrame:
 def report(grid: Grid) -> NotebookRun:
     """Collect, and execute the notebook that sums a grid up: a table with letters, and pictures."""
     collect(grid)
-    source = work_folder() / "papermill_runs" / "report.ipynb"
+    source = notebooks.notebook_folder().parent / "papermill_runs" / "report.ipynb"
     return notebooks.run_notebook(str(source), {"summary": str(grid.summary)}, output=grid.summary.parent / "report")
 
 

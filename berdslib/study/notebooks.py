@@ -283,7 +283,6 @@ def _run_cells(
     source: Notebook, values: Mapping[str, Any], target: Path, progress: bool, timeout: float, memory: float | None
 ) -> int:
     """Execute all cells, and return the most memory that the kernel took, in bytes."""
-    import nbformat
     import papermill
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
@@ -299,9 +298,9 @@ def _run_cells(
     with watched_kernel(mark, timeout, memory) as kernel:
         for left in reversed(range(_STARTS)):
             try:
+                target.write_text(source.text, encoding="utf-8")
                 papermill.execute_notebook(
-                    nbformat.reads(source.text, as_version=4),
-                    str(target).replace("{", "{{").replace("}", "}}"),  # no parameters there
+                    *[str(target).replace("{", "{{").replace("}", "}}")] * 2,  # no parameters there
                     parameters={**own, **values},
                     cwd=str(root),
                     progress_bar=progress,
