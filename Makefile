@@ -1,8 +1,10 @@
 # Everything runs inside .venv, made here. Outside this folder, only the caches of pip and of berdslib are written to.
 PYTHON ?= python3
 BIN := .venv/bin
+# torch without CUDA, which is several GB on Linux. With it, in a fresh .venv: make demo TORCH_INDEX=https://pypi.org/simple
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
-.PHONY: demo test test-all test-fast test-slow test-data lab app notebooks students book bench setup clean
+.PHONY: demo test test-all test-fast test-slow test-data fuzz lab app notebooks students book bench setup clean
 
 ## make demo: set up, then run the quickstart notebook on the shipped sample (no network but the package registry)
 demo: .venv/.ready
@@ -31,6 +33,10 @@ test-fast: .venv/.test-ready
 ## make test-data: the tests on data sets of others, in the folder that BERDS_DATA names
 test-data: .venv/.test-ready
 	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -m real_data
+
+## make fuzz: hostile tables, files and answers, and broken disks, for MINUTES=30
+fuzz: .venv/.test-ready
+	BERDS_FUZZ_MINUTES=$(or $(MINUTES),30) $(BIN)/python -m pytest -q -p no:xdist tests/fuzz
 
 ## make lab: set up, then open the notebooks in JupyterLab
 lab: .venv/.ready
@@ -67,6 +73,8 @@ setup: .venv/.test-ready
 	touch $@
 
 .venv/.ready: .venv/.pip pyproject.toml constraints.txt
+	@$(BIN)/python -m pip install -qqq --no-deps --retries 1 --timeout 10 -c constraints.txt -i $(TORCH_INDEX) torch || \
+		echo "no torch from $(TORCH_INDEX): pip takes that of its own index, on Linux with CUDA"
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
 	touch $@
 

@@ -1,26 +1,34 @@
-"""Files: reading lines (UTF-8, plain or gzip), writing whole or not at all, and many keys in SQLite."""
+"""Files: reading lines (UTF-8, plain or gzip), writing whole or not at all, and rows in SQLite that notice damage."""
 
 from __future__ import annotations
 
 import errno
 import gzip
 import io
+import logging
 import os
 import shutil
 import sqlite3
+import struct
 import uuid
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO, TypeVar
 
 from berdslib.errors import InputError
 
+logger = logging.getLogger(__name__)
+
 StrPath = str | Path
+Done = TypeVar("Done")
 
 # What the system says of a write, without a file's name, when the place takes nothing more.
 _PLACE_IS_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
+# What SQLite says of a file that is no database, or not of ours, or damaged.
+_NOT_OURS = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT}
 
 
 def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
@@ -69,9 +77,8 @@ def atomic_path(path: Path, marker: str | None = None) -> Iterator[Path]:
         yield unfinished
         _put_in_place(unfinished, path)
     except BaseException as error:
-        if unfinished.is_dir():
-            shutil.rmtree(unfinished)
-        elif unfinished.exists():
+        shutil.rmtree(unfinished, ignore_errors=True)  # Windows deletes nothing that is open: the error is what counts
+        with suppress(OSError):
             unfinished.unlink()
         if isinstance(error, OSError) and _is_about(error, path, unfinished):
             raise _unwritable(path, error) from None
@@ -162,7 +169,7 @@ def _as_text(raw: BinaryIO, zipped: bool) -> Iterator[TextIO]:
 
 @contextmanager
 def store_errors(path: Path, what: str) -> Iterator[None]:
-    """Turn SQLite's error about a file that it cannot use into an InputError that says what it should be.
+    """Turn an error about a file that is kept, or the lock beside it, into an InputError that names file and reason.
 
     >>> with store_errors(Path("v.sqlite"), "a verdict store"):
     ...     raise sqlite3.DatabaseError("file is not a database")
@@ -171,15 +178,120 @@ def store_errors(path: Path, what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (sqlite3.Error, NotADirectoryError, FileExistsError, PermissionError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"cannot be used as {what}: {reason}", path=path) from None
+    except OSError as error:
+        if not _is_about(error, path, path.parent):
+            raise
+        raise InputError(f"cannot be used as {what}: {error.strerror or error}", path=path) from None
+    except sqlite3.Error as error:
+        known = getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NOT_OURS
+        hint = "" if known else ". If it was one, it is damaged: move it away, and a new one is begun"
+        raise InputError(f"cannot be used as {what}: {error}{hint}", path=path) from None
 
 
-def rows_by_key(table: sqlite3.Connection, query: str, keys: Sequence[bytes]) -> dict[bytes, Any]:
-    """Return key → value for those keys that a query finds, such as "SELECT key, at FROM row WHERE key IN"."""
-    found: dict[bytes, Any] = {}
-    for start in range(0, len(keys), 900):  # SQLite allows 999 parameters everywhere
-        part = list(keys[start : start + 900])
-        found.update(table.execute(f"{query} ({','.join('?' * len(part))})", part).fetchall())
-    return found
+class Rows:
+    """Key → value (bytes, or a probability) in a table of an SQLite file, each row with a checksum.
+
+    A damaged row is as if it was never there. Where SQLite cannot go on, what it can still read is put in the place of
+    the file, and a copy of that stays beside it. One that is no database at all may be somebody else's, and is told.
+    """
+
+    def __init__(self, path: Path, what: str, name: str, value: str, options: str = "") -> None:
+        self.path, self._what, self._name, self._value = path, what, name, value.partition(" ")[0]
+        self._create = f"CREATE TABLE {name} (key BLOB PRIMARY KEY, {value} NOT NULL, sum INTEGER) {options}"
+
+    def do(self, work: Callable[[sqlite3.Connection], Done]) -> Done:
+        """Return what `work` does with the open file; after a damaged one was mended, what it does then."""
+        with store_errors(self.path, self._what):
+            try:
+                with self._opened() as table:
+                    return work(table)
+            except sqlite3.DatabaseError as error:
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
+                    raise
+                self._mend(error)
+            with self._opened() as table:
+                return work(table)
+
+    def find(self, table: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Any]:
+        """Return key → value for those of the keys that are there."""
+        found, seen = dict[bytes, Any](), 0
+        query = f"SELECT key, {self._value}, sum FROM {self._name} WHERE key IN"
+        for start in range(0, len(keys), 900):  # SQLite allows 999 parameters everywhere
+            part = list(keys[start : start + 900])
+            listed = table.execute(f"{query} ({','.join('?' * len(part))})", part).fetchall()
+            seen += len(listed)
+            found.update((key, value) for key, value, kept in listed if kept is not None and kept == _sum(key, value))
+        if len(found) < seen:
+            _say_damaged(self.path)
+        return found
+
+    def add(self, table: sqlite3.Connection, rows: Iterable[tuple[bytes, bytes | float]]) -> None:
+        """Add rows that were not found."""
+        summed = ((key, value, _sum(key, value)) for key, value in rows)
+        table.executemany(f"INSERT OR REPLACE INTO {self._name} VALUES (?, ?, ?)", summed)
+
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        """Open the table, made where it is not there, or not any more; rows of old, without checksums, get them."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # Who encodes one chunk of texts holds the lock meanwhile, so who waits must be patient.
+        with closing(sqlite3.connect(self.path, timeout=3600, isolation_level=None)) as table:
+            table.text_factory = bytes  # what is no text any more does not stop it
+            if b"sum" not in self._columns(table):
+                with write_transaction(table):
+                    if not (columns := self._columns(table)):
+                        table.execute(self._create)
+                    elif b"sum" not in columns:
+                        table.create_function("sum_of", 2, _sum)
+                        table.execute(f"ALTER TABLE {self._name} ADD COLUMN sum INTEGER")
+                        table.execute(f"UPDATE {self._name} SET sum = sum_of(key, {self._value})")
+            yield table
+
+    def _columns(self, table: sqlite3.Connection) -> list[bytes]:
+        return [row[1] for row in table.execute(f"PRAGMA table_info({self._name})")]
+
+    def _mend(self, problem: Exception) -> None:
+        with closing(sqlite3.connect(self.path)) as damaged, closing(sqlite3.connect("")) as new:
+            damaged.text_factory = bytes
+            with suppress(sqlite3.DatabaseError):
+                if damaged.execute("PRAGMA integrity_check(1)").fetchone() == (b"ok",):
+                    return  # another process was faster
+            new.execute(self._create)
+            for order in ("", "ORDER BY key", "ORDER BY key DESC"):  # up to the damage from both ends
+                with suppress(sqlite3.DatabaseError):
+                    for key, value, *kept in damaged.execute(f"SELECT * FROM {self._name} {order}"):
+                        if kept in ([], [_sum(key, value)]):
+                            self.add(new, [(key, value)])
+            copy = self.path.with_name(f"{self.path.name}.damaged-{uuid.uuid4().hex[:8]}")
+            shutil.copy2(self.path, copy)
+            new.commit()
+            new.backup(damaged)
+            saved = new.execute(f"SELECT count(*) FROM {self._name}").fetchone()[0]
+        said = "%s was damaged (%s): %d of its rows could be saved, others are made again; as it was it lies in %s"
+        logger.warning(said, self.path, problem, saved, copy.name)
+
+
+@contextmanager
+def write_transaction(table: sqlite3.Connection, turn: AbstractContextManager[Any] | None = None) -> Iterator[None]:
+    """Commit what the block does, or nothing of it; who waits to write holds the lock `turn` meanwhile."""
+    with turn or nullcontext():
+        table.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        table.execute("COMMIT")
+    except BaseException:
+        if table.in_transaction:  # SQLite may have rolled it back by itself, as on a full disk
+            table.execute("ROLLBACK")
+        raise
+
+
+def _sum(key: bytes, value: object) -> int | None:
+    """Return the checksum of a row, with its key, so that none passes for another; None for what cannot be in one."""
+    if isinstance(value, float) and 0 <= value <= 1:
+        value = struct.pack("<d", value)
+    return zlib.crc32(value, zlib.crc32(key)) if isinstance(value, bytes) and isinstance(key, bytes) else None
+
+
+@cache
+def _say_damaged(path: Path) -> None:
+    logger.warning("%s holds damaged rows, which are made again", path)

@@ -1,6 +1,9 @@
 """What several test files need."""
 
+import importlib
 import os
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,25 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # several tests at a time: one thread e
 # A busy machine, or the first call that loads a library, takes longer than hypothesis expects of an example.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+# No test reaches another machine, nor does a program that it starts.
+_LEFT = Path(tempfile.mkdtemp()) / "left.txt"
+_GUARD = str(Path(__file__).parent / "guard")
+os.environ["BERDS_TEST_LEFT"] = str(_LEFT)
+if _GUARD not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [_GUARD, os.environ.get("PYTHONPATH")]))
+sys.path.append(_GUARD)
+importlib.import_module("only_this_machine")
+
+
+@pytest.fixture(autouse=True)
+def _stays_on_this_machine():
+    yield
+    if _LEFT.exists():
+        tried = _LEFT.read_text(encoding="utf-8")
+        _LEFT.unlink()
+        pytest.fail(f"tests reach no machine but this one; asked for: {tried}")
+
 
 # The same figures on every processor; what is chosen where none is named has tests of its own.
 os.environ["BERDS_NUMBER_FORMAT"] = "float32"

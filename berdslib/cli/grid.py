@@ -34,8 +34,9 @@ def _of_file(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def reads(path: Path, profile: str, **given: Any) -> None:
         from berdslib.study.grid import read_grid
+        from berdslib.study.notebooks import find_grid
 
-        command(read_grid(path, profile), **given)
+        command(read_grid(find_grid(path), profile), **given)
 
     argument = click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
     read: Callable[..., None] = options.together(

@@ -15,7 +15,6 @@ import click
 from berdslib.cli import options
 from berdslib.cli.options import FOLDER, JSON, flag, print_frame, refuse, say, text, wants_json
 from berdslib.cli.root import main
-from berdslib.errors import InputError
 
 
 @main.group()
@@ -40,7 +39,10 @@ def notebook_list() -> None:
 
 @notebook.command("run")
 @click.argument("name")
-@click.option("-p", "parameters", multiple=True, nargs=2, metavar="NAME VALUE", help="A parameter; may be repeated.")
+@click.option(
+    "-p", "parameters", multiple=True, nargs=2, metavar="NAME VALUE",
+    help="A parameter; may be repeated. A path is absolute, or from the project's folder.",
+)  # fmt: skip
 @click.option("-o", "--output", type=FOLDER, help="Folder. [papermill_runs/NAME-HASH]")
 @flag("--show/--no-show", "Print the notebook's tables when it is done.")
 @JSON
@@ -132,10 +134,6 @@ def lab(arguments: Sequence[str]) -> None:
     """
     from berdslib.study.notebooks import notebook_folder, work_folder
 
-    beside = Path(sys.executable).with_name("jupyter")
-    jupyter = str(beside) if beside.exists() else shutil.which("jupyter")
-    if jupyter is None:
-        raise InputError("Jupyter is not installed for this Python; pip install jupyterlab")
     # The notebooks link to what lies beside their folder, and nothing outside of Jupyter's root can be opened.
     root = work_folder()
     (root / "notebooks").mkdir(exist_ok=True)
@@ -144,9 +142,10 @@ def lab(arguments: Sequence[str]) -> None:
             shutil.copy(source, copy)
     places = [f"--ServerApp.root_dir={root}", "--LabApp.default_url=/lab/tree/notebooks/00_quickstart.ipynb"]
     os.chdir(root)
+    command = [sys.executable, "-P", "-m", "jupyterlab", *places, *arguments]  # -P: no module of this folder
     if os.name == "posix":  # Jupyter takes this process's place, so what ends it ends Jupyter
-        os.execv(jupyter, [jupyter, "lab", *places, *arguments])
-    sys.exit(subprocess.call([jupyter, "lab", *places, *arguments]))
+        os.execv(sys.executable, command)
+    sys.exit(subprocess.call(command))
 
 
 def _show_results(done: Any) -> None:

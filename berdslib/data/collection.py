@@ -10,7 +10,7 @@ from typing import Self
 
 import pandas as pd
 
-from berdslib.data.records import Passage, Question, check_questions, check_verdicts, perspective_qid
+from berdslib.data.records import Passage, Question, check_passages, check_questions, check_verdicts, perspective_qid
 from berdslib.errors import InputError
 
 Expansions = Mapping[str, Sequence[tuple[str, str]]]
@@ -48,6 +48,8 @@ class Collection:
             raise InputError(f"a name comes first, as text, not {kind}: Collection(name, questions, …)", field="name")
         _check_list(self.questions, Question, "questions")
         _check_list(self.passages, Passage, "passages", "; berdslib.load reads files")
+        if isinstance(self.passages, list | tuple):  # a corpus on disk was checked when it was written
+            check_passages(self.passages)
         _check_expansions(self.expansions)
         object.__setattr__(self, "questions", tuple(check_questions(self.questions)))
         if self.gold is not None:
@@ -125,7 +127,8 @@ def _check_expansions(given: object) -> None:
         problem = f"qid → [(name, text), …] is needed, not {type(given).__name__}"
         raise InputError(problem, field="expansions")
     for qid, pairs in given.items():
-        if isinstance(pairs, str) or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+        listed = pairs if isinstance(pairs, list | tuple) else [None]
+        if not all(isinstance(pair, list | tuple) and [*map(type, pair)] == [str, str] for pair in listed):
             raise InputError(f"those of {qid!r} must be (name, text) pairs", field="expansions")
 
 

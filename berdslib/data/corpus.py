@@ -1,16 +1,20 @@
 """A corpus on disk: passages in an Arrow file that is mapped into memory, never loaded.
 
-Its folder holds ``passages.arrow`` (docno, text, title) and, to find a docno, ``hashes.npy`` and ``positions.npy``.
+Its folder holds ``passages.arrow`` (docno, text, title); to find a docno, ``hashes.npy`` and ``positions.npy``; and
+checksums, ``sums.npy`` of each passage and ``blocks.npy`` of whole columns, which corpora from before do not have.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from contextlib import contextmanager
+from functools import cache, cached_property, partial
 from glob import escape
 from itertools import islice
 from pathlib import Path
@@ -24,12 +28,14 @@ from berdslib.data.passages import CUTS, NEAR, WORDS, cut_documents, without_dup
 from berdslib.data.records import Passage
 from berdslib.data.tables import repeated
 from berdslib.errors import InputError, errors_in, known
-from berdslib.files import StrPath, atomic_path, unfinished_names
+from berdslib.files import StrPath, atomic_path, store_errors, unfinished_names
+from berdslib.progress import bar
 
 _FORMAT = "2"  # raised whenever what is written changes
 _READABLE = ("1", _FORMAT)  # 1 does not say how its passages were cut
 _ROWS = 4096  # of a record batch, all of them but the last: so a position says where a passage lies
 _PASSAGES, _HASHES, _POSITIONS = "passages.arrow", "hashes.npy", "positions.npy"
+_SUMS, _BLOCKS = "sums.npy", "blocks.npy"
 _CUTS = ("none", *CUTS)
 DUPLICATES = ("keep", "exact", "near")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -57,30 +63,51 @@ class Corpus(Sequence[Passage]):
         import pyarrow as pa
 
         self.path = Path(path)
-        try:
+        with _damage_told(self.path, "holds no complete corpus"):
             self._reader = pa.ipc.open_file(pa.memory_map(str(self.path / _PASSAGES)))
-            self._hashes = np.load(self.path / _HASHES, mmap_mode="r")
-            self._positions = np.load(self.path / _POSITIONS, mmap_mode="r")
-        except (OSError, ValueError, EOFError) as error:  # what pyarrow raises is a ValueError too
-            raise InputError(f"holds no complete corpus: {str(error).splitlines()[0]}", path=path) from None
-        about = self._reader.schema.metadata or {}
-        written = about.get(b"berdslib", b"none").decode()
+            names = (_HASHES, _POSITIONS, *((_SUMS, _BLOCKS) if (self.path / _SUMS).exists() else ()))
+            self._hashes, self._positions, *sums = (np.load(self.path / name, mmap_mode="r") for name in names)
+            about = {name: value.decode() for name, value in (self._reader.schema.metadata or {}).items()}
+        written = about.get(b"berdslib", "none")
         if written not in _READABLE:
             raise InputError(f"is of format {written}, and {_FORMAT} is needed; write it again", path=path)
-        self.cut = about.get(b"cut", b"none").decode()
-        self._batch = cache(self._reader.get_batch)  # refers to the mapped file, and holds a few pointers
-        if not self._fits():
+        self.cut = about.get(b"cut", "none")
+        self._sums: Any = sums[0] if sums else None  # of each passage
+        self._blocks: Any = sums[1] if sums else None  # of the columns of each batch; of hashes and positions
+        self._bytes = cache(partial(_bytes_of, self._reader))  # refers to the mapped file, and holds a few pointers
+        self._checked = set[tuple[int, int]]()
+        with _damage_told(self.path):
+            fits = self._fits()
+        if not fits:
             problem = "holds files of two corpora (hashes.npy and positions.npy do not fit passages.arrow)"
             raise InputError(f"{problem}; write it again", path=path)
 
     def _fits(self) -> bool:
         """Say whether the side files are as long as the table, and name the right passages at their two ends."""
-        last = self._reader.num_record_batches - 1
-        n = last * _ROWS + self._batch(last).num_rows if last >= 0 else 0
+        batches = self._reader.num_record_batches
+        n = (batches - 1) * _ROWS + self._reader.get_batch(batches - 1).num_rows if batches else 0
         if not self._hashes.shape == self._positions.shape == (n,):
             return False
+        if self._sums is not None and (self._sums.shape, self._blocks.shape) != ((n,), (batches + 1, 3)):
+            return False
         ends = [(self._hashes[i], int(self._positions[i])) for i in (0, -1)] if n else []
-        return all(0 <= position < n and _hash(self._docno(position)) == key for key, position in ends)
+        return all(0 <= position < n and _hash(self._parts(position)[0]) == key for key, position in ends)
+
+    def _parts(self, position: int) -> list[bytes]:
+        """Return docno, text and title as they lie in the file; a slice ends where the file does, whatever is asked."""
+        batch, row = divmod(position, _ROWS)
+        return [bytes(data[ends[row] : ends[row + 1]]) for ends, data in self._bytes(batch)]
+
+    def _column(self, batch: int, column: int) -> list[str]:
+        """Return the docnos (0), texts (1) or titles (2) of a batch; the first time it is checked."""
+        with _damage_told(self.path):
+            found = self._reader.get_batch(batch).column(column)
+            if (batch, column) not in self._checked:
+                found.validate(full=True)
+                if self._blocks is not None and _sum_of(found) != self._blocks[batch, column]:
+                    raise ValueError(f"passages from {batch * _ROWS} do not fit their checksum")
+                self._checked.add((batch, column))
+            return list(found.to_pylist())
 
     def __len__(self) -> int:
         return len(self._positions)
@@ -94,13 +121,16 @@ class Corpus(Sequence[Passage]):
     def __getitem__(self, index: int | slice) -> Passage | list[Passage]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        batch, row = divmod(range(len(self))[index], _ROWS)  # range knows negative indices, and which are too large
-        return Passage(*(column[row].as_py() for column in self._batch(batch).columns))
+        position = range(len(self))[index]  # knows negative indices, and which are too large
+        with _damage_told(self.path):
+            parts = self._parts(position)
+            if self._sums is not None and zlib.crc32(b"\0".join(parts)) != self._sums[position]:
+                raise ValueError(f"passage {position} does not fit its checksum")
+            return Passage(*(part.decode() for part in parts))
 
     def __iter__(self) -> Iterator[Passage]:
         for i in range(self._reader.num_record_batches):
-            columns = (column.to_pylist() for column in self._reader.get_batch(i).columns)
-            yield from map(Passage._make, zip(*columns, strict=True))
+            yield from map(Passage._make, zip(*(self._column(i, column) for column in range(3)), strict=True))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Corpus, (self.path,)  # another process maps the same file
@@ -116,22 +146,27 @@ class Corpus(Sequence[Passage]):
     def docnos(self) -> Iterator[str]:
         """Yield the docnos in order, without reading texts."""
         for i in range(self._reader.num_record_batches):
-            yield from self._reader.get_batch(i).column(0).to_pylist()
+            yield from self._column(i, 0)
 
     def position(self, docno: str) -> int | None:
         """Return where the passage of this name is, or None."""
-        key = _hash(docno)
-        for place in range(int(np.searchsorted(self._hashes, key)), len(self)):
-            if self._hashes[place] != key:
-                break
-            position = int(self._positions[place])
-            if self._docno(position) == docno:
-                return position
+        coded = docno.encode("utf-8", "surrogatepass")
+        key = _hash(coded)
+        with _damage_told(self.path):
+            for place in range(int(np.searchsorted(self._hashes, key)), len(self)):
+                if self._hashes[place] != key:
+                    break
+                position = int(self._positions[place])
+                if self._parts(position)[0] == coded:
+                    return position
+            if self._blocks is not None and not self._found_whole:
+                raise ValueError("hashes.npy and positions.npy do not fit their checksums")
         return None
 
-    def _docno(self, position: int) -> str:
-        batch, row = divmod(position, _ROWS)
-        return str(self._batch(batch).column(0)[row].as_py())
+    @cached_property
+    def _found_whole(self) -> bool:
+        """Whether the files by which a docno is found are whole, as one that is not found has to know."""
+        return bool([zlib.crc32(self._hashes), zlib.crc32(self._positions)] == self._blocks[-1, :2].tolist())
 
 
 class _ByDocno(Mapping[str, Passage]):
@@ -153,9 +188,32 @@ class _ByDocno(Mapping[str, Passage]):
         return len(self._corpus)
 
 
-def _hash(docno: str) -> np.uint64:
-    digest = hashlib.blake2b(docno.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return np.uint64(int.from_bytes(digest, "little"))
+@contextmanager
+def _damage_told(
+    path: Path, problem: str = "is damaged; delete this folder, and have it written again"
+) -> Iterator[None]:
+    """Say of whatever comes of bytes that are not as they were written that the corpus is damaged."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - a damaged file raises errors of every kind
+        raise InputError(f"{problem}: {str(error).partition(chr(10))[0] or type(error).__name__}", path=path) from None
+
+
+def _hash(docno: bytes) -> np.uint64:
+    return np.uint64(int.from_bytes(hashlib.blake2b(docno, digest_size=8).digest(), "little"))
+
+
+def _bytes_of(reader: Any, batch: int) -> list[tuple[np.ndarray, memoryview]]:
+    """Return where the rows of each column of a batch end, and their bytes; nothing of either is looked at."""
+    buffers = (column.buffers() for column in reader.get_batch(batch).columns)
+    return [(np.frombuffer(ends, np.int64), memoryview(data or b"")) for _, ends, data in buffers]
+
+
+def _sum_of(column: Any) -> int:
+    """Return the checksum of a column's texts and of where they end."""
+    _, ends, data = column.buffers()
+    at: Any = np.frombuffer(ends, np.int64, len(column) + 1)
+    return zlib.crc32(memoryview(data or b"")[at[0] : at[-1]], zlib.crc32(at))
 
 
 # ---------------------------------------------------------------- writing
@@ -174,33 +232,46 @@ def is_corpus(path: StrPath) -> bool:
 def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") -> Corpus:
     """Write a stream of passages as a corpus on disk, which appears under its name only when complete, and open it.
 
-    A corpus there is replaced, unless its folder holds other files too. A write that was killed leaves a hidden folder
-    beside `path`. In memory are 4,096 passages, and about 32 bytes for each that is written.
+    A corpus there is replaced, unless its folder holds other files too. What a writer that was killed has left beside
+    `path` goes. In memory are 4,096 passages, and about 36 bytes for each that is written.
     """
+    from filelock import FileLock
+
     known("cut", cut, _CUTS)
     path = Path(path)
-    with atomic_path(path, marker=_PASSAGES) as folder:
+    there = Path(os.path.realpath(path))
+    with store_errors(there, "the place of a corpus"):
+        there.parent.mkdir(parents=True, exist_ok=True)
+        turn = FileLock(there.with_name(f".lock-{there.name[:200]}")).acquire()
+    with turn, atomic_path(path, marker=_PASSAGES) as folder:
+        for left in there.parent.glob(f"{escape(unfinished_names(there))}*"):
+            shutil.rmtree(left)  # of a process that was killed: a living one would hold the lock
         folder.mkdir()
-        hashes = _write_passages(passages, folder / _PASSAGES, cut)
+        hashes, sums, blocks = _write_passages(passages, folder / _PASSAGES, cut)
         if not len(hashes):
             raise InputError("there are no passages to write")
-        order = np.argsort(hashes, kind="stable")
-        np.save(folder / _HASHES, hashes[order])
-        np.save(folder / _POSITIONS, order)
-        _check_distinct(Corpus(folder))
+        order: Any = np.argsort(hashes, kind="stable")
+        hashes = hashes[order]
+        blocks.append([zlib.crc32(hashes), zlib.crc32(order), 0])
+        named = {_HASHES: hashes, _POSITIONS: order, _SUMS: sums, _BLOCKS: np.array(blocks, dtype=np.uint32)}
+        for name, numbers in named.items():
+            np.save(folder / name, numbers)
+        if (hashes[1:] == hashes[:-1]).any():  # not opened else: Windows renames nothing that is open
+            _check_distinct(Corpus(folder))
     return Corpus(path)
 
 
-def _write_passages(passages: Iterable[Passage], path: Path, cut: str) -> np.ndarray:
-    """Write the Arrow file, and return the hashes of the docnos, (n,) uint64."""
+def _write_passages(
+    passages: Iterable[Passage], path: Path, cut: str
+) -> tuple[np.ndarray, np.ndarray, list[list[int]]]:
+    """Write the Arrow file, and return hashes of docnos, uint64 (n,), and checksums: of passages, of their columns."""
     import pyarrow as pa
-    from tqdm.auto import tqdm
 
     # Texts with 64-bit offsets: a batch of whole web pages can be larger than 2 GiB.
     fields = [("docno", pa.large_string()), ("text", pa.large_string()), ("title", pa.large_string())]
     schema = pa.schema(fields, metadata={"berdslib": _FORMAT, "cut": cut})
-    stream = iter(tqdm(passages, desc="writing passages", unit="passage", delay=2, leave=False))
-    hashes = [np.empty(0, dtype=np.uint64)]
+    stream = iter(bar(passages, desc="writing passages", unit="passage"))
+    hashes, sums, blocks = [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.uint32)], list[list[int]]()
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         while chunk := list(islice(stream, _ROWS)):
             try:
@@ -209,8 +280,11 @@ def _write_passages(passages: Iterable[Passage], path: Path, cut: str) -> np.nda
                 bad = next(p.docno for p in chunk if _SURROGATE.search(" ".join(p)))
                 raise InputError(f"passage {bad!r} holds half of a surrogate pair (\\ud…)") from None
             writer.write_batch(pa.record_batch(columns, schema=schema))
-            hashes.append(np.array([_hash(p.docno) for p in chunk], dtype=np.uint64))
-    return np.concatenate(hashes)
+            coded = [[part.encode() for part in passage] for passage in chunk]
+            hashes.append(np.array([_hash(docno) for docno, *_ in coded], dtype=np.uint64))
+            sums.append(np.array([zlib.crc32(b"\0".join(parts)) for parts in coded], dtype=np.uint32))
+            blocks.append([_sum_of(column) for column in columns])
+    return np.concatenate(hashes), np.concatenate(sums), blocks
 
 
 def _check_distinct(corpus: Corpus) -> None:
@@ -236,7 +310,7 @@ class Written(NamedTuple):
 
 
 def make_corpus(
-    source: Path,
+    source: Path | Sequence[Passage],
     target: Path,
     *,
     cut: str = "none",
@@ -245,7 +319,7 @@ def make_corpus(
     near: float = NEAR,
     limit: int = 0,
 ) -> Written:
-    """Write the passages of a file, BEIR folder or corpus on disk as a corpus, cut and without repeats.
+    """Write the passages of a file, BEIR folder, corpus on disk or list as a corpus, cut and without repeats.
 
     `cut` "words" or "sentences" cuts rows into passages of so many `words`; `duplicates` "exact" drops the same text,
     "near" also text of Jaccard similarity `near`; `limit` takes the first so many rows, 0 all.
@@ -258,21 +332,25 @@ def make_corpus(
     try:
         written = write_corpus(passages, target, is_cut)
     except RepeatedDocnoError as error:
-        raise _with_lines(error, source, cut) from None
+        raise (_with_lines(error, source, cut) if isinstance(source, Path) else error) from None
     size = sum(path.stat().st_size for path in target.iterdir())
     return Written(len(written), removed["exact"], removed["near"], size)
 
 
-def cut_rows(source: Path, cut: str = "none", words: int = WORDS, limit: int = 0) -> tuple[Iterable[Passage], str]:
+def cut_rows(
+    source: Path | Sequence[Passage], cut: str = "none", words: int = WORDS, limit: int = 0
+) -> tuple[Iterable[Passage], str]:
     """Return the passages of the first rows (0: all) of a source, and how they are cut."""
     known("cut", cut, _CUTS)
-    corpus = Corpus(source) if is_corpus(source) else None
-    rows = islice(iter_passages(source) if corpus is None else corpus, limit or None)
-    was_cut = "none" if corpus is None else corpus.cut
+    opened: Iterable[Passage] = source if not isinstance(source, Path) else iter_passages(source)
+    if isinstance(source, Path) and is_corpus(source):
+        opened = Corpus(source)
+    rows, was_cut = islice(opened, limit or None), opened.cut if isinstance(opened, Corpus) else "none"
     if cut == "none":
         return rows, was_cut
     if was_cut != "none":  # its documents could not be told from its first pieces
-        raise InputError(f"was cut before, by {was_cut}; cut its documents", path=source, field="cut")
+        path = source if isinstance(source, Path) else None
+        raise InputError(f"was cut before, by {was_cut}; cut its documents", path=path, field="cut")
     return cut_documents(rows, lambda text: CUTS[cut](text, words)), cut
 
 
@@ -305,8 +383,6 @@ def open_corpus(path: StrPath, cut: str = "none") -> Corpus:
         target.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(target.with_name(f"{target.name}.lock")):
             if not target.exists():  # else another process made it while this one waited
-                for left in target.parent.glob(f"{escape(unfinished_names(target))}*"):
-                    shutil.rmtree(left)  # of a process that was killed: a living one would hold the lock
                 with errors_in(source):
                     make_corpus(Path(path), target, cut=cut)
     return Corpus(target)

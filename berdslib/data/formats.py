@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import logging
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
@@ -17,6 +16,7 @@ from typing import Any
 import pandas as pd
 
 from berdslib.data.records import (
+    LARGEST_SCORE,
     OPPOSE,
     SUPPORT,
     VERDICT_COLUMNS,
@@ -94,7 +94,7 @@ def _question(row: Row, number: int, source: str, split: str) -> Question:
 
 def _weights(row: Row, n: int) -> tuple[float, ...]:
     weights = row.listed("weights") or []
-    usable = isinstance(weights, list) and all(type(w) in (int, float) and 0 <= w < math.inf for w in weights)
+    usable = isinstance(weights, list) and all(type(w) in (int, float) and 0 <= w < LARGEST_SCORE for w in weights)
     if not usable or (weights and (len(weights) != n or not any(weights))):
         raise row.wrong("weights", f"a list of {n} numbers from 0, not all of them 0, was expected")
     return tuple(map(float, weights))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from numbers import Integral
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
@@ -18,6 +19,14 @@ LARGEST_SCORE = 3e38  # in size: trec_eval and its kin read scores in single pre
 _RUN = {"qid": "str", "docno": "str", "rank": "int64", "score": "float64"}
 _VERDICTS = {"qid": "str", "pid": "int64", "docno": "str", "p_yes": "float64", "supports": "bool", "judge": "str"}
 RUN_COLUMNS, VERDICT_COLUMNS = [*_RUN], [*_VERDICTS]
+_REAL = int | float | np.integer | np.floating | np.bool_
+# What a question lists: in words, and how one of them is told.
+_LISTS = {
+    "perspectives": ("texts", lambda one: isinstance(one, str)),
+    "stances": ('"support", "oppose" or None', lambda one: one in (SUPPORT, OPPOSE, None)),
+    "labels": ("texts", lambda one: isinstance(one, str)),
+    "weights": ("numbers from 0, not all 0", lambda one: isinstance(one, _REAL) and 0 <= one < LARGEST_SCORE),
+}
 
 
 class Question(NamedTuple):
@@ -92,19 +101,16 @@ def check_questions(questions: Sequence[Question], *, need_perspectives: bool = 
         raise InputError("there are no questions")
     no_repeats((q.qid for q in questions), "question id", "qid")
     for q in questions:
-        if not isinstance(q.text, str):
-            raise InputError(f"the text of question {q.qid!r} is {type(q.text).__name__}", field="question")
-        # A single text is a sequence too, of one perspective a letter.
-        if isinstance(q.perspectives, str) or not all(isinstance(p, str) for p in q.perspectives):
-            problem = f"question {q.qid!r} needs a list of texts, not {shortened(q.perspectives)}"
-            raise InputError(problem, field="perspectives")
-        for field, listed in (("stances", q.stances), ("labels", q.labels), ("weights", q.weights)):
+        _check_text(q.text, "question", q.qid, "question")
+        for field, (wanted, fits) in _LISTS.items():
+            listed = getattr(q, field)
+            # A single text is a sequence too, of one perspective a letter.
+            usable = isinstance(listed, Sequence) and not isinstance(listed, str) and all(map(fits, listed))
+            if not usable or (field == "weights" and listed and not any(listed)):
+                raise InputError(f"question {q.qid!r} needs a list of {wanted}, not {shortened(listed)}", field=field)
             if listed and len(listed) != len(q.perspectives):
                 problem = f"question {q.qid!r} has {len(q.perspectives)} perspectives and {len(listed)} {field}"
                 raise InputError(problem, field=field)
-        if q.weights and not (all(0 <= w < LARGEST_SCORE for w in q.weights) and any(q.weights)):
-            problem = f"question {q.qid!r} needs numbers from 0, not all 0, and not {shortened(q.weights)}"
-            raise InputError(problem, field="weights")
         if need_perspectives and not q.perspectives:
             raise InputError(f"question {q.qid!r} has no perspectives, so it cannot be scored", field="perspectives")
     _check_apart(questions)
@@ -142,13 +148,29 @@ def list_ids(questions: Sequence[Question]) -> dict[str, str]:
 
 
 def check_passages(passages: Iterable[Passage]) -> None:
-    """Raise InputError if a docno is not text, or occurs twice: verdicts and runs would be ambiguous."""
-    no_repeats((p.docno for p in passages), "docno", "docno")
+    """Raise InputError if a text is none, or a docno occurs twice: verdicts and runs would be ambiguous."""
+
+    def docnos() -> Iterator[str]:
+        for one in passages:
+            _check_text(one.text, "passage", one.docno, "text")
+            _check_text(one.title, "passage", one.docno, "title")
+            yield one.docno
+
+    no_repeats(docnos(), "docno", "docno")
+
+
+def _check_text(text: object, what: str, name: str, field: str) -> None:
+    if not isinstance(text, str):
+        raise InputError(f"{what} {name!r} has {shortened(text)} where text is needed", field=field)
+    try:
+        text.isascii() or text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{what} {name!r} holds half of a surrogate pair (\\ud…)", field=field) from None
 
 
 def check_k(k: int, name: str = "k") -> None:
     """Raise InputError unless k, the length of a list, is a whole number from 1."""
-    if isinstance(k, bool) or not isinstance(k, Integral):
+    if isinstance(k, bool) or not isinstance(k, Integral) or not hasattr(k, "__index__"):  # a timedelta64 has none
         raise InputError(f"{name} must be a whole number, not {shortened(k)}", field=name)
     if k < 1:
         raise InputError(f"{name} must be at least 1, not {k}", field=name)
@@ -202,11 +224,9 @@ def make_run_as_trec_eval(qids: Sequence[str], docnos: Sequence[str], scores: Se
     return _ranked(frame.sort_values(["qid", "single", "docno"], ascending=[True, False, False], kind="stable"))
 
 
-def _unranked(
-    qids: Iterable[Any], docnos: Iterable[Any], scores: Sequence[float] | np.ndarray, *, field: str = "score"
-) -> pd.DataFrame:
+def _unranked(qids: Iterable[Any], docnos: Iterable[Any], scores: Any, *, field: str = "score") -> pd.DataFrame:
     """Return the columns as a frame: ids as text, and scores that are finite, or an error about this field."""
-    columns = {"qid": _ids(qids, "qid"), "docno": _ids(docnos, "docno"), "score": np.asarray(scores, dtype=np.float64)}
+    columns = {"qid": _ids(qids, "qid"), "docno": _ids(docnos, "docno"), "score": _numbers(scores).to_numpy()}
     frame = pd.DataFrame(columns)
     bad = ~(frame["score"].abs() <= LARGEST_SCORE)
     if bad.any():
@@ -277,6 +297,8 @@ def _check_columns(frame: object, columns: list[str], is_a: str, needs: str, req
     missing = [name for name in columns[:required] if name not in frame.columns]
     if missing or not {*either} & {*frame.columns}:
         raise InputError(f"{needs}; missing: {', '.join(missing) or ' or '.join(either)}")
+    if twice := [name for name in columns if [*frame.columns].count(name) > 1]:
+        raise InputError("two columns have this name; keep one", field=twice[0])
 
 
 def _is_clean_run(run: pd.DataFrame) -> bool:
@@ -385,10 +407,20 @@ def _id(value: Any, field: str) -> str:
     return str(value)
 
 
-def _numbers(column: pd.Series) -> pd.Series:
-    """Return a column as float64, NaN where it holds no number."""
-    found = pd.to_numeric(column, errors="coerce")
-    return pd.Series(found.to_numpy(dtype=np.float64, na_value=np.nan), index=column.index)
+def _numbers(values: Any) -> pd.Series:
+    """Return a column as float64, NaN where it holds no number that a float can: dates and complex numbers are none."""
+    column = values if isinstance(values, pd.Series) else pd.Series(values)
+    if column.dtype.kind not in "biuf":
+        column = column.astype(object).map(_as_number)
+    return pd.Series(pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def _as_number(value: Any) -> Any:
+    """Return a number as a float, a text, which may hold one, as it is, and NaN for all else."""
+    try:
+        return value if isinstance(value, str) else float(value) if isinstance(value, _REAL | Decimal) else np.nan
+    except (OverflowError, ValueError):  # 10**400, and a NaN that signals
+        return np.nan
 
 
 def _strictly_decreasing(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:

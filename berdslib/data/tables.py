@@ -102,7 +102,7 @@ class Row(dict[str, Any]):
         _, value = self.first(name)
         try:
             found = math.nan if isinstance(value, bool) else float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             found = math.nan
         if not math.isfinite(found):
             raise self.wrong(name, f"{value!r} is not a finite number")
@@ -230,6 +230,8 @@ def _read_parquet(path: StrPath) -> Iterator[tuple[int, Row]]:
 
 def _read_records(given: Records) -> Iterator[tuple[int, Row]]:
     kind = type(given).__name__
+    if isinstance(given, pd.DataFrame) and given.columns.has_duplicates:
+        raise InputError(f"a column name occurs twice: {[*given.columns]}", path=kind)
     records = given.to_dict("records") if isinstance(given, pd.DataFrame) else given
     for line, cells in enumerate(records, start=1):
         if not isinstance(cells, Mapping):

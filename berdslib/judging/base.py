@@ -5,6 +5,8 @@ A judge turns pairs into probabilities, and its id names everything that its ans
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from reprlib import repr as shortened
 from typing import NamedTuple, Protocol
@@ -18,6 +20,8 @@ from berdslib.errors import InputError, known
 # Share of positive labels that the paper reports for its human-labelled pairs (BeRDS v2, Table 4).
 PUBLISHED_POSITIVE_SHARE = 0.168
 HOW_SURE = ("unsure", "fairly sure", "sure")
+# In scripts without blanks (Thai, kana, Han) each character counts as a word.
+_WORD = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W_\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+")
 
 
 class Pair(NamedTuple):
@@ -55,12 +59,20 @@ class FunctionJudge:
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return what the function says of each pair, float64 (n,)."""
-        answers = self._function(pairs)
-        try:
-            return np.asarray(answers, dtype=np.float64)
-        except (TypeError, ValueError):
-            wanted = f"{len(pairs)} probabilities from 0 to 1"
-            raise InputError(f"judge {self.id!r} must return {wanted}, not {shortened(answers)}") from None
+        return probabilities(self._function(pairs), len(pairs), self.id)
+
+
+def probabilities(answers: object, n: int, judge: str, *, missing: bool = False) -> np.ndarray:
+    """Return what a judge answered to n pairs as float64 (n,), each from 0 to 1, or NaN where some may be `missing`."""
+    try:
+        if (found := np.asarray(answers)).dtype.kind in "cmM":
+            raise TypeError  # a complex number or a date would be cut to one
+        p_yes = found.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        p_yes = np.empty(0)
+    if p_yes.shape != (n,) or not ((p_yes >= 0) & (p_yes <= 1) | missing & np.isnan(p_yes)).all():
+        raise InputError(f"judge {judge!r} must return {n} probabilities from 0 to 1, not {shortened(answers)}")
+    return p_yes
 
 
 class EachByItself:
@@ -91,10 +103,21 @@ def document_text(passage: Passage, title_position: str) -> str:
     return " ".join(parts)
 
 
-def number_format_mark(dtype: object) -> str:
-    """Return what a judge's id says of its number format: nothing of float32, else such as ",bfloat16"."""
-    name = str(dtype).removeprefix("torch.")
-    return "" if name == "float32" else f",{name}"
+def contains_perspective(passage: Passage, perspective: str) -> bool:
+    r"""Return whether a passage holds a perspective's own words: a judge says yes to that, whatever the rest says.
+
+    Case, width, punctuation and line breaks do not count, and a perspective of fewer than three words never does.
+
+    >>> contains_perspective(Passage("d", "It is FALSE that zoos\nshould close, I think."), "Zoos should close.")
+    True
+    """
+    said = _words(perspective)
+    # A label of one or two words ("The Movie") stands in many passages that copy nothing.
+    return said.count(" ") > 3 and said in _words(passage.full_text)
+
+
+def _words(text: str) -> str:
+    return f" {' '.join(_WORD.findall(unicodedata.normalize('NFKC', text).casefold()))} "
 
 
 def pairs_of(run: pd.DataFrame, questions: Sequence[Question], passages: Mapping[str, Passage], k: int) -> list[Pair]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from berdslib.data.datasets import load_passages
 from berdslib.errors import MissingDataError
-from berdslib.judging.base import Pair, number_format_mark
+from berdslib.judging.base import Pair
 from berdslib.judging.yesno import NEEDS, YesNoJudge
 from berdslib.llm.prompting import load_prompt
 from berdslib.models.loading import (
@@ -24,6 +24,7 @@ from berdslib.models.loading import (
     language_model_numbers,
     load_model,
     load_weights,
+    number_format_mark,
     padded,
     read_tokenizer,
 )

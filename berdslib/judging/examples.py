@@ -147,11 +147,13 @@ def without_near_duplicates(passages: Sequence[Passage], near: float = NEAR) -> 
     >>> [p.docno for p in without_near_duplicates([Passage(str(i), text) for i, text in enumerate(texts)])]
     ['0', '2']
     """
-    kept: list[tuple[Passage, set[tuple[str, ...]]]] = []
+    kept: list[tuple[Passage, set[int]]] = []
+    number: dict[tuple[str, ...], int] = {}  # sets of numbers are compared much faster than sets of words
     for passage in passages:
         words = re.findall(r"\w+", passage.text.casefold())
-        grams = {tuple(words[i : i + _GRAM]) for i in range(max(1, len(words) - _GRAM + 1))}
-        if all(len(grams & before) < near * len(grams | before) for _, before in kept):
+        runs = (tuple(words[i : i + _GRAM]) for i in range(max(1, len(words) - _GRAM + 1)))
+        grams = {number.setdefault(run, len(number)) for run in runs}
+        if all((shared := len(grams & one)) < near * (len(grams) + len(one) - shared) for _, one in kept):
             kept.append((passage, grams))
     return [passage for passage, _ in kept]
 

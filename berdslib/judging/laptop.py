@@ -154,8 +154,11 @@ def learned(model: StanceModel) -> dict[str, torch.Tensor]:
 
 def autocast(model: StanceModel) -> Any:
     """Return a context for a forward pass, in which torch multiplies in bfloat16 where the processor has it."""
-    device = model.scale.device.type
-    return torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda" or has_bf16())
+    return torch.autocast(model.scale.device.type, dtype=torch.bfloat16, enabled=_multiplies_short(model))
+
+
+def _multiplies_short(model: StanceModel) -> bool:
+    return model.scale.device.type == "cuda" or has_bf16()
 
 
 # ---------------------------------------------------------------- calibration
@@ -220,6 +223,8 @@ class Laptop:
         self._by_openvino = _openvino(model) if engine == "openvino" else None
         if self._by_openvino:
             made_of += f",openvino:{fastest_format(engine)}"
+        elif _multiplies_short(self.model):
+            made_of += ",bfloat16"
         self.id = f"laptop({name}{made_of},calibration={settings},title={title_position})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from berdslib.errors import InputError
-from berdslib.judging.base import Pair, document_text, number_format_mark
+from berdslib.judging.base import Pair, document_text
 from berdslib.llm.untrusted import control_tokens, defuse
 from berdslib.models.loading import (
     checkpoint_mark,
     language_model_numbers,
     load_model,
     load_weights,
+    number_format_mark,
     package_folder,
     quiet_loading,
     read_tokenizer,

@@ -7,8 +7,8 @@ import logging
 import os
 import platform
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +17,8 @@ from filelock import FileLock
 
 from berdslib.data.records import Passage, Question, make_verdicts
 from berdslib.errors import InputError
-from berdslib.files import rows_by_key, store_errors
-from berdslib.judging.base import EachByItself, FunctionJudge, Judge, Pair, pairs_of
+from berdslib.files import Rows, write_transaction
+from berdslib.judging.base import EachByItself, FunctionJudge, Judge, Pair, pairs_of, probabilities
 from berdslib.judging.baselines import Gold
 from berdslib.judging.committee import Committee
 from berdslib.paths import cache_dir
@@ -36,16 +36,21 @@ class VerdictStore:
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or cache_dir() / "verdicts.sqlite"
+        self._rows = Rows(self.path, "a verdict store", "verdict", "p_yes REAL", "WITHOUT ROWID")
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, float]:
         """Return key → p_yes for those of the keys (:func:`verdict_key`) that are there."""
-        with self._table() as table:
-            return rows_by_key(table, "SELECT key, p_yes FROM verdict WHERE key IN", keys)
+        return self._rows.do(lambda table: self._rows.find(table, keys))
 
     def put(self, p_yes: Mapping[bytes, float]) -> None:
         """Add verdicts; existing ones are not changed."""
-        with self._table() as table, table:
-            table.executemany("INSERT OR IGNORE INTO verdict VALUES (?, ?)", p_yes.items())
+
+        def add(table: sqlite3.Connection) -> None:
+            with write_transaction(table):
+                there = self._rows.find(table, list(p_yes))
+                self._rows.add(table, ((key, p) for key, p in p_yes.items() if key not in there))
+
+        self._rows.do(add)
 
     def turn(self, judge_id: str) -> FileLock:
         """Return a lock for who judges by one judge on one device: others wait, and find what they need judged.
@@ -57,18 +62,7 @@ class VerdictStore:
         return FileLock(self.path.with_name(name), poll_interval=0.01)
 
     def __len__(self) -> int:
-        with self._table() as table:
-            return int(table.execute("SELECT count(*) FROM verdict").fetchone()[0])
-
-    @contextmanager
-    def _table(self) -> Iterator[sqlite3.Connection]:
-        """Open the table, and make it with its folder where it is not there, or not any more."""
-        with store_errors(self.path, "a verdict store"):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(self.path, timeout=120)) as table:
-                columns = "key BLOB PRIMARY KEY, p_yes REAL NOT NULL"
-                table.execute(f"CREATE TABLE IF NOT EXISTS verdict ({columns}) WITHOUT ROWID")
-                yield table
+        return self._rows.do(lambda table: int(table.execute("SELECT count(*) FROM verdict").fetchone()[0]))
 
 
 def verdict_key(judge_id: str, pair: Pair) -> bytes:
@@ -127,11 +121,7 @@ def _is_blank(pair: Pair) -> bool:
 def _judged(judge: Judge, pairs: Sequence[Pair]) -> tuple[np.ndarray, BaseException | None]:
     """Return the answers, NaN where there is none, and why."""
     given, problem = judge.p_yes_each(pairs) if isinstance(judge, EachByItself) else (judge.p_yes(pairs), None)
-    p_yes = np.asarray(given, dtype=np.float64)
-    fits = (p_yes >= 0) & (p_yes <= 1) | (np.isnan(p_yes) if problem else False)
-    if p_yes.shape != (len(pairs),) or not fits.all():
-        raise InputError(f"judge {judge.id!r} must return {len(pairs)} probabilities from 0 to 1")
-    return p_yes, problem
+    return probabilities(given, len(pairs), judge.id, missing=problem is not None), problem
 
 
 def judge_run(

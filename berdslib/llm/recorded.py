@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import threading
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -132,6 +133,10 @@ def lines_of(path: Path, read: Callable[[str], Said], what: str, *, to_append: b
         *ended, last = content.split(b"\n")
         said: list[Said] = []
         for number, line in enumerate([*ended, last] if last else ended, start=1):
+            row, summed, kept = line.rpartition(_SUM)
+            if summed and kept != _sum(row):
+                problem = "does not fit its checksum, as it was damaged or changed; remove the line, or its crc32"
+                raise InputError(problem, path=path, line=number)
             try:
                 said.append(read(line.decode("utf-8")))
             except MALFORMED:
@@ -150,10 +155,21 @@ def lines_of(path: Path, read: Callable[[str], Said], what: str, *, to_append: b
     return said
 
 
+_SUM = b', "crc32": "'  # nowhere else: inside of a text the quotation marks have backslashes
+
+
+def _sum(row: bytes) -> bytes:
+    return b'%08x"}' % zlib.crc32(row)
+
+
 def append_line(path: Path, text: str) -> None:
-    """Append a line, one thread at a time, or leave the file as it was; no end of the process can lose it then."""
+    """Append an object in JSON, one thread at a time, with its checksum, or leave the file as it was; "" ends a line.
+
+    No end of the process can lose it then.
+    """
     # Half a character has no UTF-8; written with a backslash it is what JSON reads as the same half.
-    line = f"{text}\n".encode("utf-8", "backslashreplace")
+    row = text.encode("utf-8", "backslashreplace").removesuffix(b"}")
+    line = (row + _SUM + _sum(row) if row else b"") + b"\n"
     try:
         with open(path, "ab", buffering=0) as file:  # with a buffer, closing would try to write the rest again
             whole = file.tell()

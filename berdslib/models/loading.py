@@ -8,9 +8,10 @@ import logging
 import os
 import sys
 import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -113,23 +114,30 @@ def checkpoint_mark(checkpoint: str) -> str:
 def folder_mark(checkpoint: str) -> str:
     """Return what tells the state of a model's folder: "#" and eight hex digits, or "" where it is no folder.
 
-    Made of names, sizes, times and both ends of its files, so that a model that was trained anew in the same place is
-    another one to every cache.
+    Made of names, sizes and contents of its files, so that a model that was trained anew in the same place is another
+    one to every cache, and a copy is not.
     """
     folder = Path(checkpoint)
     if not checkpoint or not folder.is_dir():
         return ""
     files = sorted(p for p in folder.rglob("*") if p.is_file())
-    state = [(str(p.relative_to(folder)), p.stat().st_size, p.stat().st_mtime_ns, _ends(p)) for p in files]
+    state = [(str(p.relative_to(folder)), p.stat().st_size, _crc(p.resolve(), *_state(p))) for p in files]
     return "#" + hashlib.sha256(repr(state).encode()).hexdigest()[:8]
 
 
-def _ends(path: Path, size: int = 1 << 16) -> bytes:
-    """Return the first and the last bytes of a file; copies can have equal sizes and times, and other weights."""
+def _state(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+@cache
+def _crc(path: Path, *_state: int) -> int:
+    """Return the checksum of a file, read once while its state is the same."""
+    crc = 0
     with open(path, "rb") as file:
-        first = file.read(size)
-        file.seek(max(0, path.stat().st_size - size))
-        return first + file.read(size)
+        while block := file.read(1 << 24):
+            crc = zlib.crc32(block, crc)
+    return crc
 
 
 def package_folder(package: str) -> str:
@@ -264,6 +272,12 @@ def language_model_numbers() -> torch.dtype:
     import torch
 
     return torch.bfloat16 if device() == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
+
+
+def number_format_mark(dtype: object) -> str:
+    """Return what an id says of a number format: nothing of float32, else such as ",bfloat16"."""
+    name = str(dtype).removeprefix("torch.")
+    return "" if name == "float32" else f",{name}"
 
 
 def number_options(number_format: str) -> dict[str, Any]:

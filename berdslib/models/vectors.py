@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from berdslib.errors import InputError
-from berdslib.files import rows_by_key, store_errors
+from berdslib.files import Rows, write_transaction
 from berdslib.models.base import Encoder
 from berdslib.progress import chunk_starts
 
@@ -38,15 +37,9 @@ class CachedEncoder:
 
     def __init__(self, encoder: Encoder, folder: Path, chunk: int = 256) -> None:
         self.encoder, self.id, self.chunk = encoder, encoder.id, chunk
-        folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / f"{hashlib.sha256(encoder.id.encode()).hexdigest()[:16]}.sqlite"
-        with self._table() as table:
-            if not _has(table, "vector"):
-                with self._writing(table):
-                    table.execute("CREATE TABLE IF NOT EXISTS vector (key BLOB PRIMARY KEY, numbers BLOB NOT NULL)")
-                    table.execute("CREATE TABLE IF NOT EXISTS model (id TEXT, dim INTEGER)")
-                    self._take_over(table)
-                self._path.with_suffix(".f32").unlink(missing_ok=True)
+        self._rows = Rows(self._path, "a cache of vectors", "vector", "numbers BLOB")
+        self._rows.do(self._take_over)
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode questions, float32 (n, d)."""
@@ -56,76 +49,63 @@ class CachedEncoder:
         """Encode passages, float32 (n, d)."""
         return self._encode(texts, "p", self.encoder.encode_passages)
 
-    @contextmanager
-    def _table(self) -> Iterator[sqlite3.Connection]:
-        # A writer holds its lock while it encodes one chunk, so a waiting one must be patient.
-        with (
-            store_errors(self._path, "a cache of vectors"),
-            closing(sqlite3.connect(self._path, timeout=3600, isolation_level=None)) as table,
-        ):
-            yield table
-
-    @contextmanager
-    def _writing(self, table: sqlite3.Connection) -> Iterator[None]:
-        from filelock import FileLock
-
-        with FileLock(self._path.with_suffix(".turn"), poll_interval=0.01):
-            table.execute("BEGIN IMMEDIATE")
-        with table:  # commits, or rolls back
-            yield
-
     def _take_over(self, table: sqlite3.Connection) -> None:
         """Read a cache of old, which had a row's place in the table and its numbers in a file beside it."""
         rows = self._path.with_suffix(".f32")
-        if not _has(table, "row"):
+        if not table.execute("SELECT 1 FROM sqlite_master WHERE name = 'row'").fetchone():
             return
-        if rows.exists() and (dim := _dim(table)):
-            whole = rows.stat().st_size // (dim * _NUMBER.itemsize)  # fewer than listed, where it was cut short
-            old = np.fromfile(rows, _NUMBER, count=whole * dim).reshape(whole, dim)
-            listed = table.execute("SELECT key, at FROM row WHERE at < ? ORDER BY at", [whole])
-            table.executemany("INSERT INTO vector VALUES (?, ?)", ((key, old[at].tobytes()) for key, at in listed))
-        table.execute("DROP TABLE row")
+        with write_transaction(table):
+            dim = table.execute("SELECT dim FROM model").fetchone()
+            if rows.exists() and dim:
+                whole = rows.stat().st_size // (dim[0] * _NUMBER.itemsize)  # fewer than listed, where it was cut short
+                old = np.fromfile(rows, _NUMBER, count=whole * dim[0]).reshape(whole, dim[0])
+                listed = table.execute("SELECT key, at FROM row WHERE at < ? ORDER BY at", [whole])
+                self._rows.add(table, ((key, old[at].tobytes()) for key, at in listed))
+            table.execute("DROP TABLE row")
+        rows.unlink(missing_ok=True)
 
     def _encode(self, texts: Sequence[str], role: str, encode: Callable[[list[str]], np.ndarray]) -> np.ndarray:
+        from filelock import FileLock
+
         if not texts:
             raise InputError("there are no texts to encode")
         keys = [hashlib.sha256(f"{role}\0{text}".encode("utf-8", "surrogatepass")).digest() for text in texts]
-        with self._table() as table:
-            found = _look_up(table, keys)
+
+        def all_of(table: sqlite3.Connection) -> dict[bytes, bytes]:
+            found = self._rows.find(table, keys)
             missing = [(key, text) for key, text in dict(zip(keys, texts, strict=True)).items() if key not in found]
             for start in chunk_starts(len(missing), self.chunk, "encoding"):
                 chunk = dict(missing[start : start + self.chunk])
-                with self._writing(table):
-                    found |= _look_up(table, list(chunk))  # another process may have been faster
+                with write_transaction(table, FileLock(self._path.with_suffix(".turn"), poll_interval=0.01)):
+                    found |= self._rows.find(table, list(chunk))  # another process may have been faster
                     found |= self._add(table, {key: text for key, text in chunk.items() if key not in found}, encode)
-        return np.frombuffer(b"".join([found[key] for key in keys]), _NUMBER).reshape(len(keys), -1).copy()
+            return found
+
+        found = self._rows.do(all_of)
+        vectors = np.frombuffer(b"".join([found[key] for key in keys]), _NUMBER)
+        if len({len(one) for one in found.values()}) > 1 or not np.isfinite(vectors).all():
+            problem = "holds vectors of several widths, or not finite, from before each had a checksum; remove it"
+            raise InputError(f"{problem}, and they are made again", path=self._path)
+        return vectors.reshape(len(keys), -1).copy()
 
     def _add(
         self, table: sqlite3.Connection, chunk: dict[bytes, str], encode: Callable[[list[str]], np.ndarray]
     ) -> dict[bytes, bytes]:
         if not chunk:
             return {}
-        vectors, dim = encode(list(chunk.values())), _dim(table)
+        vectors, dim = encode(list(chunk.values())), self._dim(table)
         if vectors.ndim != 2 or len(vectors) != len(chunk) or dim not in (0, vectors.shape[1]):
             want = f"({len(chunk)}, {dim or 'd'})"
             raise InputError(f"encoder {self.id!r} returned vectors of shape {vectors.shape}, not {want}")
         if not np.isfinite(vectors).all():  # it would be kept for good
             raise InputError(f"encoder {self.id!r} returned a vector that is not finite; nothing of it is kept")
-        if not dim:
-            table.execute("INSERT INTO model VALUES (?, ?)", (self.id, vectors.shape[1]))
         made = {key: vector.astype(_NUMBER).tobytes() for key, vector in zip(chunk, vectors, strict=True)}
-        table.executemany("INSERT INTO vector VALUES (?, ?)", made.items())
+        self._rows.add(table, made.items())
         return made
 
-
-def _look_up(table: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-    return rows_by_key(table, "SELECT key, numbers FROM vector WHERE key IN", keys)
-
-
-def _dim(table: sqlite3.Connection) -> int:
-    row = table.execute("SELECT dim FROM model").fetchone()
-    return int(row[0]) if row else 0
-
-
-def _has(table: sqlite3.Connection, name: str) -> bool:
-    return table.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [name]).fetchone() is not None
+    def _dim(self, table: sqlite3.Connection) -> int:
+        """Return the width of the first vector that is whole, 0 where there is none."""
+        for (key,) in table.execute("SELECT key FROM vector"):
+            for numbers in self._rows.find(table, [key]).values():
+                return len(numbers) // _NUMBER.itemsize
+        return 0

@@ -18,7 +18,7 @@ from berdslib.data.collection import Collection
 from berdslib.data.records import Question, check_questions
 from berdslib.data.scenario import Scenario
 from berdslib.data.trec import write_trec_run, write_verdicts
-from berdslib.errors import InputError, known, says_what_it_takes
+from berdslib.errors import InputError, known, printable, says_what_it_takes
 from berdslib.evaluation import compare
 from berdslib.evaluation import measures as measuring
 from berdslib.evaluation.arguments import measures_of_scenario
@@ -158,7 +158,7 @@ class Experiment:
     def __repr__(self) -> str:
         """Show the table as text."""
         parts = [f"{title}\n{table.to_string()}" if title else table.to_string() for title, table in self._tables()]
-        return "\n\n".join(parts) + f"\n{self.caption}"
+        return printable("\n\n".join(parts) + f"\n{self.caption}")
 
     def _repr_html_(self) -> str:
         parts = [(f"<p>{title}</p>" if title else "") + table.to_html(escape=True) for title, table in self._tables()]
@@ -266,7 +266,7 @@ class Choice(NamedTuple):
     def __repr__(self) -> str:
         """Show what was chosen, and the test's table."""
         best = self.dev.table.query("dataset == @MACRO and system == @self.system")["mean"].iloc[0]
-        return f"chosen of {len(self.dev.scores)}: {self.system}, {100 * best:.1f} on dev\n{self.test!r}"
+        return f"chosen of {len(self.dev.scores)}: {printable(self.system)}, {100 * best:.1f} on dev\n{self.test!r}"
 
 
 @says_what_it_takes

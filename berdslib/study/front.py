@@ -107,7 +107,8 @@ def judge(run: pd.DataFrame, data: Data, judge: AnyJudge = None, k: int = 5, *, 
         raise InputError(problem, field="judge")
     clean = check_run(run)
     scoring.check_belongs("the run", clean, collection.questions)  # before a model is loaded
-    return scoring.judged([clean], collection, judge_of(judge, collection), k, kept)
+    verdicts = scoring.judged([clean], collection, judge_of(judge, collection), k, kept)
+    return verdicts if is_recorded(judge) else scoring.warned_of_copies(verdicts, collection)
 
 
 @says_what_it_takes
@@ -176,15 +177,19 @@ def evaluate(
 
 
 @says_what_it_takes
-def read_run(path: str | Path) -> pd.DataFrame:
-    """Read a run file of anybody's: TREC's six columns, gzipped or not.
+def read_run(path: str | Path | Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
+    """Read a run of anybody's.
+
+    Args:
+        path: a file, gzipped or not, of TREC's six columns; a .json of {qid: {docno: score}} or of mteb's predictions;
+            a .jsonl of sentence-transformers' predictions; or {qid: {docno: score}} itself.
 
     Raises:
         InputError: a file that cannot be read; the message says where.
     """
-    if not isinstance(path, str | Path):
+    if not isinstance(path, str | Path | Mapping):
         raise InputError(f"a run file is named by text or a path, not by {type(path).__name__}", field="path")
-    return trec.read_trec_run(path)
+    return trec.read_run(path)
 
 
 # ---------------------------------------------------------------- names

@@ -28,6 +28,7 @@ from filelock import FileLock, Timeout
 from berdslib.errors import BerdsError, InputError, known
 from berdslib.files import StrPath, write_text
 from berdslib.paths import PACKAGE, project_root, shipped
+from berdslib.progress import bars_are_seen
 from berdslib.study.provenance import environment, inputs_of, watched_kernel
 from berdslib.version import __version__
 
@@ -113,6 +114,12 @@ def find_notebook(name: str) -> Path:
     return names[known("notebook", by_number.get(name, name.removesuffix(".ipynb")), names)]
 
 
+def find_grid(path: Path) -> Path:
+    """Return the file of a grid: what is not at `path` may be one that came with the package, of the same name."""
+    brought = PACKAGE / "_shipped" / "grids" / path.name
+    return brought if brought.is_file() and not path.exists() else path
+
+
 def open_notebook(path: Path) -> Notebook:
     """Read a notebook with the parameters in its one cell tagged `parameters`: ``name = literal  # help`` a line."""
     notebook = read_notebook(path)
@@ -132,7 +139,7 @@ def open_notebook(path: Path) -> Notebook:
                     raise ValueError
     except SyntaxError as error:
         raise InputError(f"parameters cell: {error.msg}", path=path, line=error.lineno) from None
-    except (ValueError, TypeError):  # the latter: a list as a key
+    except (ValueError, TypeError, MemoryError, RecursionError):  # a list as a key; 50,000 minus signs
         problem = "parameters cell: a line must read `name = value`, the value a plain literal"
         raise InputError(problem, path=path, line=line) from None
     for cell in cells:  # of a run that fails, no outputs of old are to stand behind the cell that failed
@@ -149,7 +156,8 @@ def read_notebook(path: Path) -> dict[str, Any]:
         notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         for cell in notebook["cells"]:
             cell.get("metadata", {}).get("tags", [])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            "".join(cell.get("source", ""))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"is not a readable notebook ({type(error).__name__})", path=path) from None
     return notebook
 
@@ -166,7 +174,8 @@ def code_digests(notebook: Mapping[str, Any]) -> list[str]:
 def check_parameters(notebook: Notebook, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the given parameters, each in the type of its default; text is read as that type ("5", "true", JSON).
 
-    A list holds values of the types that its default holds; where that is empty, anything.
+    A list holds values of the types that its default holds; where that is empty, anything. One of words may be written
+    as in the shell, "bm25,minilm".
     """
     accepted, kind = notebook.parameters, f"parameter of {notebook.path.stem}"
     return {name: _typed(accepted[known(kind, name, accepted)], value) for name, value in given.items()}
@@ -186,6 +195,9 @@ def _typed(parameter: Parameter, value: Any) -> Any:
 
 
 def _from_text(text: str, default: Any) -> Any:
+    words = isinstance(default, list) and default and all(isinstance(one, str) for one in default)
+    if words and text.strip() and text.lstrip()[0] not in "[({\"'":
+        return [word.strip() for word in text.split(",")]
     try:
         return json.loads(text.lower() if isinstance(default, bool) else text)
     except ValueError:
@@ -303,7 +315,7 @@ def _run_cells(
                     *[str(target).replace("{", "{{").replace("}", "}}")] * 2,  # no parameters there
                     parameters={**own, **values},
                     cwd=str(root),
-                    progress_bar=progress,
+                    progress_bar=progress and bars_are_seen(),
                     kernel_name="python3",
                     extra_arguments=["--log-level=ERROR", f"--Session.username={mark}"],
                 )

@@ -20,6 +20,7 @@ from filelock import Timeout
 from tqdm.auto import tqdm
 
 from berdslib.errors import BerdsError, InputError, printable
+from berdslib.progress import bars_are_seen
 from berdslib.study import grid as grids
 from berdslib.study.grid import Grid, Resources, Run
 from berdslib.study.notebooks import LONGEST, Notebook, run_folder, run_lock, run_notebook
@@ -81,7 +82,7 @@ def _places(workers: int, needed: Resources) -> int:
 @contextmanager
 def _progress(grid: Grid, done: int, show: bool) -> Iterator[Callable[[int, int], None]]:
     """Yield who is told of each run's end: how many are under way, and have failed. A bar, or else lines of a log."""
-    live, began, ended, said = sys.stderr.isatty() or "ipykernel" in sys.modules, time.monotonic(), done, 0.0
+    live, began, ended, said = bars_are_seen(), time.monotonic(), done, 0.0
     with tqdm(total=len(grid.runs), initial=done, desc=grid.name, unit="run", disable=not (show and live)) as bar:
 
         def tell(running: int, failed: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,21 +13,24 @@ import pandas as pd
 from berdslib.data.collection import Collection, Expansions
 from berdslib.data.corpus import by_docno
 from berdslib.data.datasets import load
-from berdslib.data.records import Passage, Question, check_k, list_ids, make_verdicts, ranked_run
+from berdslib.data.records import Passage, Question, check_k, list_ids, make_verdicts, perspective_qid, ranked_run
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
 from berdslib.evaluation.arguments import evaluate_arguments
 from berdslib.evaluation.measures import Measure, evaluate
 from berdslib.files import StrPath
 from berdslib.judging.aspects import judged_aspects
-from berdslib.judging.base import Judge
+from berdslib.judging.base import Judge, contains_perspective
 from berdslib.judging.baselines import Gold
 from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, judge_run
+from berdslib.progress import bar, begin
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import AspectsOf
 from berdslib.retrieval.rerank import Scorer
 from berdslib.retrieval.systems import Workshop
+
+logger = logging.getLogger(__name__)
 
 AnyJudge = Judge | Callable[..., Any] | str | None
 Data = Collection | str | Path
@@ -57,7 +61,9 @@ def named_systems(systems: Systems) -> dict[str, System]:
         if not isinstance(system, str | pd.DataFrame) and not _searches(system) and not _transforms(system):
             problem = "a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
             kind = type(system).__name__
-            raise InputError(f"a system is {problem}; {name!r} is of type {kind}", field="systems")
+            is_model = callable(system) or hasattr(system, "encode")
+            hint = "; a model is one once it has a name: bd.register('retriever', 'mine', bd.dense(model))" * is_model
+            raise InputError(f"a system is {problem}; {name!r} is of type {kind}{hint}", field="systems")
     return {name: _as_system(name, system) for name, system in named}
 
 
@@ -171,6 +177,9 @@ def search(
     """
     check_k(depth, "depth")
     texts, built = [system for system in named.values() if isinstance(system, str)], dict[str, Retriever]()
+    if searching := [name for name, system in named.items() if not isinstance(system, pd.DataFrame)]:
+        sizes = f"{len(collection.questions):,} questions, {len(collection.passages):,} passages"
+        begin(f"{collection.name}: {sizes}; first models and indexes are made ready for {', '.join(searching)}")
     if texts:
         kept = Path(recordings) if recordings else None
         options: dict[str, Any] = {"depth": depth, "recordings": kept, "scorers": scorers}
@@ -178,7 +187,7 @@ def search(
     queries = collection.queries if perspectives else []
     asked = [part for part in (list(collection.questions) if questions else [], queries) if part]
     runs = {}
-    for name, system in named.items():
+    for name, system in bar(named.items(), desc="systems", unit="system"):
         if isinstance(system, pd.DataFrame):
             runs[name] = system[system["qid"].isin(list_ids(collection.questions))]
         else:
@@ -217,7 +226,19 @@ def judged(
         problem = f"{collection.name!r} has questions only; a judge reads passages: name the corpus"
         raise InputError(problem, field="passages")
     pool = pooled(runs, collection.questions, k)
+    begin(f"{judge.id.partition('(')[0]} judges {len(pool):,} passages of {len(collection.questions):,} questions")
     return judge_run(pool, collection.questions, by_docno(collection.passages), judge, k=max(1, len(pool)), store=store)
+
+
+def warned_of_copies(verdicts: pd.DataFrame, collection: Collection) -> pd.DataFrame:
+    """Return a judge's verdicts as they are, and log how many yeses a copied perspective may have brought about."""
+    said, passages = {q.qid: q.perspectives for q in collection.questions}, by_docno(collection.passages)
+    yes = verdicts.loc[verdicts["supports"], ["qid", "pid", "docno"]].values.tolist()
+    copies = [f"{d} for {perspective_qid(q, p)}" for q, p, d in yes if contains_perspective(passages[d], said[q][p])]
+    if copies:
+        what = "contain the perspective's own words; a judge says yes to that, whatever the rest says"
+        logger.warning("%d of %d yeses: the passages %s: %s", len(copies), len(yes), what, ", ".join(copies[:3]))
+    return verdicts
 
 
 def verdicts_on(
@@ -225,7 +246,7 @@ def verdicts_on(
 ) -> pd.DataFrame:
     """Return recorded verdicts (no judge, or gold), or a judge's on the top k of all systems."""
     if judge is not None and not isinstance(judge, Gold):
-        return judged(runs.values(), collection, judge, k, store)
+        return warned_of_copies(judged(runs.values(), collection, judge, k, store), collection)
     recorded = collection.gold if judge is None else judge.verdicts
     if recorded is None:  # only a scenario is scored without
         return make_verdicts([], "gold")

@@ -12,7 +12,7 @@ import pandas as pd
 
 from berdslib.data.collection import Collection
 from berdslib.data.records import Question, check_k, perspective_qid
-from berdslib.errors import InputError, known, says_what_it_takes
+from berdslib.errors import InputError, known, printable, says_what_it_takes
 from berdslib.evaluation import sides as leaning
 from berdslib.files import StrPath
 from berdslib.study import scoring
@@ -105,7 +105,7 @@ class Sides:
     def __repr__(self) -> str:
         """Show the tables as text."""
         parts = [f"{title}\n{table.to_string()}" for title, table in self.shown.items()]
-        return "\n\n".join([*parts, self.caption])
+        return printable("\n\n".join([*parts, self.caption]))
 
     def _repr_html_(self) -> str:
         parts = [f"<p>{html.escape(title)}</p>{table.to_html(escape=True)}" for title, table in self.shown.items()]

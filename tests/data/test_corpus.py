@@ -116,11 +116,14 @@ def documents_of(corpus):
 
 
 def everything_in(folder):
-    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if not p.name.startswith(".lock-"))
 
 
-def test_a_corpus_is_three_files_and_nothing_else_stays(few, tmp_path):
-    files = ["few", "few/hashes.npy", "few/passages.arrow", "few/positions.npy"]
+def test_a_corpus_is_five_files_and_nothing_else_stays_but_a_lock(few, tmp_path):
+    files = [
+        "few",
+        *(f"few/{name}" for name in ("blocks.npy", "hashes.npy", "passages.arrow", "positions.npy", "sums.npy")),
+    ]
     assert everything_in(tmp_path) == files
     assert list(write_corpus(FEW[:1], few.path)) == FEW[:1]  # replaced
     assert list(few) == FEW, "what was open stays readable"
@@ -141,7 +144,7 @@ def test_what_cannot_be_written_leaves_what_was_there(few, tmp_path, passages, p
         with pytest.raises(InputError, match=problem):
             write_corpus(passages, path)
     assert list(Corpus(few.path)) == FEW
-    assert len(everything_in(tmp_path)) == 4
+    assert len(everything_in(tmp_path)) == 6
 
 
 # ---------------------------------------------------------------- what does not open
@@ -158,6 +161,47 @@ def test_a_damaged_corpus_does_not_open(few, name, damage):
     with pytest.raises(InputError, match="no complete corpus") as error:
         Corpus(few.path)
     assert error.value.path == few.path
+
+
+@pytest.mark.parametrize("name", ["passages.arrow", "sums.npy", "blocks.npy"])
+def test_damage_is_told_where_it_is_read_and_nowhere_else(few, name):
+    content = (few.path / name).read_bytes()
+    at = content.index(b"Coffee") if name == "passages.arrow" else {"sums.npy": 132, "blocks.npy": 132}[name]
+    (few.path / name).write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
+    corpus = Corpus(few.path)
+    assert corpus[0] == FEW[0] and corpus.position("a") == 1 and list(corpus.docnos()) == ["b", "a", "ü/1"]
+    told = pytest.raises(InputError, match=r"few: is damaged; delete this folder, and have it written again: passage")
+    with told:
+        corpus[1] if name != "blocks.npy" else list(corpus)
+
+
+def test_a_docno_that_is_not_found_is_told_from_one_that_cannot_be(few):
+    hashes = bytearray((few.path / "hashes.npy").read_bytes())
+    hashes[-12] ^= 1  # of the one in the middle; the two ends are looked at whenever it is opened
+    (few.path / "hashes.npy").write_bytes(hashes)
+    corpus, lost = Corpus(few.path), 0
+    for docno in [*"ab", "ü/1", "nobody"]:
+        try:
+            assert corpus.by_docno[docno].docno == docno
+        except InputError as error:
+            assert "hashes.npy and positions.npy do not fit their checksums" in str(error)
+            lost += 1
+    assert lost == 2  # the one, and "nobody"
+
+
+def test_a_corpus_without_checksums_is_read(few):
+    for name in ("sums.npy", "blocks.npy"):
+        (few.path / name).unlink()
+    corpus = Corpus(few.path)
+    assert list(corpus) == FEW == corpus[:] and list(corpus.docnos()) == ["b", "a", "ü/1"]
+
+
+def test_what_a_killed_writer_has_left_goes_with_the_next(tmp_path):
+    left = tmp_path / ".few.0123"
+    left.mkdir()
+    (left / "passages.arrow").write_text("half")
+    write_corpus(FEW, tmp_path / "few")
+    assert not left.exists() and list(Corpus(tmp_path / "few")) == FEW
 
 
 BOTH = ("hashes.npy", "positions.npy")

@@ -1,7 +1,9 @@
 """Downloads against a small server in this process: what arrives, what is kept, what is said."""
 
+import contextlib
 import hashlib
 import http.server
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -113,6 +115,39 @@ def test_not_found_names_address_and_target_and_is_not_tried_again(server, tmp_p
     assert server.url in str(caught.value)
     assert str(tmp_path / "file.bin") in str(caught.value)
     assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        *(f"200 OK\r\nContent-Length: {size}" for size in ("nonsense", "-5", "9" * 20, "9" * 5000)),
+        "200 OK\r\nContent-Length: 5\r\nContent-Length: 6",
+        "200 OK\r\nTransfer-Encoding: nonsense",
+        f"200 OK\r\nX: {'a' * 1_000_000}",
+        *(
+            f"302 Found\r\nLocation: {there}"
+            for there in ("http://[::1", f"http://{'a' * 70_000}/", "/\x01", "data:,x")
+        ),
+        "099 No status",
+        "418 \x1b[31mred",
+    ],
+)
+def test_s19_hostile_headers_are_told_and_nothing_is_kept(monkeypatch, tmp_path, headers):
+    monkeypatch.setattr(module, "BACK_OFF", 0.01)
+    monkeypatch.setenv("NO_PROXY", "*")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer():
+            with contextlib.suppress(OSError):
+                while True:
+                    with listening.accept()[0] as one, contextlib.suppress(OSError):
+                        one.recv(65536)
+                        one.sendall(f"HTTP/1.1 {headers}\r\n\r\nhello".encode())
+
+        threading.Thread(target=answer, daemon=True).start()
+        with pytest.raises(MissingDataError, match=r"^http://127"):
+            download(f"http://127.0.0.1:{listening.getsockname()[1]}/x", tmp_path / "file.bin", retries=1, timeout=5)
+    assert leftovers(tmp_path) == []
 
 
 def test_a_server_error_is_tried_again(server, tmp_path):

@@ -115,7 +115,7 @@ def test_a_file_by_its_path_searches_a_corpus_that_is_named(tmp_path):
     found = load(folder / "queries.jsonl", passages=folder / "corpus.jsonl")
     assert_is_freshstack(found, "queries")
     assert len(load(folder / "queries.jsonl").passages) == 0
-    with pytest.raises(InputError, match="load_passages does not work with"):
+    with pytest.raises(InputError, match="'queries' has no passages of its own"):
         load_passages(folder / "queries.jsonl")
 
 
@@ -223,7 +223,7 @@ def test_aspects_are_fetched_from_three_subsets(tmp_path, monkeypatch, user_cach
         ("aspects", {"id": "earth-7-a1"}, r"aspects.jsonl:1 \[id\]: 'earth-7-a1' is an aspect of none"),
         ("aspects", {"id": "earth-0-a2"}, r"aspects.jsonl:2 \[id\]: aspect 'earth-0-a2' occurs twice"),
         ("aspects", {"weight": "much"}, r"aspects.jsonl:1 \[weight\]: 'much' is not a finite number"),
-        ("aspects", {"weight": -1}, r"\[weights\]: question '0' needs numbers from 0"),
+        ("aspects", {"weight": -1}, r"\[weights\]: question '0' needs a list of numbers from 0"),
         ("aspects", {"supporting_docs": "flight.txt"}, r"aspects.jsonl:1 \[supporting_docs\]: a list of passage ids"),
         ("examples", {"id": 1}, r"'earth-0-a1' is an aspect of none of the examples, such as 'biology-1-a1'"),
     ],

@@ -1,10 +1,13 @@
 """What the readers, the records and ``load`` refuse: one table of bad inputs, and the words of each error."""
 
+import datetime
 import gzip
 import json
 import os
 from dataclasses import replace
+from decimal import Decimal
 
+import numpy as np
 import pandas as pd
 import pytest
 from layouts import jsonl, write_questions
@@ -14,9 +17,17 @@ from berdslib.data.collection import Collection
 from berdslib.data.formats import beir_gold, read_berds, read_expansions, read_passages, read_questions
 from berdslib.data.own import OwnCard, as_dataset, write_dataset
 from berdslib.data.pir import PirQuery, pir_collection
-from berdslib.data.records import Passage, Question, check_passages, check_questions, check_run, check_verdicts
+from berdslib.data.records import (
+    Passage,
+    Question,
+    check_passages,
+    check_questions,
+    check_run,
+    check_verdicts,
+    make_run,
+)
 from berdslib.data.records import make_verdicts as verdicts_of
-from berdslib.data.trec import read_trec_qrels, read_verdicts
+from berdslib.data.trec import read_run, read_trec_qrels, read_verdicts
 from berdslib.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("own_place")  # the folder that one stands in is empty
@@ -45,6 +56,14 @@ def a_verdict(*row):
     return verdicts_of([row], "j")
 
 
+def with_twice(check, frame, name):
+    return check(pd.concat([frame, frame[[name]]], axis=1))
+
+
+def a_passage(*fields):
+    return a_collection(passages=[Passage(*fields)])
+
+
 def a_question(qid="q", text="Is it?", perspectives=("one",), **more):
     return check_questions([Question(qid, text, perspectives, **more)], need_perspectives=True)
 
@@ -53,12 +72,21 @@ def a_collection(**given):
     return Collection("pets", **{"questions": [ZOO], "passages": [Passage("a", "t")], "gold": GOLD} | given)
 
 
+TOO_LARGE, HALF = 10**400, "half \ud800 a pair"  # too large for a float; what no tokenizer reads
+# What pandas or numpy would take for numbers: a date as its nanoseconds, a complex number without its imaginary part.
+NO_NUMBERS = [
+    *([one] for one in (datetime.datetime(2020, 1, 1), datetime.date(2020, 1, 1), datetime.timedelta(1), pd.NaT, 1 + 2j,
+                        Decimal("sNaN"), TOO_LARGE, None, [1.0])),
+    *(pd.to_datetime([day]) for day in ("2020-01-01", "NaT")), pd.to_timedelta(["1s"]), np.array([0j]),
+    pd.PeriodIndex(["2020"], freq="Y"), pd.Series([1j], dtype=object), np.array([0], dtype="M8[ns]"),
+]  # fmt: skip
 NO_ID = r"\[(qid|docno)\]: .* is no id"
 FRAMES = [
     (lambda: a_run(score=None), "missing: score or rank"),
     (lambda: a_run(docno=None), "missing: docno"),
     (lambda: a_run(score=["high"]), r"\[score\]: score of passage 'd' for question 'q' is not a finite number"),
     (lambda: a_run(score=[-1e300]), "not a finite number"),
+    (lambda: a_run(score=[10**400]), "not a finite number"),
     (lambda: a_run(qid=["q"] * 2, docno=["d"] * 2, score=[1.0, 2.0]), "'d' is listed twice for question 'q'"),
     (lambda: a_run(qid=[1.5]), NO_ID),
     (lambda: a_run(docno=[True]), NO_ID),
@@ -71,6 +99,37 @@ FRAMES = [
     (lambda: a_verdict("q", 0, "d", 1.0, "False"), r"\[supports\]"),
     (lambda: a_verdict("q", 0, "d", "high", True), "p_yes"),
     (lambda: check_verdicts(pd.concat([GOLD, GOLD])), r"two verdicts for \(zoos, 0, a\); keep one"),
+    *((lambda of=of: check_run(GOLD.assign(score=of)), r"\[score\]: .* not a finite number") for of in NO_NUMBERS),
+    *((lambda of=of: make_run(["q"], ["d"], of), r"\[score\]: .* not a finite number") for of in NO_NUMBERS),
+    *((lambda of=of: check_verdicts(GOLD.assign(pid=of)), r"\[pid\]") for of in NO_NUMBERS),
+    *((lambda of=of: check_verdicts(GOLD.assign(p_yes=of)), "p_yes of") for of in NO_NUMBERS),
+    (lambda: a_run(score=None, rank=[TOO_LARGE]), r"\[rank\]: .* not a finite number"),
+    (lambda: check_verdicts(GOLD.assign(supports=[TOO_LARGE])), r"\[supports\]"),
+    *((lambda name=name: with_twice(check_run, a_run(), name), rf"\[{name}\]: two columns have this name")
+      for name in ("qid", "docno", "rank", "score")),
+    *((lambda name=name: with_twice(check_verdicts, GOLD, name), rf"\[{name}\]: two columns") for name in GOLD),
+    (lambda: with_twice(check_run, a_run().rename(columns={"qid": "query_id", "docno": "doc_id"}), "doc_id"), "docno"),
+    (lambda: with_twice(bd.load, pd.DataFrame({"qid": ["q"], "question": ["Q?"]}), "question"), "occurs twice"),
+    (lambda: bd.experiment({"m": pd.concat([a_run(), a_run()], axis=1)}, a_collection()), "m: two columns"),
+    (lambda: a_question(perspectives=None), r"\[perspectives\]: question 'q' needs a list of texts, not None"),
+    (lambda: a_question(perspectives=5), r"\[perspectives\]"),
+    (lambda: a_question(stances=None), r'\[stances\]: .* a list of "support", "oppose" or None, not None'),
+    (lambda: a_question(stances=("perhaps",)), r"\[stances\]: .* not \('perhaps',\)"),
+    (lambda: a_question(stances="s"), r"\[stances\]"),
+    (lambda: a_question(labels=(5,)), r"\[labels\]"),
+    (lambda: a_question(weights=("x",)), r"\[weights\]"),
+    (lambda: a_question(weights=(TOO_LARGE,)), r"\[weights\]"),
+    (lambda: a_question(perspectives=("a", "b"), stances=("support",)), "2 perspectives and 1 stances"),
+    (lambda: a_question(text=HALF), r"\[question\]: question 'q' holds half of a surrogate pair"),
+    (lambda: a_passage("a", None), r"\[text\]: passage 'a' has None where text is needed"),
+    (lambda: a_passage("a", 5), r"\[text\]: passage 'a' has 5"),
+    (lambda: a_passage("a", "t", None), r"\[title\]: passage 'a' has None"),
+    (lambda: a_passage("a", HALF), r"\[text\]: passage 'a' holds half of a surrogate pair"),
+    (lambda: a_passage("a", "t", HALF), r"\[title\]: passage 'a' holds half"),
+    (lambda: a_passage(7, "t"), r"\[docno\]: 7 is no id"),
+    (lambda: a_collection(passages=[Passage("a", "t")] * 2), "docno 'a' occurs twice"),
+    (lambda: a_collection(expansions={"zoos": None}), r"\[expansions\]: those of 'zoos'"),
+    (lambda: a_collection(expansions={"zoos": [("yes", None)]}), r"\[expansions\]: those of 'zoos'"),
     (lambda: a_question(perspectives="only one"), r"\[perspectives\]: .* a list of texts"),
     (lambda: a_question(perspectives=("one", 2)), r"\[perspectives\]"),
     (lambda: a_question(qid=7), r"\[qid\]: 7 is no id"),
@@ -134,6 +193,17 @@ FILES = [
     (read_questions, "s.csv", f'question,perspectives,stances\nQ?,"[""a""]",[{"9" * 5000}]\n',
      r":2 \[stances\]: not valid JSON"),
     (read_questions, "q.jsonl", "[" * 100_000, ":1: JSON is nested too deeply"),
+    (read_run, "r.json", "[]", r": an object \{qid: \{docno: score\}\} was expected"),
+    (read_run, "r.json", "{}", r": lists nothing"),
+    *((read_run, "r.json", json.dumps({"q": listed}), r" \[q\]: \{docno: score, …\} was expected")
+      for listed in (["d"], {"d": "1"}, {"d": None}, {"d": True})),
+    (read_run, "r.json", '{"q": {"d": NaN}}', r" \[score\]: score of passage 'd' for question 'q' is not a fin"),
+    (read_run, "r.json", json.dumps({"mteb_model_meta": {}, "de": {"test": {}}, "en": {"test": {}}}),
+     r": holds several runs, \['de'\]\['test'\], \['en'\]\['test'\]; give one"),
+    (read_run, "r.jsonl", "\n", r": lists nothing"),
+    (read_run, "r.jsonl", jsonl({"query_id": "q", "results": {"d": 1}}), r":1 \[results\]: a list of objects was"),
+    (read_run, "r.jsonl", jsonl({"query_id": "q", "results": [{"corpus_id": "d"}]}), r":1 \[results\[0\]\.score\]: m"),
+    (read_run, "r.jsonl", jsonl({"results": [{"corpus_id": "d", "score": 1}]}), r":1 \[query_id\]: missing"),
     (read_questions, "q.jsonl", '{"question": "\\ud800"}', ":1: holds half of a surrogate pair"),
     (read_expansions, "e.jsonl", jsonl(expansion("x"), expansion("y", perspectives=["Other."])),
      r":2 \[perspectives\]: differ from"),
@@ -141,7 +211,12 @@ FILES = [
     (read_trec_qrels, "v.qrels", "q -1 d 1\n", r":1 \[subtopic\]"),
     (read_trec_qrels, "v.qrels", f"q {'9' * 5000} d 1\n", r":1 \[subtopic\]"),
     (read_verdicts, "v.jsonl", verdict(pid=0.5), r":1 \[pid\]"),
+    (read_verdicts, "v.jsonl", verdict(pid=TOO_LARGE), r":1 \[pid\]: .* is not a finite number"),
+    (read_verdicts, "v.jsonl", verdict(p_yes=TOO_LARGE), r":1 \[p_yes\]: .* is not a verdict"),
+    (read_questions, "q.jsonl", jsonl({"question": "Q?", "perspectives": ["Yes."], "weights": [TOO_LARGE]}),
+     r":1 \[weights\]"),
     (read_verdicts, "v.jsonl", verdict(pid=True), r":1 \[pid\]: True is not a finite number"),
+    (read_verdicts, "v.jsonl", verdict(pid=10**400), r":1 \[pid\]: 1000*.* is not a finite number"),
     (read_verdicts, "v.jsonl", verdict(qid=None), r":1 \[qid\]: missing"),
     (read_verdicts, "v.jsonl", verdict(docno=" "), r":1 \[docno\]: is blank"),
     (read_verdicts, "v.jsonl", verdict(p_yes=1.5), r":1 \[p_yes\]: 1\.5 is not a verdict"),
@@ -223,7 +298,7 @@ LOADED = [
     (load(["sample", "mine.jsonl"]), r"\[passages\]: several data sets are searched together only in a corpus"),
     (load(None), r"\[name\]: a data set or a file is named by text, such as 'sample', not by NoneType"),
     (load(["sample", 5], passages=[Passage("a", "t")]), "is named by text, such as 'sample', not by int"),
-    (load("argkp"), "load_questions does not work with 'argkp'"),
+    (load("argkp"), "'argkp' has no questions of its own"),
     *((lambda change=change: pir(change), words) for change, words in (
         ({"corpus": ["a", 1, "b"]}, r"pir\.json \[corpus\]: a list of texts"),
         ({"docnos": ["a"]}, r"\[docnos\]: holds 1 entries for 3 texts"),

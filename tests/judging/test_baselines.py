@@ -11,7 +11,7 @@ from berdslib.data.readers import read_labelled_pairs
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
 from berdslib.evaluation.judges import agreement
-from berdslib.judging.base import document_text, pairs_of
+from berdslib.judging.base import contains_perspective, document_text, pairs_of
 from berdslib.judging.baselines import OVERLAP_THRESHOLD, SIMILARITY_THRESHOLDS, Gold, Overlap, Random
 from berdslib.judging.registry import make_judge
 from berdslib.retrieval.retrievers import make_retriever
@@ -133,3 +133,33 @@ def test_similarity_is_a_cosine_whatever_the_length_of_the_vectors():
     asked = (("Cats purr.", "Cats."), ("Cats purr.", "Cats purr."), ("Nothing.", "Cats."), ("No.", "Cats."))
     pairs = [pair(*texts) for texts in asked]
     assert Similarity(Long()).p_yes(pairs).tolist() == pytest.approx([0.5**0.5, 1.0, 0.0, 0.0])
+
+
+SAID = "Zoos should be closed."
+PLAIN = "Tea is a drink. People like it."
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "copied"),
+    [
+        (f"{SAID} {PLAIN}", "", True),
+        (f"It is false that zoos should be closed. {PLAIN}", "", True),
+        (f"Nobody serious believes that ZOOS  should\nbe closed: {PLAIN}", "", True),
+        (f"{PLAIN} \u201cZoos should be \uff43\uff4c\uff4f\uff53\uff45\uff44,\u201d he said. {PLAIN}", "", True),
+        (PLAIN, SAID, True),
+        (SAID * 3, "", True),
+        (PLAIN, "Tea", False),
+        ("closed be should Zoos", "", False),
+        ("Zoos should be closedown artists.", "", False),
+        ("Zoos should not be closed.", "", False),
+        ("", "", False),
+    ],
+)
+def test_a_passage_that_holds_the_perspective_itself_is_told(text, title, copied):
+    assert contains_perspective(Passage("d", text, title), SAID) == copied
+
+
+def test_of_a_label_it_is_not_told_and_of_scripts_without_blanks_it_is():
+    assert not contains_perspective(Passage("d", "I saw The Movie."), "The Movie")
+    assert contains_perspective(Passage("d", "我不认为动物园应该关闭。"), "动物园应该关闭")
+    assert not contains_perspective(Passage("d", "我认为动物园应该开放。"), "动物园应该关闭")

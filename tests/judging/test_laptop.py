@@ -19,6 +19,7 @@ from berdslib.judging.laptop import (
     WEIGHTS,
     Calibration,
     Laptop,
+    autocast,
     calibrate,
     load_laptop,
     load_trained,
@@ -109,6 +110,15 @@ def test_openvino_gives_the_logits_of_the_definition(judge, pairs, monkeypatch):
     got = fast.logits([p.perspective for p in chosen], [document_text(p.passage, "before") for p in chosen])
     np.testing.assert_allclose(got, want, atol=1e-3)
     assert np.ptp(want) > 0.1
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_the_id_names_the_number_format(judge, monkeypatch, short):
+    monkeypatch.setattr("berdslib.judging.laptop.has_bf16", lambda: short)
+    again = Laptop(judge.model, judge.calibration, "same")
+    assert (",bfloat16," in again.id) == short
+    with autocast(judge.model):
+        assert torch.is_autocast_enabled("cpu") == short
 
 
 def test_an_unknown_engine_or_one_that_is_not_installed_is_told(judge, monkeypatch):

@@ -162,8 +162,10 @@ def test_an_attempt_is_in_the_ledger_before_it_is_sent(tmp_path):
     seen, path = [], tmp_path / "s.jsonl"
     Budgeted(Looking((50, 10)), prices=(1e6, 2e6), limit=1e4, ledger=path).complete(say("hello"))
     (row,) = seen
-    assert row == {"attempt": row["attempt"], "model": "model", "prices": [1e6, 2e6], "prompt": 89, "completion": 100}
-    assert json.loads(path.read_text().splitlines()[1]) == {**row, "prompt": 50, "completion": 10}
+    told = {"attempt": row["attempt"], "model": "model", "prices": [1e6, 2e6], "prompt": 89, "completion": 100}
+    assert row == {**told, "crc32": row["crc32"]}
+    then = json.loads(path.read_text().splitlines()[1])
+    assert then == {**row, "prompt": 50, "completion": 10, "crc32": then["crc32"]}
 
 
 PRICED = '{"attempt": "a", "prompt": 7, "completion": 1, "prices": '

@@ -159,6 +159,20 @@ def test_after_a_failure_only_the_rest_is_asked(tmp_path):
     assert [json.loads(line)["text"] for line in path.read_text().splitlines()] == ["A", "B", "C", "D"]
 
 
+def test_a_line_that_was_changed_is_told_and_asked_again_once_it_is_removed(tmp_path):
+    path = tmp_path / "kept.jsonl"
+    for text in "abc":
+        Kept(Parrot(), path).complete(say(text))
+    path.write_text(path.read_text().replace('"B"', '"P"'))
+    for use in (lambda: Recorded(path), lambda: Kept(Parrot(), path)):
+        with pytest.raises(InputError, match=r"kept.jsonl:2: does not fit its checksum.*remove the line"):
+            use()
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text(lines[0] + lines[2])
+    parrot = Parrot()
+    assert [Kept(parrot, path).complete(say(t)).text for t in "abc"] == ["A", "B", "C"] and parrot.asked == ["b"]
+
+
 def test_answers_of_another_model_do_not_count(tmp_path):
     Kept(Parrot(), tmp_path / "kept.jsonl").complete(say("a"))
     other = Parrot()

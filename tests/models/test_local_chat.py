@@ -195,7 +195,7 @@ def test_other_names_are_models_at_an_endpoint():
             make_chat(name)
 
 
-def test_other_weights_in_the_same_folder_answer_anew(model, tokenizer, tmp_path):
+def test_other_weights_or_numbers_in_the_same_folder_answer_anew(model, tokenizer, tmp_path, monkeypatch):
     tokenizer.save_pretrained(tmp_path / "m")
     ids = []
     for seed in (0, 1):
@@ -205,6 +205,8 @@ def test_other_weights_in_the_same_folder_answer_anew(model, tokenizer, tmp_path
         Kept(chat, tmp_path / "kept.jsonl").complete(ASK)
         ids.append(chat.id)
     assert ids[0] != ids[1] and len((tmp_path / "kept.jsonl").read_text().splitlines()) == 2
+    monkeypatch.setattr("berdslib.models.chat.language_model_numbers", lambda: torch.bfloat16)
+    assert load_local_chat(str(tmp_path / "m"), max_tokens=4).id == ids[1].replace(",", ",bfloat16,", 1)
 
 
 def test_a_checkpoint_without_its_output_or_cut_short_is_refused(model, tokenizer, tmp_path):

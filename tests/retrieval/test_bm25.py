@@ -41,7 +41,7 @@ def mixed_passages(n=150, seed=4):
     """Words of several scripts, many of them often; stop words, single letters, no text, one word again and again."""
     rng = np.random.default_rng(seed)
     words = ["the", "Of", "cats", "cat", "running", "x", "7", "42", "a_b", "_", "don't", "naïve", "ΣΟΦΟΣ", "İstanbul"]
-    words += ["straße", "日本語", "देवनागरी", "e\u0301t\u00e9", "x²", "Ⅻ", "\ud83d", "🙂"]
+    words += ["straße", "日本語", "देवनागरी", "e\u0301t\u00e9", "x²", "Ⅻ", "🙂"]
     words += ["و\u200dب", "", "tab\tbed", "a,b"]
     shares = 1 / np.arange(1, len(words) + 1)
     shares /= shares.sum()

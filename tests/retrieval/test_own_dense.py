@@ -98,6 +98,7 @@ def test_an_id_keeps_vectors_between_sessions_and_a_name_and_an_index_will_do():
         (lambda texts: [[1.0]], r"not an array of shape \(1, 1\)"),
         (lambda texts: [[float("nan")]] * len(texts), "finite vectors"),
         (lambda texts: ["a"] * len(texts), "returned no array of numbers"),
+        (lambda texts: [[10**400]] * len(texts), "returned no array of numbers"),
         (7, "a function from texts to vectors is needed, not int"),
         ("nobody", "unknown retriever 'nobody'"),
         ("bm25", "'bm25' compares no vectors"),
@@ -111,6 +112,17 @@ def test_what_encodes_nothing_is_refused_before_a_search(encode, words):
 def test_questions_of_another_length_are_refused_and_a_bare_function_is_told_what_to_do():
     with pytest.raises(InputError, match=r"differ in length: \[3, 8\]"):
         bd.dense(Counter(), queries=lambda texts: np.ones((len(texts), 3)))
-    bd.register("retriever", "bare", lambda texts: [text.lower() for text in texts])
-    with pytest.raises(InputError, match=r"registered as berdslib.dense\(encode\)"):
-        bd.search("bare", SAMPLE)
+    for bare in (lambda texts: [text.lower() for text in texts], lambda texts: np.ones((len(texts), 3))):
+        bd.register("retriever", "bare", bare)
+        with pytest.raises(InputError, match=r"registered as berdslib.dense\(encode\)"):
+            bd.search("bare", SAMPLE)
+
+
+def test_a_model_is_not_taken_for_what_makes_a_retriever():
+    class Model:
+        """Like a SentenceTransformer, which can be called with anything."""
+
+        encode = __call__ = len
+
+    with pytest.raises(InputError, match=r"\[make\]: .* registered as berdslib.dense\(encode\)"):
+        bd.register("retriever", "model", Model())

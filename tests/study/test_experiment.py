@@ -21,7 +21,7 @@ from berdslib.judging.baselines import Overlap
 from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.stats import mean_interval, paired_test
-from berdslib.study.experiment import choose, experiment, write_experiment
+from berdslib.study.experiment import Choice, choose, experiment, write_experiment
 from berdslib.study.tables import MACRO, escape, file_stems
 
 MEASURES = ["MRecall@5", "Precision@10", "alpha_nDCG@10"]
@@ -218,6 +218,14 @@ def test_p_recall_searches_from_each_perspective():
     only = Fixed("only", "a")
     experiment(only, CATS, "MRecall@2")
     assert [qid for qid, _, _ in only.asked] == ["q"]
+
+
+def test_what_a_name_holds_cannot_steer_a_terminal():
+    hostile = "\x1b[31mred\x07\u202e"
+    found = experiment({hostile: Fixed("x", "a")}, Collection(hostile, CATS.questions, CATS.passages, CATS.gold))
+    for shown in (repr(found), repr(Choice(hostile, found, found)), repr(CATS.only(CATS.questions))):
+        assert not set(shown) & {"\x1b", "\x07", "\u202e"}
+    assert "\\x1b[31mred\\x07\\u202e" in repr(found)
 
 
 def test_an_experiment_shows_the_table_of_the_paper():

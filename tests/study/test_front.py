@@ -13,6 +13,7 @@ import pytest
 
 import berdslib as bd
 from berdslib.data.catalogue import DATASETS
+from berdslib.data.records import make_verdicts
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Overlap
@@ -73,6 +74,25 @@ def test_a_judge_says_of_the_first_passages_which_perspectives_they_support(tmp_
     pairs = [Pair(qid, pid, text[docno], statement[qid][pid]) for qid, pid, docno in asked]
     np.testing.assert_array_equal(verdicts["p_yes"], judge_pairs(Overlap(), pairs)[0])
     assert (verdicts["judge"] == Overlap().id).all()
+
+
+def test_a_judges_yes_to_a_copied_perspective_is_told(caplog, tmp_path):
+    """A copied perspective fools every judge: yeses to one are counted and named, in judge and in experiment."""
+    said = ("Cats should be kept indoors.", "Cats should roam.")
+    texts = [f"It is false: CATS\nshould be kept\u3000indoors, {i}" for i in range(4)] + ["Cats like it indoors."]
+    passages = [bd.Passage(f"d{i}", text) for i, text in enumerate(texts)]
+    pets = bd.Collection("pets", [bd.Question("q", "Cats indoors?", said)], passages)
+    run = pd.DataFrame({"qid": "q", "docno": [p.docno for p in passages], "score": [5.0, 4.0, 3.0, 2.0, 1.0]})
+    bd.judge(run, pets, lambda pairs: [float(p.pid == 0) for p in pairs], k=5)
+    (told,) = caplog.messages
+    assert told.startswith("4 of 5 yeses: the passages contain the perspective's own words; a judge says yes to that")
+    assert told.endswith(": d0 for q#0, d1 for q#0, d2 for q#0")
+    bd.experiment({"mine": run}, pets, "MRecall@5", judge=lambda pairs: [0.9 for _ in pairs])
+    assert "4 of 10 yeses" in caplog.messages[-1] and len(caplog.messages) == 2
+    bd.judge(run, pets, lambda pairs: [0.1 for _ in pairs], k=5)
+    gold = bd.Collection("pets", pets.questions, passages, make_verdicts([("q", 0, "d0", 1.0, True)], "people"))
+    bd.judge(run, gold, k=5)  # people's verdicts, which no copy fools
+    assert len(caplog.messages) == 2
 
 
 def test_a_function_judges_and_its_verdicts_are_never_kept(tmp_path):
@@ -377,6 +397,10 @@ class Own:
         return ELSEWHERE
 
 
+def len_of(texts):
+    return [[len(text), 1.0] for text in texts]
+
+
 def own_data_set():
     bd.register("dataset", "mine", lambda: None)
     bd.load("mine")
@@ -393,6 +417,10 @@ def own_data_set():
         # arguments
         (lambda: bd.experiment("bm25", PETS, measure="P@5"), "keyword argument 'measure'; it takes systems, data, "),
         (lambda: bd.experiment(PETS, "bm25"), "a method search(questions, k); 'pets' is of type Collection"),
+        (
+            lambda: bd.experiment(bd.dense(len_of), PETS),
+            "is of type OwnDense; a model is one once it has a name: bd.reg",
+        ),
         (lambda: bd.evaluate(GOLD, RUN, PETS), "a run needs columns qid, docno and score (or rank); missing: score"),
         (lambda: bd.experiment("bm25", PETS, seed="x"), "[seed]: a whole number is needed, not 'x'"),
         # nothing at all, or something else

@@ -12,6 +12,7 @@ import pandas as pd
 
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question
 from berdslib.evaluation.sides import lean
+from berdslib.judging.base import contains_perspective
 from berdslib.retrieval.bm25 import analyser
 from berdslib.study.figures.lists import colour_of, ink_on, letter_of
 
@@ -73,7 +74,7 @@ def view_of(
         "searched": visible(searched),
         "judged": verdicts is not None,
         "k": k,
-        "lists": [_list_view(question, one, lists, supported, labelled, k) for one in lists],
+        "lists": [_list_view(question, one, lists, supported, labelled, passages, k) for one in lists],
         "words": words,
         "passages": {docno: _passage_view(passages[docno], longest) for docno in listed},
     }
@@ -141,6 +142,7 @@ def _list_view(
     lists: Sequence[Listing],
     supported: Mapping[str, Sequence[int]] | None,
     labelled: Collection[str],
+    passages: Mapping[str, Passage],
     k: int,
 ) -> dict[str, Any]:
     view: dict[str, Any] = {"system": visible(one.system), "problem": visible(one.problem), "note": visible(one.note)}
@@ -154,6 +156,7 @@ def _list_view(
             "docno": docno,
             "argues": sorted(supported.get(docno, ())) if supported is not None else [],
             "labelled": docno in labelled,
+            "copies": [i for i, one in enumerate(question.perspectives) if contains_perspective(passages[docno], one)],
             "only_here": bool(others) and docno not in others[0],
         }
         for docno in top
@@ -229,8 +232,8 @@ class Change(NamedTuple):
     def __str__(self) -> str:
         """Say it in a menu, behind the question."""
         both = (("MRecall", self.MRecall), ("coverage", self.Coverage))
-        signed = [f"{name} {value:+.2f}" for name, value in both if value]
-        return f"  [{', '.join([*signed, f'{self.overlap:.0%} alike'])}]"
+        signed = [f"{name} {100 * value:+.1f}" for name, value in both if value]
+        return f"  [{', '.join([*signed, f'{self.overlap:.1%} alike'])}]"
 
 
 def change_of(question: Question, lists: Sequence[Sequence[tuple[str, Collection[int]]]], k: int) -> Change:

@@ -448,7 +448,7 @@ class Explorer:
 
     def __repr__(self) -> str:
         """Name what is compared."""
-        return f"Explorer({' | '.join(self.wish.systems)})"
+        return f"Explorer({visible(' | '.join(self.wish.systems))})"
 
 
 def _with_children(widget: Any) -> list[Any]:

@@ -310,6 +310,23 @@ def test_nothing_of_a_text_runs_in_an_exported_page(hostile, warm_cache):
         would_see(page)
 
 
+def test_a_copied_perspective_is_marked_in_the_page(tmp_path):
+    import berdslib as bd
+    from berdslib.study.explorer.export import export_page
+    from berdslib.study.explorer.session import Session, Wish
+
+    question = bd.Question("zoos", "Close zoos?", ("Zoos should be closed.", "Zoos should stay open."))
+    passages = [bd.Passage("a", "It is false that zoos should be closed."), bd.Passage("b", "Zoos close at six.")]
+    session = Session({"toy": bd.Collection("toy", [question], passages)}, judge=lambda pairs: [0.9 for _ in pairs])
+    export_page(tmp_path / "lists.html", session, Wish("toy", "zoos", systems=("bm25", "bm25+expand:rule"), k=2))
+    with chromium(offline=True) as page:
+        page.goto((tmp_path / "lists.html").as_uri())
+        page.locator(".berds-list button").first.wait_for()
+        marked = page.locator('[title^="contains the perspective\'s own words; a judge says yes to that"]')
+        assert marked.all_inner_texts() == ["⚠ copies A"] * 2  # in either list, and nothing else
+        assert page.locator("[data-docno=a]", has=marked).count() == 2
+
+
 def test_the_page_says_what_the_app_says(tmp_path, warm_cache):
     """Opened from disk with the network off: menus, stance, passage, keys, CSV."""
     page_file = tmp_path / "lists.html"

@@ -54,8 +54,8 @@ def test_a_view_holds_what_each_list_shows_and_hides():
     assert (shown["judged"], shown["judge"], shown["k"], shown["asked"]) == (True, "recorded verdicts", 2, "")
     left, right = shown["lists"]
     assert left["rows"] == [
-        {"docno": "cruel", "argues": [0], "labelled": True, "only_here": False},
-        {"docno": "tea", "argues": [], "labelled": False, "only_here": False},
+        {"docno": "cruel", "argues": [0], "labelled": True, "copies": [], "only_here": False},
+        {"docno": "tea", "argues": [], "labelled": False, "copies": [], "only_here": False},
     ]
     assert [row["docno"] for row in right["rows"]] == ["tea", "cruel"]
     assert left["hidden"] == right["hidden"] == [1]
@@ -81,6 +81,11 @@ def test_what_is_said_of_a_list(docnos, said, hidden):
     one = view(Listing("one", docnos))["lists"][0]
     assert one["said"].startswith(said) and one["hidden"] == hidden
     assert not one["searching"] and not one["problem"]
+
+
+def test_a_passage_that_holds_a_perspective_itself_is_marked():
+    asked = ZOOS._replace(perspectives=("All zoos are cruel.", "ZOOS ARE CRUEL!"))
+    assert [row["copies"] for row in view(question=asked)["lists"][0]["rows"]] == [[1], []]
 
 
 hostile = st.text(alphabet=st.one_of(st.characters(), st.sampled_from("<>&\"'/\u2028\u202e\u200d\ud800\x00")))

@@ -4,6 +4,7 @@
 // parses HTML, and no attribute that a browser would follow or run is ever set from data.
 
 const SVG = "http://www.w3.org/2000/svg";
+const COPIES = "contains the perspective's own words; a judge says yes to that, whatever the rest says";
 const WORDS = /([\p{L}\p{N}\p{M}_]+)/u;
 
 /** Make an element; `attributes` are fixed names, children are elements or texts. */
@@ -20,7 +21,8 @@ function make(tag, attributes = {}, ...children) {
 /** A text of somebody's, kept apart from what surrounds it, whichever way it is written. */
 const foreign = (text, tag = "bdi") => make(tag, { dir: "auto" }, text);
 
-const number = (value) => (value === null ? "–" : value.toFixed(2));
+const written = ({ name, value }) =>
+  value === null ? "–" : name === "leaning" ? value.toFixed(2) : `${(100 * value).toFixed(1)}%`;
 
 function chip(perspective, title = true) {
   const mark = make("span", { class: "berds-chip" }, perspective.letter);
@@ -120,7 +122,7 @@ function drawStrip(view, list) {
 
 function drawFigures(list) {
   const pairs = list.figures.map((one) =>
-    make("div", { title: one.means }, make("dt", {}, one.name), make("dd", {}, number(one.value))),
+    make("div", { title: one.means }, make("dt", {}, one.name), make("dd", {}, written(one))),
   );
   return make("dl", { class: "berds-figures" }, ...pairs);
 }
@@ -182,6 +184,7 @@ function drawItem(view, list, row, place, column, act) {
     make("span", { class: "berds-chips" }, ...argues,
       view.perspectives.length ? make("span", { class: letters.length ? "berds-unseen" : "berds-none" }, said) : ""),
     make("span", { class: "berds-text", dir: "auto" }, ...withMatches(beginning(passage, view.words), view.words)),
+    row.copies.length ? make("span", { class: "berds-only", title: COPIES }, `⚠ copies ${row.copies.map((pid) => view.perspectives[pid].letter).join(", ")}`) : "",
     row.only_here ? make("span", { class: "berds-only" }, "only here") : "",
   );
   return make("li", { class: silent ? "berds-silent" : "" }, button);

@@ -1,0 +1,178 @@
+"""One bit of a kept file is flipped, as a failing disk does: what comes of it is right, made again or told.
+
+As a script it prints the table of 400 flips a store: python tests/test_flips.py [FLIPS]
+"""
+
+import logging
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from berdslib.data.corpus import Corpus, write_corpus
+from berdslib.data.records import Passage
+from berdslib.errors import BerdsError, MissingDataError
+from berdslib.judging.store import VerdictStore
+from berdslib.llm.chat import Reply
+from berdslib.llm.recorded import Kept, Recorded
+from berdslib.models.vectors import CachedEncoder
+
+TEXTS = [f"text number {i}" for i in range(300)]
+PASSAGES = [Passage(f"d{i}", f"The text of passage {i} " * (i % 7), f"Title {i}") for i in range(300)]
+
+
+class Encoder:
+    """A text's vector is its last number; it counts what it is asked."""
+
+    id = "encoder"
+
+    def __init__(self):
+        self.asked = 0
+
+    def encode_passages(self, texts):
+        self.asked += len(texts)
+        return np.array([[float(text.split()[-1]) + j for j in range(16)] for text in texts], dtype=np.float32)
+
+    encode_queries = encode_passages
+
+
+def vectors(folder):
+    """Whether any was made again; AssertionError where one is another."""
+    encoder = Encoder()
+    found = CachedEncoder(encoder, folder).encode_passages(TEXTS)
+    assert (found == Encoder().encode_passages(TEXTS)).all()
+    return encoder.asked > 0
+
+
+def verdicts(folder):
+    """As judging does it: what is not there is made and put."""
+    store, truth = VerdictStore(folder / "v.sqlite"), {text.encode().ljust(32): i / 299 for i, text in enumerate(TEXTS)}
+    found = store.get(list(truth))
+    assert found.items() <= truth.items()
+    missing = truth.keys() - found.keys()
+    store.put({key: truth[key] for key in missing})
+    assert store.get(list(truth)).items() <= truth.items()
+    return bool(missing)
+
+
+class Echo:
+    """Answers with what it was asked."""
+
+    id = "echo"
+
+    def complete(self, messages):
+        return Reply(messages[-1]["content"].upper(), (("Yes", -0.5),), "stop", 7, 5)
+
+
+def asked(text):
+    return [{"role": "user", "content": text}]
+
+
+def recording(folder):
+    """An answer that is missing is asked again."""
+    if not any(folder.iterdir()):
+        kept = Kept(Echo(), folder / "said.jsonl")
+        return [kept.complete(asked(text)) for text in TEXTS] == []
+    recorded = Recorded(folder / "said.jsonl", "echo")
+    again = False
+    for text in TEXTS:
+        try:
+            assert recorded.complete(asked(text)) == Echo().complete(asked(text))
+        except MissingDataError:
+            again = True
+    return again
+
+
+def corpus(folder):
+    """All ways of reading it."""
+    if not (folder / "c").exists():
+        write_corpus(PASSAGES, folder / "c")
+    found = Corpus(folder / "c")
+    for i in range(0, len(PASSAGES), 3):
+        assert found[i] == PASSAGES[i]
+        assert found.by_docno[PASSAGES[i].docno] == PASSAGES[i]
+    assert list(found.docnos()) == [p.docno for p in PASSAGES]
+    assert list(found) == PASSAGES and "nobody" not in found.by_docno
+    return False
+
+
+# What to look at, which file is flipped, and where what must not be lost is.
+STORES = {
+    "vectors": (vectors, "*.sqlite"),
+    "verdicts": (verdicts, "*.sqlite"),
+    "recording": (recording, "*.jsonl"),
+    "corpus": (corpus, "c/*.arrow"),
+    "corpus, side files": (corpus, "c/*.npy"),
+}
+
+
+def flipped(name, seeds):
+    """What came of one flip for each seed, in order."""
+    logging.disable(logging.WARNING)
+    use, pattern = STORES[name]
+    outcomes = []
+    with tempfile.TemporaryDirectory() as place:
+        (whole := Path(place) / "whole").mkdir()
+        use(whole)
+        for seed in seeds:
+            rng, damaged = random.Random(seed), Path(place) / f"{seed}"
+            shutil.copytree(whole, damaged)
+            files = sorted(damaged.glob(pattern))
+            file = rng.choices(files, [path.stat().st_size for path in files])[0]
+            content = bytearray(file.read_bytes())
+            content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+            file.write_bytes(content)
+            try:
+                outcomes.append("made again" if use(damaged) else "same")
+            except BerdsError:
+                outcomes.append("told")
+            except AssertionError:
+                outcomes.append("silently other")
+            except Exception as error:  # noqa: BLE001 - counted, and none may be
+                outcomes.append(f"traceback of {type(error).__name__}")
+            shutil.rmtree(damaged)
+    return outcomes
+
+
+def table_of(name, flips):
+    """Outcome → how many; each part runs in a process of its own, as damage may end it."""
+    counted, seeds = Counter(), list(range(flips))
+    while seeds:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            try:
+                counted.update(pool.submit(flipped, name, seeds[:100]).result())
+                seeds = seeds[100:]
+            except BrokenProcessPool:
+                counted.update(pool_of_one(name, seeds[:100]))
+                seeds = seeds[100:]
+    return counted
+
+
+def pool_of_one(name, seeds):
+    """One process a flip, to know which of them killed it."""
+    for seed in seeds:
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            try:
+                yield from pool.submit(flipped, name, [seed]).result()
+            except BrokenProcessPool:
+                yield "killed the process"
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_a_flipped_bit_is_right_made_again_or_told(name):
+    """Fifty of them; a process that dies fails the test too."""
+    assert set(table_of(name, 50)) <= {"same", "made again", "told"}
+
+
+if __name__ == "__main__":
+    for name in STORES:
+        counted = table_of(name, int(sys.argv[1]) if len(sys.argv) > 1 else 400)
+        print(f"{name:20}", ", ".join(f"{outcome} {n}" for outcome, n in sorted(counted.items())), flush=True)
