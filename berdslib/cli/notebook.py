@@ -13,13 +13,13 @@ from typing import Any
 import click
 
 from berdslib.cli import options
-from berdslib.cli.options import FOLDER, JSON, POSITIVE, end, flag, print_frame, refuse, say, text, wants_json
+from berdslib.cli.options import FOLDER, JSON, flag, print_frame, refuse, say, text, wants_json
 from berdslib.cli.root import main
 
 
 @main.group()
 def notebook() -> None:
-    """Notebooks: list them, show their parameters, run one in batch, or over many settings."""
+    """Notebooks: list them, show their parameters, run one in batch (over many settings: berds grid)."""
 
 
 @notebook.command("list")
@@ -54,56 +54,6 @@ def notebook_run(name: str, parameters: Sequence[tuple[str, str]], output: Path 
     if show and not wants_json():
         _show_results(done)
     say({**done.record, "output": done.notebook}, f"finished in {done.record['seconds']} s → {done.notebook}")
-
-
-@notebook.command("grid")
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--workers", type=POSITIVE, help="Notebooks to run in parallel on this machine. [1]")
-@click.option("--scheduler", metavar="ADDRESS", help="Run on the dask cluster there, such as tcp://host:8786.")
-@flag("--stop-on-error", "Start nothing new after the first failure.")
-@flag("--keep-going", "Start all, whatever fails. [stop after three alike in a row]")
-@flag("--status", "Run nothing; list the runs: finished, unfinished (running, failed, interrupted), not started.")
-@JSON
-def notebook_grid(
-    path: Path, workers: int | None, scheduler: str | None, stop_on_error: bool, keep_going: bool, status: bool
-) -> None:
-    """Run all unfinished runs of a grid: one notebook with many settings, see papermill_runs/README.md.
-
-    All parameters are checked before anything starts. The scores of all runs go to papermill_runs/NAME/summary.csv.
-    Failures are printed as they happen; after three in a row for the same reason nothing new starts. The exit code is
-    1 if a run failed.
-    """
-    from berdslib.study.grid import best_run, grid_table, read_grid, run_grid
-    from berdslib.study.grid import status as states
-    from berdslib.study.notebooks import find_grid
-
-    refuse(workers and scheduler, "give --workers for this machine or --scheduler for a cluster, not both")
-    refuse(stop_on_error and keep_going, "give --stop-on-error or --keep-going, not both")
-    asked = read_grid(find_grid(path))
-    if status:
-        _print_status(states(asked))
-        return
-    stop_after = 1 if stop_on_error else None if keep_going else 3
-    failures = run_grid(asked, workers=workers or 1, scheduler=scheduler, stop_after=stop_after)
-    best = best_run(asked, grid_table(asked))
-    finished = sum(row["state"] == "finished" for row in states(asked))
-    summary = {"grid": path.stem, "runs": len(asked.runs), "finished": finished, "failures": failures}
-    if best and not wants_json():
-        click.echo(f"best of {best['compared']}: {best['run']}, {best['value']:.4f}, {best['parameters']}")
-    sentence = f"{finished} of {len(asked.runs)} runs finished, {len(failures)} failed → {asked.summary}"
-    say(summary | {"summary": asked.summary, "best": best}, sentence)
-    end(failures)
-
-
-def _print_status(rows: list[dict[str, Any]]) -> None:
-    import pandas as pd
-
-    if wants_json():
-        options.show(rows, "")
-        return
-    parameters = pd.DataFrame([row.pop("parameters") for row in rows])
-    varied = [name for name in parameters if parameters[name].astype(str).nunique() > 1]
-    print_frame(pd.concat([pd.DataFrame(rows), parameters[varied]], axis=1))
 
 
 @notebook.command("students")

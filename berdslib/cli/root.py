@@ -20,10 +20,10 @@ MOVED = {
     "argue make": "python scripts/synthetic_release.py FOLDER",
     "corpus": "berds data stats, data export and data web",
     "explore export": "berds explore -o FILE.html",
-    "grid": "berds notebook grid FILE",
     "judge-eval": "berds rate judge",
     "judge-pairs": "berds rate pairs",
     "judge-systems": "berds rate systems",
+    "notebook grid": "berds grid run FILE",
     "prompts import": "berds prompts fetch TASK FILE",
     "review": "berds rate questions, rate summary and rate agree",
 }

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 def read_trec_run(path: StrPath) -> pd.DataFrame:
-    """Read a TREC run file: `qid Q0 docno rank score tag`, separated by blanks.
+    """Read a TREC run file: `qid Q0 docno rank score tag`, separated by blanks, perhaps behind a header of ir_metadata.
 
     It is ranked as trec_eval ranks it, so that both score the same list: by the scores in single precision and never by
     the column of ranks, and of equal scores the larger docno comes first. Runs that are made here break ties by the
@@ -198,8 +198,11 @@ def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:
 
 
 def _blank_separated(path: StrPath, layout: str) -> Iterator[Row]:
-    names, empty = layout.split(), True
+    names, empty, header = layout.split(), True, False
     for line, text in read_lines(path):
+        if header or (line == 1 and text.rstrip() == "# ir_metadata.start"):
+            header = text.rstrip() != "# ir_metadata.end"
+            continue
         columns = text.split()
         if columns and len(columns) != len(names):
             raise InputError(f"{len(columns)} columns; expected {len(names)}: {layout}", path=path, line=line)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
+import platform
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from filelock import FileLock
 
 from berdslib.data.records import Passage, Question, make_verdicts
 from berdslib.errors import InputError
@@ -48,6 +52,15 @@ class VerdictStore:
 
         self._rows.do(add)
 
+    def turn(self, judge_id: str) -> FileLock:
+        """Return a lock for who judges by one judge on one device: others wait, and find what they need judged.
+
+        Machines and GPUs do not wait for each other, and so may judge a pair twice.
+        """
+        who = f"{judge_id} {platform.node()} {os.environ.get('CUDA_VISIBLE_DEVICES', '')}"
+        name = f".{self.path.name}.{hashlib.sha256(who.encode()).hexdigest()[:16]}.turn"
+        return FileLock(self.path.with_name(name), poll_interval=0.01)
+
     def __len__(self) -> int:
         return self._rows.do(lambda table: int(table.execute("SELECT count(*) FROM verdict").fetchone()[0]))
 
@@ -84,17 +97,21 @@ def judge_pairs(
     keys = [None if _is_blank(p) else verdict_key(judge.id, p) for p in pairs]  # hashing long texts takes time
     wanted = {key: pair for key, pair in zip(keys, pairs, strict=True) if key is not None}
     have = store.get(list(wanted)) if store is not None else {}
-    new = [key for key in wanted if key not in have]
-    for start in chunk_starts(len(new), chunk, "judging") if new else ():
-        part = new[start : start + chunk]
-        p_yes, problem = _judged(judge, [wanted[key] for key in part])
-        found = {key: p for key, p in zip(part, p_yes.tolist(), strict=True) if not np.isnan(p)}
-        if store is not None:
-            store.put(found)
+    missing, judged = [key for key in wanted if key not in have], 0
+    for start in chunk_starts(len(missing), chunk, "judging") if missing else ():
+        part = missing[start : start + chunk]
+        with store.turn(judge.id) if store is not None else nullcontext():
+            have |= store.get(part) if store is not None else {}  # another process may have been faster
+            new = [key for key in part if key not in have]
+            p_yes, problem = _judged(judge, [wanted[key] for key in new]) if new else (np.empty(0), None)
+            found = {key: p for key, p in zip(new, p_yes.tolist(), strict=True) if not np.isnan(p)}
+            if store is not None:
+                store.put(found)
         if problem is not None:
             raise problem
         have.update(found)
-    return np.array([0.0 if key is None else have[key] for key in keys], dtype=np.float64), len(new)
+        judged += len(new)
+    return np.array([0.0 if key is None else have[key] for key in keys], dtype=np.float64), judged
 
 
 def _is_blank(pair: Pair) -> bool:

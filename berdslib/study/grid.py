@@ -1,47 +1,34 @@
-"""A notebook over a grid of parameters: everything is checked first, runs are independent, and what is done is kept.
+"""A notebook over a grid of parameters: what a grid file says, what is done of it, and what came out.
 
-papermill_runs/README.md describes a grid file; grids which overlap share their runs.
+papermill_runs/README.md describes a grid file; grids which overlap share their runs. :mod:`berdslib.study.running` runs
+what is not done.
 """
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import json
 import math
-import multiprocessing
-import os
-import signal
-import sys
-import threading
-from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 import yaml
 from filelock import Timeout
-from tqdm import tqdm
 
-from berdslib.errors import BerdsError, InputError, errors_in, known, printable
-from berdslib.files import read_lines, write_text
-from berdslib.study.notebooks import (
-    Notebook,
-    check_parameters,
-    find_notebook,
-    open_notebook,
-    run_folder,
-    run_lock,
-    run_notebook,
-    work_folder,
-)
+from berdslib.errors import InputError, errors_in, known
+from berdslib.files import atomic_path, read_lines, write_text
+from berdslib.study import notebooks
+from berdslib.study.notebooks import Notebook, NotebookRun, run_folder, run_lock, work_folder
+from berdslib.study.provenance import inputs_of, ir_metadata
 
 SCORES = "scores.csv"  # what the summary reads in each run's folder
-_FIELDS = ("notebook", "fixed", "grid", "runs", "best")
+_PROFILE = ("fixed", "grid", "runs", "exclude", "best", "resources")
+_FIELDS = ("notebook", *_PROFILE, "profiles")
 MOST_RUNS = 1000  # of one file: more is a mistake, or a matter for several files
+DONE, RUNNING, FAILURE, BROKEN_OFF, TO_DO = "finished", "running", "failed", "broken off", "not started"
 
 
 class Run(NamedTuple):
@@ -52,25 +39,40 @@ class Run(NamedTuple):
 
 
 class Best(NamedTuple):
-    """How runs are compared: by the mean of a column of scores.csv over the rows where other columns have a value."""
+    """What is compared: a column of scores.csv in the row that other columns choose, of each system of each run."""
 
     column: str
     where: dict[str, Any]
     largest: bool
 
 
+class Resources(NamedTuple):
+    """What a run needs, or may take at most: GPUs, GB of memory, minutes; 0 for no need and no limit."""
+
+    gpu: int = 0
+    memory: float = 0
+    minutes: float = 0
+
+
 class Grid(NamedTuple):
     """A checked grid file; ``runs`` holds every combination once, in the order of the file."""
 
     path: Path
-    notebook: Path
+    profile: str
+    notebook: Notebook
     runs: tuple[Run, ...]
     best: Best | None
+    resources: Resources
+
+    @property
+    def name(self) -> str:
+        """Return the file's name without its ending, and behind it the profile."""
+        return "-".join(filter(None, (self.path.stem, self.profile)))
 
     @property
     def summary(self) -> Path:
-        """Return where the table of all runs goes: papermill_runs/NAME/summary.csv, NAME being the file's."""
-        return work_folder() / "papermill_runs" / self.path.stem / "summary.csv"
+        """Return where the table of all runs goes: papermill_runs/NAME/summary.csv; other results lie beside it."""
+        return work_folder() / "papermill_runs" / self.name / "summary.csv"
 
 
 # ---------------------------------------------------------------- reading
@@ -87,31 +89,34 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def read_grid(path: Path) -> Grid:
+def read_grid(path: Path, profile: str = "") -> Grid:
     """Read a grid file, and check every combination of parameters; a run's own values go before those of ``fixed``."""
     with errors_in(path):
         if path.stem.startswith("."):  # "...yaml" would write its summary beside papermill_runs
             raise InputError("the name of a grid file is that of its summary's folder, and cannot begin with a dot")
-        document = _load_yaml(path)
-        for field in document:
-            known("field", str(field), _FIELDS)
+        document = _with_profile(_load_yaml(path), profile)
         name = document.get("notebook")
         if not isinstance(name, str):
             raise InputError(f"a notebook's name such as '03_retrieval' is needed, not {name!r}", field="notebook")
+        beside = path.parent / name
         with errors_in(path, "notebook"):
-            source = open_notebook(find_notebook(name))
+            if "/" in name and not beside.is_file():
+                raise InputError(f"{name} is not there; a path starts at the grid file's folder")
+            source = notebooks.open_notebook(notebooks.find_notebook(str(beside) if beside.is_file() else name))
         with errors_in(path, "fixed"):
             fixed = _check_values(source, _mapping(None, document.get("fixed")))
-        runs = {}
+        settings = []
         for field, setting in _settings(document, fixed):
             with errors_in(path, field):
-                values = fixed | _check_values(source, setting)
-            folder = run_folder(source, values)
-            runs[folder] = Run(folder, values)
-        return Grid(path, source.path, tuple(runs.values()), _best(document.get("best")))
+                settings.append(fixed | _check_values(source, setting))
+        kept = _without_excluded(path, source, settings, document.get("exclude"))
+        looked: dict[str, str | None] = {}
+        runs = {folder: Run(folder, values) for values in kept for folder in [run_folder(source, values, looked)]}
+        best, resources = _best(document.get("best")), _resources(document.get("resources"))
+        return Grid(path, profile, source, tuple(runs.values()), best, resources)
 
 
-def _load_yaml(path: Path) -> dict[Any, Any]:
+def _load_yaml(path: Path) -> dict[str, Any]:
     text = "".join(line for _, line in read_lines(path))
     try:
         document = yaml.load(text, _Loader)
@@ -121,10 +126,27 @@ def _load_yaml(path: Path) -> dict[Any, Any]:
         raise InputError(f"not usable YAML: {reason}", line=mark.line + 1 if mark else None) from None
     if not isinstance(document, dict):
         raise InputError(f"a mapping with the fields {', '.join(_FIELDS)} was expected")
+    for field in document:
+        known("field", str(field), _FIELDS)
     return document
 
 
-def _settings(document: dict[Any, Any], fixed: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _with_profile(document: dict[str, Any], profile: str) -> dict[str, Any]:
+    """Return the file as a profile has it: its `fixed` adds to the file's, and its `grid` or `runs` replace both."""
+    profiles = _mapping("profiles", document.get("profiles"))
+    for name, given in profiles.items():
+        for field in _mapping(f"profiles.{name}", given):
+            known(f"field of profile {name!r},", field, _PROFILE)
+    if not profile:
+        return document
+    theirs = profiles[known("profile", profile, profiles)] or {}
+    replaced = {"grid", "runs", "exclude"} if {"grid", "runs"} & theirs.keys() else set()
+    kept = {field: value for field, value in document.items() if field not in replaced}
+    fixed = _mapping("fixed", kept.get("fixed")) | _mapping("fixed", theirs.get("fixed"))
+    return kept | theirs | {"fixed": fixed}
+
+
+def _settings(document: dict[str, Any], fixed: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield what each run sets, with the field that says so."""
     lists = {name: _list(f"grid.{name}", values) for name, values in _mapping("grid", document.get("grid")).items()}
     entries = [] if document.get("runs") is None else _list("runs", document["runs"])
@@ -141,11 +163,24 @@ def _settings(document: dict[Any, Any], fixed: dict[str, Any]) -> Iterator[tuple
         yield f"runs, entry {i}", _mapping(f"runs, entry {i}", entry)
 
 
+def _without_excluded(path: Path, source: Notebook, settings: list[dict[str, Any]], given: Any) -> list[dict[str, Any]]:
+    for i, entry in enumerate([] if given is None else _list("exclude", given), start=1):
+        with errors_in(path, f"exclude, entry {i}"):
+            out = _check_values(source, _mapping(None, entry))
+            kept = [values for values in settings if any(values.get(name) != value for name, value in out.items())]
+            if len(kept) in (0, len(settings)):
+                raise InputError(f"leaves out {'no' if kept else 'every'} run")
+        settings = kept
+    return settings
+
+
 def _check_values(source: Notebook, given: dict[str, Any]) -> dict[str, Any]:
-    values = check_parameters(source, given)
+    values = notebooks.check_parameters(source, given)
     if "output_dir" in values:
         raise InputError("every run has its own folder; do not set this", field="output_dir")
     for name, value in values.items():
+        if name in source.unread:
+            raise InputError(f"no cell of {source.path.stem} reads it: every value would give the same", field=name)
         try:
             json.dumps(value, allow_nan=False)  # what run.json and the folder's name are made of
         except (TypeError, ValueError) as error:
@@ -179,59 +214,154 @@ def _best(value: Any) -> Best | None:
     return Best(column, _mapping("best.where", given.get("where")), largest)
 
 
+def _resources(value: Any) -> Resources:
+    given = _mapping("resources", value)
+    for name, number in given.items():
+        known("field of resources", name, Resources._fields)
+        kinds = (int,) if name == "gpu" else (int, float)
+        if type(number) not in kinds or not 0 <= number < math.inf:
+            kind = "whole number" if name == "gpu" else "number"
+            raise InputError(f"a {kind} from 0 is needed, not {number!r}", field=f"resources.{name}")
+    return Resources(**given)
+
+
 # ---------------------------------------------------------------- what is done
 
 
 def status(grid: Grid) -> list[dict[str, Any]]:
-    """Return for each run: run (its folder's name), state, seconds (None unless finished), parameters.
+    """Return for each run: run (its folder's name), state, seconds (None unless finished), parameters, error.
 
-    The state is "finished", "unfinished" (begun: under way, failed or broken off) or "not started".
+    The state is "finished", "running", "failed", "broken off" or "not started".
     """
     rows = []
     for run in grid.runs:
-        record = _finished(run)
-        state = "finished" if record else "unfinished" if run.folder.exists() else "not started"
-        rows.append({"run": run.folder.name, "state": state, "seconds": record.get("seconds")})
-        rows[-1]["parameters"] = run.parameters
+        record = finished(run)
+        state, error = (DONE, "") if record else _unfinished(run.folder)
+        about = {"run": run.folder.name, "state": state, "seconds": record.get("seconds")}
+        rows.append(about | {"parameters": run.parameters, "error": error})
     return rows
 
 
-def _finished(run: Run) -> dict[str, Any]:
-    """Return what run.json says if it says that this very run was finished, otherwise nothing."""
+def _unfinished(folder: Path) -> tuple[str, str]:
+    """Return the state of a run that is not finished, and what went wrong."""
+    if not folder.exists():
+        return TO_DO, ""
     try:
-        record = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
-        return record if record["finished"] is True and record["parameters"] == run.parameters else {}
-    except (OSError, ValueError, KeyError, TypeError):  # not there, or not whole: the run is to be repeated
+        with run_lock(folder).acquire(timeout=0):
+            return FAILURE, _read_json(folder / notebooks.FAILED)["error"]
+    except Timeout:
+        return RUNNING, ""
+    except (OSError, ValueError, KeyError, TypeError):
+        return BROKEN_OFF, ""
+
+
+def finished(run: Run) -> dict[str, Any]:
+    """Return what run.json says if this very run was finished and its files are still whole, otherwise nothing."""
+    try:
+        record: dict[str, Any] = _read_json(run.folder / "run.json")
+        whole = all((run.folder / name).stat().st_size == size for name, size in record["files"].items())
+        return record if record["finished"] is True and record["parameters"] == run.parameters and whole else {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not there, or not whole: it is to be repeated
         return {}
 
 
-def grid_table(grid: Grid) -> pd.DataFrame:
-    """Return the scores.csv of all finished runs in one table, each row behind its run and parameters.
+def _read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
 
-    A list is written as JSON; a column that is named like a parameter becomes scores_NAME.
+
+def missing_data(grid: Grid) -> list[str]:
+    """Return the data sets that runs name and of which nothing is on this machine."""
+    defaults = {name: parameter.default for name, parameter in grid.notebook.parameters.items()}
+    values = (value for run in grid.runs for value in (defaults | run.parameters).values())
+    return [name for name, digest in inputs_of(values, work_folder()).items() if not digest]
+
+
+def clean(grid: Grid, *, everything: bool = False, dry_run: bool = False) -> list[Path]:
+    """Delete the folders of runs that failed or were broken off, or with `everything` of all, and return them.
+
+    A run that is under way is left alone.
     """
-    tables = [pd.DataFrame(columns=["run"])]
-    for run in filter(_finished, grid.runs):
-        path = run.folder / SCORES
+    found = []
+    for run, row in zip(grid.runs, status(grid), strict=True):
+        if row["state"] in (FAILURE, BROKEN_OFF) or (everything and row["state"] == DONE):
+            found.append(run.folder)
+            if not dry_run:
+                with run_lock(run.folder):
+                    shutil.rmtree(run.folder)
+    return found
+
+
+# ---------------------------------------------------------------- what came out
+
+
+def grid_table(grid: Grid) -> pd.DataFrame:
+    """Return the scores.csv of all finished runs in one table, each row between its parameters and where it comes from.
+
+    Parameters that any run sets are there for all; a list is written as JSON. A column that is named like a parameter
+    and says something else becomes scores_NAME. What run.json says of the run stands in columns run_NAME.
+    """
+    names = dict.fromkeys(name for run in grid.runs for name in run.parameters)
+    defaults = {name: grid.notebook.parameters[name].default for name in names}
+    settings, scores, about = [], [pd.DataFrame(columns=["run"])], []
+    for run, record in ((run, record) for run in grid.runs if (record := finished(run))):
+        path, told, key = run.folder / SCORES, record | record["environment"], {"run": run.folder.name}
         try:
-            scores = pd.read_csv(path) if path.exists() else pd.DataFrame()
+            found = pd.read_csv(path) if path.exists() else pd.DataFrame()
         except ValueError as error:
             raise InputError(f"not a readable table: {error}", path=path) from None
-        scores = scores if len(scores) else pd.DataFrame(index=[0])
-        cells = {"run": run.folder.name} | {name: _cell(value) for name, value in run.parameters.items()}
-        scores = scores.rename(columns={name: f"scores_{name}" for name in cells})
-        tables.append(pd.concat([pd.DataFrame(cells, index=scores.index), scores], axis=1))
-    return pd.concat(tables[1:] or tables, ignore_index=True)
+        scores.append((found if len(found) else pd.DataFrame(index=[0])).assign(**key))
+        settings.append(key | {name: _cell(value) for name, value in (defaults | run.parameters).items()})
+        about.append(key | {f"run_{name}": _cell(told[name]) for name in told if name not in _ABOUT_FILES})
+    if not settings:
+        return scores[0]
+    table = pd.DataFrame(settings).merge(pd.concat(scores[1:]), on="run", suffixes=("", "_again"), sort=False)
+    for name in [name for name in names if f"{name}_again" in table]:
+        same = table[name].eq(table[f"{name}_again"]).all()
+        table = (
+            table.drop(columns=f"{name}_again") if same else table.rename(columns={f"{name}_again": f"scores_{name}"})
+        )
+    return table.merge(pd.DataFrame(about), on="run", sort=False)
+
+
+_ABOUT_FILES = ("notebook", "parameters", "environment", "files", "finished")  # of run.json, not of its results
 
 
 def _cell(value: Any) -> Any:
     return value if isinstance(value, str | int | float) else json.dumps(value, default=str)
 
 
-def best_run(grid: Grid, table: pd.DataFrame) -> dict[str, Any] | None:
-    """Return the run that `best` of the file asks for: run, value, parameters, and out of how many it was compared.
+def collect(grid: Grid) -> pd.DataFrame:
+    """Write the table of all finished runs as CSV and Parquet, and their TREC runs with a header that says where from.
 
-    Of equals the first is taken. None if the file names no `best`, or nothing is finished.
+    Returns:
+        The table, see :func:`grid_table`.
+    """
+    table = grid_table(grid)
+    with write_text(grid.summary) as file:
+        table.to_csv(file, index=False)
+    mixed = [name for name in table if pd.api.types.infer_dtype(table[name], skipna=True).startswith("mixed")]
+    with atomic_path(grid.summary.with_suffix(".parquet")) as unfinished:  # a column of which has one type
+        table.astype(dict.fromkeys(mixed, str)).to_parquet(unfinished, index=False)
+    for run in grid.runs:
+        for path in sorted(run.folder.glob("*.trec")) if (record := finished(run)) else ():
+            tag = f"{run.folder.name}-{path.stem}"
+            with write_text(grid.summary.parent / "runs" / f"{tag}.trec") as file:
+                file.write(ir_metadata(record, tag) + path.read_text(encoding="utf-8"))
+    return table
+
+
+def report(grid: Grid) -> NotebookRun:
+    """Collect, and execute the notebook that sums a grid up: a table with letters, and pictures."""
+    collect(grid)
+    source = notebooks.notebook_folder().parent / "papermill_runs" / "report.ipynb"
+    return notebooks.run_notebook(str(source), {"summary": str(grid.summary)}, output=grid.summary.parent / "report")
+
+
+def best_run(grid: Grid, table: pd.DataFrame) -> dict[str, Any] | None:
+    """Return the system that `best` of the file asks for: run, system, value, parameters, and of how many it is best.
+
+    Each system of each run is compared by its one value in the rows of scores.csv that `where` chooses. Of equals the
+    first is taken. None if the file names no `best`, or nothing is finished.
     """
     best = grid.best
     if best is None or table.empty:
@@ -243,153 +373,20 @@ def best_run(grid: Grid, table: pd.DataFrame) -> dict[str, Any] | None:
             column, wanted = table[name], _cell(value)
             table = table[(column == wanted) | (column.astype(str) == str(wanted))]  # 5 equals 5.0; in a text, "5"
         try:
-            means = pd.to_numeric(table[best.column]).groupby(table["run"], sort=False).mean().dropna()
+            table = table.assign(value=pd.to_numeric(table[best.column])).dropna(subset="value")
         except (TypeError, ValueError) as error:
             raise InputError(f"column {best.column!r} of {SCORES}: {error}", field="column") from None
-        if means.empty:
+        if table.empty:
             raise InputError(f"no finished run has a value of {best.column!r} in rows where {best.where}")
-    name = str(means.idxmax() if best.largest else means.idxmin())
-    parameters = next(run.parameters for run in grid.runs if run.folder.name == name)
-    return {"run": name, "value": float(means[name]), "parameters": parameters, "compared": len(means)}
-
-
-# ---------------------------------------------------------------- running
-
-
-def run_grid(
-    grid: Grid,
-    *,
-    workers: int = 1,
-    scheduler: str | None = None,
-    stop_after: int | None = 3,
-    progress: bool = True,
-) -> dict[str, str]:
-    """Run what is not finished yet, and write the summary; return the failures, run → what went wrong.
-
-    Args:
-        grid: from :func:`read_grid`.
-        workers: how many notebooks run at a time, each in processes of its own.
-        scheduler: address of a dask scheduler, whose workers then do it; they need this package in the same version and
-            the same folders (a shared file system).
-        stop_after: begin nothing new after so many failures in a row for the same reason; None: go on whatever fails.
-        progress: show a bar over the runs.
-    """
-    failures: dict[str, str] = {}
-    todo = [run for run in grid.runs if not _finished(run)]
-    if todo:
-        at_once = len(todo) if scheduler else workers  # a cluster may grow: it is handed everything
-        done, disable = len(grid.runs) - len(todo), None if progress else True  # None: where there is no terminal
-        with (
-            tqdm(total=len(grid.runs), initial=done, desc=grid.path.stem, unit="run", disable=disable) as bar,
-            _cluster(scheduler) if scheduler else _processes(workers) as pool,
-        ):
-            for run, problem in _outcomes(pool, grid.notebook, todo, at_once, stop_after):
-                bar.update()
-                if problem:
-                    failures[run.folder.name] = problem
-                    _say(f"{run.folder.name}: {problem}")
-    with write_text(grid.summary) as file:
-        grid_table(grid).to_csv(file, index=False)
-    return failures
-
-
-def _outcomes(
-    pool: Executor, notebook: Path, todo: Sequence[Run], at_once: int, stop_after: int | None
-) -> Iterator[tuple[Run, str]]:
-    """Yield each run as it ends, with what went wrong, if anything; a run that another call is at comes last."""
-    waiting = deque((run, False) for run in todo)
-    running: dict[Future[bool], Run] = {}
-    reasons: deque[str] = deque(maxlen=stop_after)  # of the last runs
-    stopped = False
-    while waiting or running:
-        while waiting and len(running) < at_once:
-            run, wait_for_it = waiting.popleft()
-            running[pool.submit(_run_one, notebook, run, wait_for_it)] = run
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
-            run, problem = running.pop(future), ""
-            if stopped and future.cancelled():
-                continue
-            try:
-                if not future.result():  # another call is at it
-                    waiting.extend([] if stopped else [(run, True)])
-                    continue
-            except BrokenExecutor:
-                problem = "a worker process was killed (out of memory?). Finished runs are kept; call again to go on"
-                raise BerdsError(problem) from None
-            except Exception as error:  # noqa: BLE001 - whatever a run dies of does not end the others
-                problem = str(error) if isinstance(error, BerdsError) else f"{type(error).__name__}: {error}"
-            yield run, problem
-            reasons.append(problem.partition("\n")[0].replace(run.folder.name, ""))
-            if len(reasons) == stop_after and all(reasons) and len(set(reasons)) == 1 and not stopped:
-                left = len(waiting) + sum(other.cancel() for other in running)
-                stopped = True
-                waiting.clear()
-                if left and stop_after > 1:
-                    _say(
-                        f"stopped: {stop_after} runs in a row failed for the same reason. Mend it and call again; "
-                        "finished runs are kept. To run the others all the same: --keep-going (in Python, "
-                        "stop_after=None)"
-                    )
-
-
-def _say(text: str) -> None:
-    tqdm.write(printable(f"berds: {text}"), file=sys.stderr)  # above the bar
-
-
-def _run_one(notebook: Path, run: Run, wait_for_it: bool) -> bool:
-    """Execute one run, in whatever process, unless it is finished; return False if another call is at it."""
-    try:
-        with run_lock(run.folder).acquire(timeout=-1 if wait_for_it else 0):
-            if not _finished(run):
-                run_notebook(str(notebook), run.parameters, output=run.folder, progress=False)
-    except Timeout:
-        return False
-    return True
-
-
-@contextmanager
-def _processes(workers: int) -> Iterator[Executor]:
-    """Processes of this machine, which end at the first Ctrl-C: a second one would leave some waiting for work."""
-    others = set(multiprocessing.active_children())
-
-    def end(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        for process in set(multiprocessing.active_children()) - others:
-            process.kill()
-        raise KeyboardInterrupt
-
-    main = threading.current_thread() is threading.main_thread()  # no other may set this
-    before = signal.signal(signal.SIGINT, end) if main else None
-    context = multiprocessing.get_context("spawn")
-    try:
-        with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
-            yield pool
-    finally:
-        if main:
-            signal.signal(signal.SIGINT, before)
-
-
-def _end_with_parent() -> None:
-    """End this worker when its parent is gone, and its kernel with it: a pool's worker would wait for work for ever."""
-    parent = multiprocessing.parent_process()
-
-    def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-@contextmanager
-def _cluster(scheduler: str) -> Iterator[Executor]:
-    try:
-        distributed = importlib.import_module("distributed")
-        client = distributed.Client(scheduler, timeout=10)
-    except ImportError:
-        raise InputError("a scheduler needs dask; install it with: pip install 'berdslib[cluster]'") from None
-    except (OSError, ValueError) as error:
-        problem = f"no dask scheduler at {scheduler!r} ({error}); such as tcp://host:8786 is accepted"
-        raise InputError(problem, field="scheduler") from None
-    with client, client.get_executor(pure=False) as pool:  # pure: the same call would not be made twice
-        yield pool
+        one = ["run", *(name for name in ("system",) if name in table)]
+        table = table.drop_duplicates([*one, "value"])
+        if len(twice := table[table.duplicated(one, keep=False)]):
+            first = twice[(twice[one] == twice[one].iloc[0]).all(axis=1)]
+            differ = [str(n) for n in first if first[n].nunique() > 1 and n not in ("value", best.column)]
+            problem = f"{len(first)} rows of {first['run'].iloc[0]} are meant, which differ in {', '.join(differ)}"
+            raise InputError(f"{problem}; say which", field="where")
+    values = table["value"].to_numpy()
+    row = table.iloc[int(values.argmax() if best.largest else values.argmin())]
+    parameters = next(run.parameters for run in grid.runs if run.folder.name == row["run"])
+    found = {"run": row["run"], "system": row.get("system"), "value": float(row["value"])}
+    return found | {"parameters": parameters, "compared": len(table)}

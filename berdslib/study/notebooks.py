@@ -11,7 +11,10 @@ import os
 import re
 import sys
 import time
+import uuid
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -26,12 +29,16 @@ from berdslib.errors import BerdsError, InputError, known
 from berdslib.files import StrPath, write_text
 from berdslib.paths import PACKAGE, project_root, shipped
 from berdslib.progress import bars_are_seen
+from berdslib.study.provenance import environment, inputs_of, watched_kernel
 from berdslib.version import __version__
 
 _COMPUTING = {".py", ".toml", ".txt", ".json", ".safetensors"}  # code, cards, prompts, settings and weights
 # Bytes of a file that are hashed: all, but for weights. Beside those stands what they scored, which changes with them.
 _HASHED = 2**20
 _LOCK = ".lock"  # in a run's folder
+FAILED = "failed.json"  # in that of a run that failed
+LONGEST = 12 * 3600.0  # seconds of a run, unless told otherwise
+_STARTS = 3  # attempts to start a kernel
 
 
 class Parameter(NamedTuple):
@@ -43,11 +50,16 @@ class Parameter(NamedTuple):
 
 
 class Notebook(NamedTuple):
-    """A notebook as it is run: where it lies, each cell's kind and source, and its parameters."""
+    """A notebook as it was when it was read, and is run whatever happens to the file meanwhile.
+
+    ``cells`` are kinds and sources, ``text`` is all of it as JSON, ``unread`` names the parameters that no cell reads.
+    """
 
     path: Path
     cells: list[tuple[str, str]]
     parameters: dict[str, Parameter]
+    text: str
+    unread: frozenset[str]
 
 
 class NotebookRun(NamedTuple):
@@ -89,7 +101,7 @@ def output_folder(name: str) -> Path:
 def files_in(folder: Path) -> pd.DataFrame:
     """Return what a notebook wrote into its folder: one row for each name, with the formats in which it is there."""
     paths = [p for p in sorted(folder.iterdir()) if p.is_file() and p.suffix != ".ipynb"]
-    names = [(p.stem, p.suffix.removeprefix(".")) for p in paths if p.name not in ("run.json", _LOCK)]
+    names = [(p.stem, p.suffix.removeprefix(".")) for p in paths if p.name not in ("run.json", FAILED, _LOCK)]
     return pd.DataFrame(names, columns=["file", "formats"]).groupby("file").agg(", ".join)
 
 
@@ -110,7 +122,8 @@ def find_grid(path: Path) -> Path:
 
 def open_notebook(path: Path) -> Notebook:
     """Read a notebook with the parameters in its one cell tagged `parameters`: ``name = literal  # help`` a line."""
-    cells = read_notebook(path)["cells"]
+    notebook = read_notebook(path)
+    cells = notebook["cells"]
     tagged = [c for c in cells if "parameters" in c.get("metadata", {}).get("tags", [])]
     if len(tagged) != 1:
         raise InputError(f"{len(tagged)} cells are tagged `parameters`; exactly one is needed", path=path)
@@ -129,7 +142,12 @@ def open_notebook(path: Path) -> Notebook:
     except (ValueError, TypeError, MemoryError, RecursionError):  # a list as a key; 50,000 minus signs
         problem = "parameters cell: a line must read `name = value`, the value a plain literal"
         raise InputError(problem, path=path, line=line) from None
-    return Notebook(path, [(c.get("cell_type"), "".join(c.get("source", ""))) for c in cells], found)
+    for cell in cells:  # of a run that fails, no outputs of old are to stand behind the cell that failed
+        cell.update({"outputs": [], "execution_count": None} if cell.get("cell_type") == "code" else {})
+    sources = [(c.get("cell_type"), "".join(c.get("source", ""))) for c in cells]
+    code = ["".join(c["source"]) for c in cells if c.get("cell_type") == "code" and c is not tagged[0]]
+    unread = frozenset(name for name in found if not any(re.search(rf"\b{name}\b", one) for one in code))
+    return Notebook(path, sources, found, json.dumps(notebook), unread)
 
 
 def read_notebook(path: Path) -> dict[str, Any]:
@@ -202,24 +220,26 @@ def _like(default: Any, value: Any) -> Any:
 
 
 def run_notebook(
-    name: str,
+    name: str | Notebook,
     parameters: Mapping[str, Any] | None = None,
     *,
     output: StrPath | None = None,
     progress: bool = True,
-    timeout: int = 3600,
+    timeout: float = LONGEST,
+    memory: float | None = None,
 ) -> NotebookRun:
-    """Execute a notebook from a fresh kernel, with `timeout` seconds a cell, and keep the result under papermill_runs/.
+    """Execute a notebook from a fresh kernel, in at most `timeout` seconds and `memory` GB, and keep the result.
 
-    ``run.json`` is written last and atomically: a folder without it holds a run that did not finish. A wrong parameter
-    is an InputError before anything starts; a cell that fails is a BerdsError that names it.
+    ``run.json`` is written last and atomically: a folder without it holds a run that did not finish, and failed.json
+    says what went wrong. A wrong parameter is an InputError before anything starts; a cell that fails is a BerdsError
+    that names it.
     """
-    source = open_notebook(find_notebook(name))
+    source = name if isinstance(name, Notebook) else open_notebook(find_notebook(name))
     values = check_parameters(source, parameters or {})
     folder = Path(output or run_folder(source, values)).resolve()
     try:
         with run_lock(folder).acquire(timeout=0):
-            return _execute(source, values, folder, progress, timeout)
+            return _execute(source, values, folder, progress, timeout, memory)
     except Timeout:
         raise BerdsError(f"{folder}: another run is writing here; wait for it, or choose another folder") from None
 
@@ -230,60 +250,111 @@ def run_lock(folder: Path) -> FileLock:
     return FileLock(folder.resolve() / _LOCK, is_singleton=True)
 
 
-def _execute(source: Notebook, values: Mapping[str, Any], folder: Path, progress: bool, timeout: int) -> NotebookRun:
-    import papermill
-    from nbclient.exceptions import CellTimeoutError, DeadKernelError
-    from papermill.exceptions import PapermillExecutionError
-
+def _execute(
+    source: Notebook, values: Mapping[str, Any], folder: Path, progress: bool, timeout: float, memory: float | None
+) -> NotebookRun:
     record_path, target = folder / "run.json", folder / source.path.name
-    record_path.unlink(missing_ok=True)
-    root = work_folder()
-    # What it writes goes into the run's own folder, unless the caller chose another.
-    inside = os.path.relpath(folder, root) if folder.is_relative_to(root) else str(folder)
-    own = {"output_dir": inside} if "output_dir" in source.parameters else {}
-    started = time.time()
-    # papermill warns of a "=" in a help comment, and logs the errors raised below; the kernel warns of having no
-    # encryption on this machine's own ports.
-    logging.getLogger("papermill").setLevel(logging.CRITICAL)
+    for old in (record_path, folder / FAILED):
+        old.unlink(missing_ok=True)
+    began, started, read = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic(), _read(source, values)
     try:
-        papermill.execute_notebook(
-            *(str(path).replace("{", "{{").replace("}", "}}") for path in (source.path, target)),  # no parameters there
-            parameters={**own, **values},
-            cwd=str(root),
-            progress_bar=progress and bars_are_seen(),
-            execution_timeout=timeout,
-            kernel_name="python3",
-            extra_arguments=["--log-level=ERROR"],
-        )
-    except (PapermillExecutionError, DeadKernelError, CellTimeoutError) as error:
-        if isinstance(error, PapermillExecutionError):
-            problem = f"{error.ename}: " + re.sub(r"\x1b\[[0-9;]*m", "", error.evalue)  # without colours
-        elif isinstance(error, DeadKernelError):
-            problem = "the kernel died, most often for want of memory: try a smaller `limit` or model, or fewer workers"
-        else:
-            problem = f"it took longer than {timeout} s: try a smaller `limit`, or run_notebook(…, timeout=…)"
-        code = [c["metadata"] for c in read_notebook(target)["cells"] if c["cell_type"] == "code"]
-        cell = sum(bool(metadata.get("papermill", {}).get("start_time")) for metadata in code)  # the last one begun
-        there = f"The notebook up to there, with all outputs: {target}"
-        raise BerdsError(f"{target.stem} failed in cell {cell}: {problem}\n{there}") from None
+        peak = _run_cells(source, values, target, progress, timeout, memory)
+        code_version.cache_clear()
+        code, inputs = _read(source, values)
+        changed = ["the package's code"] * (code != read[0])
+        changed += [name for name, was in read[1].items() if was and inputs.get(name) != was]  # not what was fetched
+        if changed:
+            raise BerdsError(f"{source.path.stem}: {', '.join(changed)} changed while it was run; call again")
+    except Exception as error:
+        with suppress(OSError, InputError):  # a full disk may be what went wrong; the caller is told all the same
+            _write_json(folder / FAILED, {"error": str(error) or type(error).__name__})
+        raise
     record = {
         "notebook": source.path.stem,
         "parameters": values,
         "berdslib": __version__,
-        "code": code_version(),
-        "seconds": round(time.time() - started, 1),
+        "code": code,
+        "inputs": inputs,
+        "environment": environment(),
+        "started": began,
+        "seconds": round(time.monotonic() - started, 1),
+        "peak_memory_mb": round(peak / 2**20),
+        "files": {p.name: p.stat().st_size for p in sorted(folder.iterdir()) if p.suffix not in ("", ".ipynb")},
         "finished": True,
     }
-    with write_text(record_path) as file:
-        json.dump(record, file, indent=1)
+    _write_json(record_path, record)
     return NotebookRun(folder, target, record)
 
 
-def run_folder(source: Notebook, values: Mapping[str, Any]) -> Path:
-    """Return the folder of a run: papermill_runs/NAME-HASH, of the notebook's cells, the parameters and the code."""
-    told = json.dumps([source.cells, values, code_version()], sort_keys=True)
+def _write_json(path: Path, value: Any) -> None:
+    with write_text(path) as file:
+        json.dump(value, file, indent=1)
+
+
+def _run_cells(
+    source: Notebook, values: Mapping[str, Any], target: Path, progress: bool, timeout: float, memory: float | None
+) -> int:
+    """Execute all cells, and return the most memory that the kernel took, in bytes."""
+    import papermill
+    from nbclient.exceptions import DeadKernelError
+    from papermill.exceptions import PapermillExecutionError
+
+    root, folder = work_folder(), target.parent
+    # What it writes goes into the run's own folder, unless the caller chose another.
+    inside = os.path.relpath(folder, root) if folder.is_relative_to(root) else str(folder)
+    own = {"output_dir": inside} if "output_dir" in source.parameters else {}
+    # papermill warns of a "=" in a help comment, and logs the errors raised below; the kernel warns of having no
+    # encryption on this machine's own ports. Its user's name is how it is known among the processes of this machine.
+    logging.getLogger("papermill").setLevel(logging.CRITICAL)
+    mark = f"berds-{uuid.uuid4().hex}"
+    with watched_kernel(mark, timeout, memory) as kernel:
+        for left in reversed(range(_STARTS)):
+            try:
+                target.write_text(source.text, encoding="utf-8")
+                papermill.execute_notebook(
+                    *[str(target).replace("{", "{{").replace("}", "}}")] * 2,  # no parameters there
+                    parameters={**own, **values},
+                    cwd=str(root),
+                    progress_bar=progress and bars_are_seen(),
+                    kernel_name="python3",
+                    extra_arguments=["--log-level=ERROR", f"--Session.username={mark}"],
+                )
+                return int(kernel.peak)
+            except (PapermillExecutionError, DeadKernelError) as error:
+                if isinstance(error, PapermillExecutionError):
+                    problem = f"{error.ename}: " + re.sub(r"\x1b\[[0-9;]*m", "", error.evalue)  # without colours
+                elif kernel.ended:
+                    problem = f"{kernel.ended}: try a smaller `limit` or model, or a higher limit"
+                else:
+                    problem = "the kernel died, most often for want of memory: try a smaller `limit` or model, or "
+                    problem += "fewer workers"
+                code = [c["metadata"] for c in read_notebook(target)["cells"] if c["cell_type"] == "code"]
+                cell = sum(bool(metadata.get("papermill", {}).get("start_time")) for metadata in code)  # last one begun
+                there = f"The notebook up to there, with all outputs: {target}"
+                raise BerdsError(f"{target.stem} failed in cell {cell}: {problem}\n{there}") from None
+            except RuntimeError as error:  # jupyter_client's word for a kernel that does not answer at its start
+                if kernel.ended or not left:
+                    problem = kernel.ended or f"the kernel did not start, {_STARTS} times: {error}"
+                    raise BerdsError(f"{target.stem}: {problem}") from None
+    raise AssertionError
+
+
+def run_folder(source: Notebook, values: Mapping[str, Any], looked: dict[str, str | None] | None = None) -> Path:
+    """Return the folder of a run: papermill_runs/NAME-HASH, of the notebook, the parameters, the code and the data.
+
+    For ``looked`` see :func:`berdslib.study.provenance.inputs_of`.
+    """
+    told = json.dumps([source.cells, values, *_read(source, values, looked)], sort_keys=True)
     digest = hashlib.sha256(told.encode()).hexdigest()[:10]
     return work_folder() / "papermill_runs" / f"{source.path.stem}-{digest}"
+
+
+def _read(
+    source: Notebook, values: Mapping[str, Any], looked: dict[str, str | None] | None = None
+) -> tuple[str, dict[str, str]]:
+    """Return hashes of what a run's results depend on beside notebook and parameters: the code, and data by name."""
+    chosen = {name: parameter.default for name, parameter in source.parameters.items()} | dict(values)
+    return code_version(), inputs_of((chosen[name] for name in chosen if name != "output_dir"), work_folder(), looked)
 
 
 @cache

@@ -27,11 +27,11 @@ def leaves(command, *names):
     return [leaf for name, one in below.items() for leaf in leaves(one, *names, name)] or [names]
 
 
-def test_fourteen_commands_and_every_one_has_help():
+def test_fifteen_commands_and_every_one_has_help():
     listed = main.list_commands(None)
     assert listed == sorted(
         ["demo", "lab", "experiment", "retrieve", "judge", "evaluate", "sides", "explore", "rate", "data", "build",
-         "notebook", "prompts", "table"]
+         "notebook", "grid", "prompts", "table"]
     )  # fmt: skip
     shown = berds("--help").stdout
     assert all(f"\n  {name} " in shown for name in listed) and "judge-eval" not in shown

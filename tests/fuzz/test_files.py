@@ -29,11 +29,13 @@ def lines(*rows):
 
 
 def notebook(source):
-    cell = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": source, "outputs": [], "id": "a"}
+    cell = {"cell_type": "code", "outputs": [], "execution_count": None}
+    cells = [
+        cell | {"metadata": {"tags": ["parameters"]}, "source": source, "id": "a"},
+        cell | {"metadata": {}, "source": "k, name", "id": "b"},
+    ]
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    return json.dumps(
-        {"cells": [cell | {"execution_count": None}], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
-    )
+    return json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
 
 
 CARD = {"format": "berdslib-dataset-1", "name": "mine", "title": "Mine", "licence": "CC0", "source": "",
@@ -90,7 +92,7 @@ COMMANDS = {  # what each reads of these; the last is where it may write
     "rate questions q.jsonl -n 1 -o new.csv": "q.jsonl",
     "build questions my.txt new": "my.txt",
     "explore -q q.jsonl -c p.jsonl -r bm25,rank-bm25 -j overlap -o new.html": "q.jsonl p.jsonl",
-    "notebook grid grid.yaml --status": "grid.yaml nb.ipynb",
+    "grid status grid.yaml": "grid.yaml nb.ipynb",
     "data validate own": "own/dataset.json own/questions.jsonl own/corpus.jsonl own/gold.tsv",
     "data add own": "own/dataset.json own/questions.jsonl",
     "experiment -q own -r bm25": "own/dataset.json own/questions.jsonl own/corpus.jsonl own/gold.tsv",

@@ -5,6 +5,7 @@ import os
 import signal
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -41,6 +42,20 @@ def test_a_pair_is_judged_once_however_often_it_is_asked(tmp_path):
     again, new = judge_pairs(judge, pairs[::-1], store)
     assert new == 0 and again.tolist() == first[:5][::-1].tolist()
     assert len(judge.asked) == 5
+
+
+def test_two_at_once_share_the_judging(tmp_path):
+    pairs = [pair(text="x" * (i + 1), docno=f"d{i}") for i in range(40)]
+    judges = Counting(0.02), Counting(0.02)
+    with ThreadPoolExecutor(2) as pool:  # each with a store of its own on one file, as two processes have
+        asked = [
+            pool.submit(judge_pairs, judge, part, VerdictStore(tmp_path / "v.sqlite"), chunk=4)
+            for judge, part in zip(judges, (pairs[:30], pairs[10:]), strict=True)
+        ]
+        results = [one.result() for one in asked]
+    assert sorted(judges[0].asked + judges[1].asked) == sorted(f"d{i}" for i in range(40))
+    assert all(judge.asked for judge in judges) and sum(new for _, new in results) == 40
+    assert results[0][0].tolist() == [(i + 1) % 10 / 10 for i in range(30)]
 
 
 @pytest.mark.parametrize("value", [1e300, -5.0, 3.0, 0.25, "text", b"blob"])

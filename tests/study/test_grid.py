@@ -10,11 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
+import yaml
 from shell import tried
 
+from berdslib.data.records import ranked_run
+from berdslib.data.trec import read_trec_run, write_trec_run
 from berdslib.errors import BerdsError, InputError
 from berdslib.study import notebooks
-from berdslib.study.grid import best_run, grid_table, read_grid, run_grid, status
+from berdslib.study.grid import best_run, clean, collect, grid_table, read_grid, status
+from berdslib.study.provenance import environment
+from berdslib.study.running import run_grid
 
 PARAMETERS = """\
 i = 0  # a number
@@ -22,10 +27,11 @@ x = 0.5  # another
 name = "a"  # a text
 ks = [5]  # a list
 free = []  # a list of anything
+spare = 0  # of no use
 output_dir = "out"  # where to
 """
 # Each execution leaves a line in log.txt; the scores are worked out from the parameters.
-LOG = 'from pathlib import Path\nwith open("log.txt", "a") as log:\n    log.write(f"{i}\\n")\n'
+LOG = 'used = name, ks, free\nfrom pathlib import Path\nwith open("log.txt", "a") as log:\n    log.write(f"{i}\\n")\n'
 SCORES = 'Path(output_dir, "scores.csv").write_text(f"measure,mean\\nf1,{i * x}\\nf1,{i}\\nloss,{-i}\\n")'
 
 
@@ -65,6 +71,11 @@ def grid_of(project, text):
     return read_grid(write_grid(project, "notebook: 99_tiny\n" + text))
 
 
+def grid_of_code(project, code, text):
+    write_notebook(project, code)
+    return grid_of(project, text)
+
+
 def executed(project):
     """The `i` of each execution, in order of their start."""
     path = project / "log.txt"
@@ -90,6 +101,30 @@ def test_every_combination_once_and_typed(project):
     assert {run.folder.parent for run in grid.runs} == {project / "papermill_runs"}
 
 
+def test_a_profile_replaces_settings_and_adds_to_what_is_fixed(project):
+    path = write_grid(
+        project,
+        "notebook: 99_tiny\nfixed: {x: 1, name: b}\ngrid: {i: [1, 2], ks: [[5], [9]]}\nexclude: [{i: 1, ks: [9]}]\n"
+        "resources: {gpu: 1}\nprofiles: {laptop: {fixed: {x: 2}, runs: [{i: 3}], resources: {minutes: 1}}, less: {}}\n",
+    )
+    whole, laptop, less = (read_grid(path, profile) for profile in ("", "laptop", "less"))
+    assert [(run.parameters["i"], run.parameters["ks"]) for run in whole.runs] == [(1, [5]), (2, [5]), (2, [9])]
+    assert [run.parameters for run in laptop.runs] == [{"x": 2.0, "name": "b", "i": 3}]
+    assert (whole.resources, laptop.resources) == ((1, 0, 0), (0, 0, 1)) and less.runs == whole.runs
+    assert laptop.summary == project / "papermill_runs" / "small-laptop" / "summary.csv"
+    with pytest.raises(InputError, match=r"unknown profile 'lapto'\. Did you mean 'laptop'"):
+        read_grid(path, "lapto")
+
+
+def test_another_text_in_a_file_or_a_data_set_that_a_parameter_names_is_another_run(project):
+    folders = []
+    for text in ("one", "two", "one"):
+        (project / "mine.jsonl").write_text(text)
+        folders.append(grid_of(project, "runs: [{name: 'bm25+cross:mine.jsonl'}, {name: other}]\n").runs)
+    (one, same), (two, still), (again, _) = folders
+    assert one.folder == again.folder != two.folder and same.folder == still.folder
+
+
 def test_other_code_or_another_prompt_is_another_version(tmp_path, monkeypatch):
     monkeypatch.setattr(notebooks, "PACKAGE", tmp_path)
     versions = []
@@ -104,7 +139,10 @@ def test_other_code_or_another_prompt_is_another_version(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("\n- 1", "a mapping with the fields notebook, fixed, grid, runs, best was expected"),
+        (
+            "\n- 1",
+            "a mapping with the fields notebook, fixed, grid, runs, exclude, best, resources, profiles was expected",
+        ),
         ("\nnotebook: 99_tinny\ngrid: {i: [1]}", r"\[notebook\]: unknown notebook .*Did you mean '99_tiny'"),
         ("grid: {ii: [1]}", r"small.yaml \[grid\]: unknown parameter.*Did you mean 'i'"),
         ("grid: {i: [1, x]}", r"small.yaml \[grid.i\]: must be int \(default 0\), not 'x'"),
@@ -119,6 +157,13 @@ def test_other_code_or_another_prompt_is_another_version(tmp_path, monkeypatch):
         ("grid: {i: [1]}\nbest: {where: {a: 1}}", r"\[best.column\]: the name of a column"),
         ("grid:\n  i: [1]\n  i: [2]", r"small.yaml:4: .*'i' occurs twice here"),
         ("grid: !!python/name:os.system", "not usable YAML: could not determine a constructor"),
+        ("grid: {spare: [1, 2]}", r"\[grid.spare\]: no cell of 99_tiny reads it"),
+        ("grid: {i: [1, 2]}\nexclude: [{i: 3}]", r"\[exclude, entry 1\]: leaves out no run"),
+        ("grid: {i: [1, 2]}\nexclude: [{i: 1}, {i: 2}]", r"\[exclude, entry 2\]: leaves out every run"),
+        ("grid: {i: [1, 2]}\nexclude: [{i: a}]", r"\[exclude, entry 1.i\]: must be int"),
+        ("grid: {i: [1]}\nresources: {gpus: 1}", "unknown field of resources 'gpus'. Did you mean 'gpu'"),
+        ("grid: {i: [1]}\nresources: {gpu: 0.5}", r"\[resources.gpu\]: a whole number from 0 is needed, not 0.5"),
+        ("grid: {i: [1]}\nprofiles: {laptop: {notebook: a}}", "unknown field of profile 'laptop'"),
         (f"grid: {{i: {list(range(60))}, x: {list(range(60))}}}", "3600 runs are asked for; .* at most 1000"),
     ],
 )
@@ -133,9 +178,13 @@ def test_what_a_file_cannot_say(project, text, words):
 # ---------------------------------------------------------------- the summary, from folders made by hand
 
 
+def done(parameters):
+    return {"finished": True, "parameters": parameters, "seconds": 1.5, "files": {}, "environment": {"commit": "c0"}}
+
+
 def finish(run, scores=None):
     run.folder.mkdir(parents=True)
-    (run.folder / "run.json").write_text(json.dumps({"finished": True, "parameters": run.parameters, "seconds": 1.5}))
+    (run.folder / "run.json").write_text(json.dumps(done(run.parameters)))
     if scores is not None:
         (run.folder / "scores.csv").write_text(scores)
 
@@ -145,28 +194,88 @@ def test_a_run_json_that_is_broken_or_of_another_run_does_not_count(project):
     for run, text in zip(grid.runs, ["{", '{"finished": true, "parameters": {"i": 7}}', "[]"], strict=False):
         run.folder.mkdir(parents=True)
         (run.folder / "run.json").write_text(text)
-    assert [row["state"] for row in status(grid)] == ["unfinished"] * 3 + ["not started"]
+    assert [row["state"] for row in status(grid)] == ["broken off"] * 3 + ["not started"]
     assert grid_table(grid).empty
 
 
-@pytest.mark.parametrize(
-    ("best", "i", "value", "compared"),
-    [
-        ("{column: mean}", 2, 4.0, 3),  # means 3, (6 + 2) / 2 = 4, 1
-        ("{column: mean, largest: false}", 3, 1.0, 3),
-        ("{column: mean, where: {measure: f1}}", 2, 6.0, 2),
-        ("{column: mean, where: {measure: f1, k: 5}, largest: false}", 1, 5.0, 1),
-        ("{column: mean, where: {ks: [5], k: 5}}", 1, 3.0, 1),
-    ],
-)
-def test_best_is_chosen_by_the_mean_over_the_rows_named(project, best, i, value, compared):
-    grid = grid_of(project, f"grid: {{i: [1, 2, 3]}}\nfixed: {{ks: [5]}}\nbest: {best}\n")
-    finish(grid.runs[0], "measure,mean,k\nf1,5,5\nloss,1,5\n")
-    finish(grid.runs[1], "measure,mean,k\nf1,6,10\nloss,2,10\n")
-    finish(grid.runs[2], "measure,mean\nloss,1\n")  # without k: in the summary, 5 becomes 5.0
+def test_best_compares_systems_not_the_runs_that_hold_several(project):
+    text = "grid: {i: [1, 2]}\nbest: {column: mean, where: {measure: MRecall@5, dataset: macro}%s}\n"
+    grid = grid_of(project, text % "")
+    # The run with the better mean of its two systems (0.55) does not hold the best one (0.9).
+    for run, (bm25, minilm) in zip(grid.runs, [(0.1, 0.9), (0.6, 0.5)], strict=True):
+        rows = [
+            f"{name},{row}"
+            for name, mean in (("bm25", bm25), ("minilm", minilm))
+            for row in (f"macro,MRecall@5,{mean}", "macro,Precision@5,1", "kialo,MRecall@5,1")
+        ]
+        finish(run, "\n".join(["system,dataset,measure,mean", *rows]))
     got = best_run(grid, grid_table(grid))
-    assert (got["parameters"], got["value"], got["compared"]) == ({"ks": [5], "i": i}, value, compared)
-    assert got["run"] == grid.runs[i - 1].folder.name
+    assert (got["system"], got["value"], got["compared"]) == ("minilm", 0.9, 4)
+    assert got["parameters"] == {"i": 1} and got["run"] == grid.runs[0].folder.name
+    least = grid_of(project, text % ", largest: false")
+    assert best_run(least, grid_table(grid))["system"] == "bm25"
+    vague = grid_of(project, "grid: {i: [1, 2]}\nbest: {column: mean, where: {dataset: macro}}\n")
+    with pytest.raises(InputError, match=r"\[best.where\]: 2 rows of 99_tiny-\w+ are meant, which differ in measure;"):
+        best_run(vague, grid_table(grid))
+
+
+def test_best_without_systems_and_where_a_number_was_read_as_another_type(project):
+    grid = grid_of(project, "grid: {i: [1, 2]}\nfixed: {ks: [5]}\nbest: {column: f1, where: {ks: [5], k: 5}}\n")
+    finish(grid.runs[0], "f1,k,step\n0.5,5,1\n0.5,5,2\n")  # the same in two rows is one value
+    finish(grid.runs[1], "f1\n0.9\n")  # without k: in the summary, 5 becomes 5.0
+    got = best_run(grid, grid_table(grid))
+    assert (got["system"], got["value"], got["compared"]) == (None, 0.5, 1)
+
+
+def test_a_finished_run_whose_files_were_cut_or_lost_is_repeated(project):
+    grid = grid_of(project, "grid: {i: [1, 2, 3]}\n")
+    for run in grid.runs:
+        finish(run, "f1\n1\n")
+        record = done(run.parameters) | {"files": {"scores.csv": 5}}
+        (run.folder / "run.json").write_text(json.dumps(record))
+    (grid.runs[0].folder / "scores.csv").unlink()
+    (grid.runs[1].folder / "scores.csv").write_text("f1\n")
+    assert [row["state"] for row in status(grid)] == ["broken off", "broken off", "finished"]
+
+
+def test_the_table_has_defaults_provenance_and_one_type_a_column(project):
+    grid = grid_of(project, "runs: [{i: 1, name: b}, {i: 2, x: 2, name: c}]\n")
+    finish(grid.runs[0], "i,name,mean,note\n1,b,0.25,a\n")
+    finish(grid.runs[1], "i,name,mean,note\n7,c,0.5,3\n")
+    table = collect(grid)
+    assert table["x"].tolist() == [0.5, 2.0] and table["run_commit"].tolist() == ["c0", "c0"]
+    assert table["scores_i"].tolist() == [1, 7] and "scores_name" not in table
+    folder = project / "papermill_runs" / "small"
+    again = pd.read_parquet(folder / "summary.parquet")
+    assert again["mean"].tolist() == [0.25, 0.5] and again["note"].tolist() == ["a", "3"]
+    assert pd.read_csv(folder / "summary.csv").columns.tolist() == again.columns.tolist() == table.columns.tolist()
+
+
+def test_a_collected_run_says_where_it_comes_from_and_reads_as_before(project):
+    grid = grid_of(project, "runs: [{i: 1}]\n")
+    finish(grid.runs[0])
+    made = ranked_run({"#q": ["d1", "d2"]})
+    write_trec_run(grid.runs[0].folder / "bm25.trec", made)
+    about = done(grid.runs[0].parameters) | {"berdslib": "1", "code": "c", "inputs": {"sample": "0a"}}
+    about["environment"] = environment()
+    (grid.runs[0].folder / "run.json").write_text(json.dumps(about))
+    collect(grid)
+    (path,) = (project / "papermill_runs" / "small" / "runs").iterdir()
+    assert path.name == f"{grid.runs[0].folder.name}-bm25.trec"
+    assert read_trec_run(path).equals(made)
+    header = [line for line in path.read_text().splitlines() if line.startswith("# ")]
+    assert (header[0], header[-1]) == ("# ir_metadata.start", "# ir_metadata.end")
+    told = yaml.safe_load("\n".join(line[2:] for line in header[1:-1]))
+    assert told["data"]["checksums"] == {"sample": "0a"} and told["method"]["parameters"] == {"i": 1}
+    assert f"pandas=={pd.__version__}" in told["platform"]["software"]["libraries"]["python"]
+
+
+def test_clean_keeps_what_is_finished(project):
+    grid = grid_of(project, "grid: {i: [1, 2, 3]}\n")
+    finish(grid.runs[0])
+    grid.runs[1].folder.mkdir()
+    assert clean(grid, dry_run=True) == clean(grid) == [grid.runs[1].folder] and not grid.runs[1].folder.exists()
+    assert clean(grid, everything=True) == [grid.runs[0].folder] and clean(grid, everything=True) == []
 
 
 # ---------------------------------------------------------------- running
@@ -175,34 +284,35 @@ def test_best_is_chosen_by_the_mean_over_the_rows_named(project, best, i, value,
 @pytest.mark.slow
 def test_two_workers_run_all_once_and_a_second_call_nothing(project):
     path = write_grid(
-        project, "notebook: 99_tiny\nfixed: {x: 3}\ngrid: {i: [1, 2]}\nruns: [{i: 2}]\nbest: {column: mean}\n"
+        project,
+        "notebook: 99_tiny\nfixed: {x: 3}\ngrid: {i: [1, 2]}\nruns: [{i: 2}]\n"
+        "best: {column: mean, where: {measure: loss}, largest: false}\n",
     )
-    before = json.loads(tried("notebook", "grid", path, "--status", "--json").stdout)
+    before = json.loads(tried("grid", "status", path, "--json").stdout)
     assert [row["state"] for row in before] == ["not started"] * 2
 
-    done = json.loads(tried("notebook", "grid", path, "--workers", "2", "--json").stdout)
+    done = json.loads(tried("grid", "run", path, "--workers", "2", "--json").stdout)
     assert (done["grid"], done["runs"], done["finished"], done["failures"]) == ("small", 2, 2, {})
     assert sorted(executed(project)) == [1, 2]
-    # i = 2, x = 3: the mean of 2 * 3, 2 and -2
-    assert done["best"]["parameters"] == {"x": 3.0, "i": 2} and done["best"]["value"] == pytest.approx(2)
+    assert done["best"]["parameters"] == {"x": 3.0, "i": 2} and done["best"]["value"] == -2
     table = pd.read_csv(project / "papermill_runs" / "small" / "summary.csv")
     assert table[["x", "i", "measure", "mean"]].to_numpy().tolist() == [
         [3.0, 1, "f1", 3.0], [3.0, 1, "f1", 1.0], [3.0, 1, "loss", -1.0],
         [3.0, 2, "f1", 6.0], [3.0, 2, "f1", 2.0], [3.0, 2, "loss", -2.0],
     ]  # fmt: skip
 
-    again = tried("notebook", "grid", path)
+    again = tried("grid", "run", path)
     assert again.exit_code == 0 and "2 of 2 runs finished, 0 failed" in again.stderr
     assert "best of 2:" in again.stdout
     assert sorted(executed(project)) == [1, 2]
-    after = json.loads(tried("notebook", "grid", path, "--status", "--json").stdout)
+    after = json.loads(tried("grid", "status", path, "--json").stdout)
     assert all(row["state"] == "finished" and row["seconds"] > 0 for row in after)
-    printed = tried("notebook", "grid", path, "--status").stdout
+    printed = tried("grid", "status", path).stdout
     assert "finished" in printed and " i" in printed.splitlines()[0] and " x" not in printed.splitlines()[0]
 
     # Another grid that asks for one of these runs finds it there.
     other = write_grid(project, "notebook: 99_tiny\nruns: [{x: 3, i: 1}]\n", "other.yaml")
-    assert json.loads(tried("notebook", "grid", other, "--json").stdout)["finished"] == 1
+    assert json.loads(tried("grid", "run", other, "--json").stdout)["finished"] == 1
     assert sorted(executed(project)) == [1, 2]
 
 
@@ -210,20 +320,49 @@ def test_two_workers_run_all_once_and_a_second_call_nothing(project):
 def test_a_failure_stops_nobody_is_reported_and_tried_again(project):
     write_notebook(project, LOG + 'assert i != 1 or Path("mended").exists(), "one is odd"\n' + SCORES)
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\n")
-    assert tried("notebook", "grid", path, "--stop-on-error").exit_code == 1 and executed(project) == [1]
-    assert [row["state"] for row in status(read_grid(path))] == ["unfinished", "not started"]
-    result = tried("notebook", "grid", path, "--json")
+    assert tried("grid", "run", path, "--stop-on-error").exit_code == 1 and executed(project) == [1]
+    assert [row["state"] for row in status(read_grid(path))] == ["failed", "not started"]
+    result = tried("grid", "run", path, "--json")
     said = json.loads(result.stdout)
     assert result.exit_code == 1 and said["finished"] == 1
     ((run, problem),) = said["failures"].items()
     assert "AssertionError: one is odd" in problem and f"{run}: 99_tiny failed in cell" in result.stderr
     assert "%|" not in result.stderr  # no bar where there is no terminal
     assert executed(project) == [1, 1, 2]
-    assert [row["state"] for row in status(read_grid(path))] == ["unfinished", "finished"]
+    assert [row["state"] for row in status(read_grid(path))] == ["failed", "finished"]
     assert grid_table(read_grid(path))["i"].unique().tolist() == [2]
     (project / "mended").touch()
-    assert tried("notebook", "grid", path).exit_code == 0
+    assert tried("grid", "run", path).exit_code == 0
     assert executed(project) == [1, 1, 2, 1]
+
+
+@pytest.mark.slow
+def test_limits_of_a_run_and_what_is_kept_of_one(project):
+    take = "import time\nif i == 1:\n    much = bytearray(400 * 2**20)\nif i < 3:\n    time.sleep(60)\n"
+    write_notebook(project, LOG + take + SCORES)
+    grid = grid_of(project, "grid: {i: [1, 2, 3]}\nresources: {memory: 0.4, minutes: 0.2}\n")
+    failures = run_grid(grid, progress=False)
+    said = [failures.get(run.folder.name, "") for run in grid.runs]
+    assert "failed in cell 3: it took more than 0.4 GB of memory" in said[0]
+    assert "failed in cell 3: it took longer than 12 s" in said[1] and not said[2]
+    assert [row["error"] == problem for row, problem in zip(status(grid), said, strict=True)] == [True] * 3
+    record = json.loads((grid.runs[2].folder / "run.json").read_text())
+    assert 20 < record["peak_memory_mb"] < 400 and record["inputs"] == {}
+    assert record["files"] == {"scores.csv": (grid.runs[2].folder / "scores.csv").stat().st_size}
+
+
+@pytest.mark.slow
+def test_a_run_is_of_the_notebook_as_planned_and_not_of_data_that_change_meanwhile(project):
+    (project / "mine.jsonl").write_text("one")
+    change = 'if i == 2:\n    Path("mine.jsonl").write_text("two")\n'
+    grid = grid_of_code(project, LOG + change + SCORES, "fixed: {name: mine.jsonl}\ngrid: {i: [1, 2, 3]}\n")
+    write_notebook(project, "1 / 0")  # after it was planned
+    failures = run_grid(grid, progress=False)
+    assert [row["state"] for row in status(grid)] == ["finished", "failed", "broken off"]
+    words = [failures[run.folder.name] for run in grid.runs[1:]]
+    assert (
+        "99_tiny: mine.jsonl changed while it was run" in words[0] and "not as it was when this was planned" in words[1]
+    )
 
 
 @pytest.fixture
@@ -232,7 +371,7 @@ def held(project):
     hold = 'import os, time\nif i == 2 and not Path("go").exists():\n    Path("pid").write_text(str(os.getpid()))\n'
     write_notebook(project, LOG + hold + "    time.sleep(120)\n" + SCORES)
     path, pid = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n"), project / "pid"
-    process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "notebook", "grid", str(path)])
+    process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "grid", "run", str(path)])
     until(lambda: pid.exists() and pid.read_text())
     yield process, path
     process.kill()
@@ -242,7 +381,7 @@ def assert_it_ended_in_the_second(project, path):
     # Nobody goes on in the background: the kernel of the run at hand ends, and the one after it never starts.
     until(lambda: not alive(int((project / "pid").read_text())))
     assert executed(project) == [1, 2]
-    assert [row["state"] for row in status(read_grid(path))] == ["finished", "unfinished", "not started"]
+    assert [row["state"] for row in status(read_grid(path))] == ["finished", "broken off", "not started"]
 
 
 @pytest.mark.slow
@@ -277,7 +416,7 @@ def test_two_calls_at_once_share_the_work(project):
     hold += "while len(set(log.read_text().split())) < 2 and time.monotonic() < until:\n    time.sleep(0.05)\n"
     write_notebook(project, LOG + hold + SCORES)
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2]}\n")
-    command = [sys.executable, "-m", "berdslib.cli", "notebook", "grid", str(path)]
+    command = [sys.executable, "-m", "berdslib.cli", "grid", "run", str(path)]
     assert [process.wait(120) for process in [subprocess.Popen(command) for _ in "ab"]] == [0, 0]
     assert sorted(executed(project)) == [1, 2]
     assert len(set((project / "workers.txt").read_text().split())) == 2
@@ -290,17 +429,19 @@ def outcomes(project, monkeypatch, *errors, **options):
     """Run a grid whose i-th run fails with the i-th error, and return how many were begun."""
     begun = []
 
-    def run_notebook(name, parameters, *, output, progress):
+    def run_notebook(name, parameters, *, output, **_):
         begun.append(parameters["i"])
         if error := errors[parameters["i"]]:
             raise BerdsError(
                 f"99_tiny failed in cell 3: {error.format(output.name)}\nThe notebook: {output}/99_tiny.ipynb"
             )
         output.mkdir(parents=True, exist_ok=True)
-        (output / "run.json").write_text(json.dumps({"finished": True, "parameters": parameters}))
+        (output / "run.json").write_text(json.dumps(done(parameters)))
 
-    monkeypatch.setattr("berdslib.study.grid.run_notebook", run_notebook)
-    monkeypatch.setattr("berdslib.study.grid.ProcessPoolExecutor", lambda workers, **_: ThreadPoolExecutor(workers))
+    monkeypatch.setattr("berdslib.study.running.run_notebook", run_notebook)
+    monkeypatch.setattr(
+        "berdslib.study.running.futures.ProcessPoolExecutor", lambda workers, *_, **__: ThreadPoolExecutor(workers)
+    )
     failures = run_grid(grid_of(project, f"grid: {{i: {list(range(len(errors)))}}}\n"), progress=False, **options)
     assert len(failures) == sum(bool(errors[i]) for i in begun)
     return len(begun)
@@ -353,7 +494,7 @@ def test_a_scheduler_that_is_not_there_or_without_dask(project, monkeypatch):
     with pytest.raises(InputError, match="no dask scheduler at 'nonsense'"):
         run_grid(read_grid(path), scheduler="nonsense", progress=False)
     monkeypatch.setitem(sys.modules, "distributed", None)  # import raises ImportError
-    result = tried("notebook", "grid", path, "--scheduler", "tcp://127.0.0.1:1")
+    result = tried("grid", "run", path, "--scheduler", "tcp://127.0.0.1:1")
     assert result.exit_code == 1 and "pip install 'berdslib[cluster]'" in result.stderr
 
 
@@ -368,7 +509,7 @@ def test_on_a_dask_cluster(project):
     assert list(failures) == list(again) == [grid.runs[2].folder.name]
     assert "AssertionError: three" in failures[grid.runs[2].folder.name]
     assert sorted(executed(project)) == [1, 2, 3, 3]
-    assert [row["state"] for row in status(grid)] == ["finished", "finished", "unfinished"]
+    assert [row["state"] for row in status(grid)] == ["finished", "finished", "failed"]
     assert grid_table(grid)["i"].unique().tolist() == [1, 2]
 
 
@@ -377,7 +518,7 @@ def test_on_a_dask_cluster(project):
 
 def test_shipped_grids_are_valid():
     shipped = sorted((notebooks.notebook_folder().parent / "papermill_runs" / "grids").glob("*.yaml"))
-    assert "sample_retrieval" in [path.stem for path in shipped]
+    assert "smoke" in [path.stem for path in shipped]
     assert all(len(read_grid(path).runs) > 1 for path in shipped)
 
 

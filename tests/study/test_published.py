@@ -134,7 +134,7 @@ def test_the_published_settings_are_grids_that_could_start(path):
 @pytest.mark.parametrize("command", [told for told in TOLD if " " in told])
 def test_the_command_of_each_row_is_one(command):
     program, *words = command.split()
-    if words[:2] == ["notebook", "grid"]:
+    if words[:2] == ["grid", "run"]:
         assert read_grid(notebook_folder().parent / words[2]).runs
     elif program == "python":
         assert (notebook_folder().parent / words[0]).is_file()

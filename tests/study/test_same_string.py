@@ -41,7 +41,7 @@ def test_the_same_scores_in_four_places(project):
     in_notebook = pd.read_csv(project / "papermill_runs" / "one" / "scores.csv")
 
     (project / "grid.yaml").write_text(f"notebook: {NOTEBOOK}\ngrid:\n  systems: {json.dumps([SYSTEMS])}\n")
-    berds("notebook", "grid", project / "grid.yaml")
+    berds("grid", "run", project / "grid.yaml")
     in_grid = pd.read_csv(project / "papermill_runs" / "grid" / "summary.csv")
 
     for table in (in_shell, in_notebook, in_grid):
