@@ -12,7 +12,7 @@ from fuzz.hostile import same as as_it_was
 from hypothesis import strategies as st
 
 import berdslib as bd
-from berdslib.evaluation.measures import MEASURES
+from berdslib.evaluation import measures
 
 MEASURES = ["MRecall@1", "MRecall@2", "Precision@2", "Coverage@3", "RR@3"]
 
@@ -213,7 +213,7 @@ def test_names(case):
         lambda: bd.supports(name, [other], "overlap"),
         lambda: bd.choose(["bm25", name], data, data),
     ]
-    with patch.dict(MEASURES._things):
+    with patch.dict(measures.MEASURES._things):
         made = sum(ends(call) is not None for call in calls)
     return f"{made} of {len(calls)} taken"
 
