@@ -81,7 +81,9 @@ def candidates(kind: str) -> Iterator[Pair]:
             yield Pair(question.qid, pid, usable[rng.choice(docnos)], question.perspectives[pid])
 
 
-def attacked(judge: Judge, kind: str, n: int, store: VerdictStore) -> Iterator[dict[str, object]]:
+def attacked(
+    judge: Judge, kind: str, n: int, wanted: Sequence[str], store: VerdictStore
+) -> Iterator[dict[str, object]]:
     """Yield for each form how many of the passages that the judge says no to as they are it says yes to."""
     pairs, unique = list(candidates(kind)), dict[tuple[str, int, str], Pair]()
     for pair in pairs:
@@ -97,7 +99,9 @@ def attacked(judge: Judge, kind: str, n: int, store: VerdictStore) -> Iterator[d
     noes = noes[:n]
     others = [pair.perspective for pair in noes[1:] + noes[:1]]
     forms = [attacks(pair.passage.text, pair.perspective, other) for pair, other in zip(noes, others, strict=True)]
-    for name in tqdm(forms[0] if forms else (), desc=f"{judge.id[:30]}, {kind}"):
+    for name in tqdm(
+        [one for one in (forms or [{}])[0] if not wanted or one in wanted], desc=f"{judge.id[:30]}, {kind}"
+    ):
         changed = [pair._replace(passage=form[name]) for pair, form in zip(noes, forms, strict=True)]
         yes = int((judge_pairs(judge, changed, store)[0] >= judge.threshold).sum())
         low, high = wilson_interval(yes, len(noes))
@@ -110,12 +114,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("judges", nargs="+", help="names of judges, as -j takes them")
     parser.add_argument("-n", type=int, default=60, help="passages of a kind (60)")
     parser.add_argument("--kinds", nargs="+", default=["off topic", "other side"])
+    parser.add_argument("--forms", nargs="+", default=[], help="some of the forms, as the table calls them")
     parser.add_argument("-o", "--output", help="a CSV file for the table; what is done is in it at any moment")
     options = parser.parse_args(arguments)
     rows = list[dict[str, object]]()
     for name in options.judges:
         for kind in options.kinds:
-            rows += attacked(make_judge(name), kind, options.n, VerdictStore())
+            rows += attacked(make_judge(name), kind, options.n, options.forms, VerdictStore())
             if options.output:
                 pd.DataFrame(rows).round(1).to_csv(options.output, index=False)
     if not rows:
