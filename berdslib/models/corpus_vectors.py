@@ -9,9 +9,8 @@ import os
 import shutil
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -242,14 +241,12 @@ def _to_disk(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
-@contextmanager
-def writing_vectors(path: Path, n: int, width: int) -> Iterator[BinaryIO]:
-    """Yield a file to write float32 vectors (n, width) to; one that does not fit the disk is an error with a reason."""
-    with atomic_path(path) as unfinished, open(unfinished, "wb") as file:
-        shape = {"descr": "<f4", "fortran_order": False, "shape": (n, width)}
-        np.lib.format.write_array_header_1_0(file, shape)
-        yield file
-        _to_disk(file)
+def write_header(file: BinaryIO, n: int, width: int) -> None:
+    """Write what stands before the numbers of float32 vectors (n, width) in a .npy file.
+
+    Numpy's own ``save`` would not say why a disk takes no more, and what is mapped ends the process there.
+    """
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (n, width)})
 
 
 _Job = tuple[Any, ...]
@@ -321,14 +318,15 @@ def _encode_shard(
 
 def _join(files: Sequence[Path], folder: Path, about: dict[str, Any]) -> None:
     width = np.load(files[0], mmap_mode="r").shape[1]
-    with writing_vectors(folder / VECTORS, about["passages"], width) as joined:
+    with atomic_path(folder / VECTORS) as unfinished, open(unfinished, "wb") as joined:
+        write_header(joined, about["passages"], width)
         for file in files:
             vectors = np.load(file)
             if vectors.shape[1] != width:
                 raise InputError(f"has vectors of {vectors.shape[1]} numbers, others of {width}", path=file)
             joined.write(vectors.data)
-        joined.flush()
-        write_manifest(folder, about, {VECTORS: Path(joined.name)})
+        _to_disk(joined)
+        write_manifest(folder, about, {VECTORS: unfinished})
 
 
 def _open(path: Path, n: int) -> np.ndarray:

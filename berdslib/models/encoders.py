@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 # From texts, the prefix of each, and the number of texts in a forward pass to float32 (n, d).
 VectorsOf = Callable[[list[str], str, int], np.ndarray]
 
+NAMELESS = "own"  # the id of functions of the user's without one
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -102,7 +103,7 @@ def own_encoder(encode: Any, queries: Any = None, *, id: str = "") -> Encoder:
             return lambda texts: finish(loaded.vectors_of(texts, prefix, 32))
 
         encode, queries = with_prefix(loaded.passage_prefix), queries or with_prefix(loaded.query_prefix)
-    made = OwnEncoder(encode, queries or encode, id or "own")
+    made = OwnEncoder(encode, queries or encode, id or NAMELESS)
     if id:
         return CachedEncoder(made, cache_dir() / "embeddings")
     made.folder = tempfile.TemporaryDirectory(prefix="berdslib-")
