@@ -68,7 +68,7 @@ def get_encoder(
             do not fit otherwise); "" for the card's, which is "fastest" unless it names another. What is chosen is part
             of the id, which says nothing for float32.
         engine: "torch", or "openvino" for the same network faster on a CPU (:mod:`berdslib.models.openvino`); "" for
-            that of int8, of BERDS_ENGINE or of the card (:func:`berdslib.models.loading.engine_of`). It is part of the
+            that of int8, of BERDS_ENGINE or the fastest (:func:`berdslib.models.loading.engine_of`). It is part of the
             id.
         trust_remote_code: let Python code that comes with the checkpoint run on this machine, which some need.
 

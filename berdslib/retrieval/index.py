@@ -458,8 +458,8 @@ def split_name(name: str) -> tuple[str, str]:
     ('faiss-ivf-pq', 'wikipedia.index')
     """
     kind, _, place = name.partition(":")
-    kind = "faiss" if kind == "flat" else f"faiss-{kind}" if kind in _FAISS else kind
-    return known("index", kind, INDEXES), place
+    known("index", kind, [*INDEXES, *_FAISS])
+    return "faiss" if kind == "flat" else f"faiss-{kind}" if kind in _FAISS else kind, place
 
 
 def make_index(name: str, tie_order: TieOrder | None = None, effort: int | None = None) -> Index:

@@ -82,12 +82,10 @@ def _opened(name: str, about: dict[str, Any]) -> Index | None:
     check_manifest(folder, {**about, "index": kind})
     there = [tuple(map(int, found.parent.name.split("-of-"))) for found in folder.glob(f"*-of-*/{MANIFEST}")]
     for n in {n for _, n in there}:
-        if lacking := [i for i in range(1, n + 1) if (i, n) not in there]:
-            continue
-        parts = [FaissIndex.open(folder / f"{i}-of-{n}") for i in range(1, n + 1)]
-        return parts[0] if n == 1 else Parts(parts)
+        if not (lacking := [i for i in range(1, n + 1) if (i, n) not in there]):
+            parts = [FaissIndex.open(folder / f"{i}-of-{n}") for i in range(1, n + 1)]
+            return parts[0] if n == 1 else Parts(parts)
     if there:
-        raise InputError(
-            f"lacks part {lacking[0]}/{n}; make it with berds data index … --part {lacking[0]}/{n}", path=folder
-        )
+        problem = f"lacks of {n} parts: {', '.join(map(str, lacking))}"
+        raise InputError(f"{problem}; make them with berds data index … --part {lacking[0]}/{n}", path=folder)
     return None

@@ -135,13 +135,22 @@ def test_equal_scores_are_in_tie_order_also_after_opening(name, tmp_path):
 @pytest.mark.parametrize("name", LOCAL)
 def test_a_file_that_was_cut_short_is_refused(name, tmp_path):
     index = filled(name, clustered(1000))
-    path = tmp_path / "index"
-    index.save(path)
+    index.save(tmp_path / "index")
+    path = tmp_path / "index" / index._FILE
     content = path.read_bytes()
     for keep in (0, 5, 200, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:keep])
-        with pytest.raises(InputError, match=f"{path}: holds no"):
+        with pytest.raises(InputError, match=f"{path}: is damaged: 1 of its 1 blocks"):
+            type(index).open(path.parent)
+        with pytest.raises(InputError, match=f"{path}: holds no"):  # as files of old are, which nothing is known of
             type(index).open(path)
+    for at in (0, 200, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        with pytest.raises(InputError, match=f"{path}: is damaged.*delete its folder, and make it again"):
+            type(index).open(path.parent)
+    path.unlink()
+    with pytest.raises(InputError, match="is missing"):
+        type(index).open(path.parent)
 
 
 def test_index_recall_by_hand():
