@@ -19,9 +19,12 @@ import pytest
 from berdslib.data.corpus import write_corpus
 from berdslib.data.records import Passage, Question
 from berdslib.errors import BerdsError, InputError
-from berdslib.models import corpus_vectors, encoders, manifest
+from berdslib.models import corpus_vectors, manifest
+from berdslib.models.cards import CARDS
 from berdslib.models.corpus_vectors import encode_corpus, encode_part
 from berdslib.models.vectors import CachedEncoder
+from berdslib.retrieval import retrievers
+from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.dense import Dense
 from berdslib.retrieval.index import NumpyIndex, Rescored, make_index
 
@@ -301,20 +304,22 @@ def test_dense_uses_an_index_that_holds_vectors_and_encodes_nothing(corpus, log,
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "large_corpora.md"
 
 
-def test_the_steps_of_the_document_lead_to_a_run(corpus, log, tmp_path, monkeypatch):
-    """Its Python, as it stands there, on a small corpus: all are candidates, so the run is exact."""
+def test_the_steps_of_the_document_lead_to_a_run(user_cache, corpus, log, tmp_path, monkeypatch):
+    """Its Python, as it stands there, on a small corpus: of rescored ones all are candidates, so the run is exact."""
     steps = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8").split("## The steps")[1], re.DOTALL)
     assert len(steps) == 2
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(encoders, "get_encoder", lambda name, cached=True: Fake(log))
+    monkeypatch.setattr(retrievers, "get_encoder", lambda name: Fake(log))
     write_corpus(PASSAGES, "wikipedia")
     questions = [Question("a", "text number 500"), Question("b", "number 777")]
+    runs = []
     for step in steps:  # each as if in a session of its own
         names = {"questions": questions}
         exec(step, names)
-    want = Dense(PASSAGES, Fake(log)).search(questions, 100)
-    assert names["run"].equals(want) and len(want) == 200
-    assert set(names["words"].search(questions, 5)["docno"]) >= {"d500", "d777"}
+        runs.append(names["run"])
+    want = Dense(PASSAGES, Fake(log), text_of=CARDS["minilm"].passage_text).search(questions, 100)
+    assert runs[1].equals(want) and len(runs[0]) == len(want) == 200
+    assert set(BM25.load("wikipedia.bm25").search(questions, 5)["docno"]) >= {"d500", "d777"}
 
 
 # ---------------------------------------------------------------- several processes, killed
