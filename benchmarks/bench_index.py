@@ -103,7 +103,7 @@ def main(options):
             build, search = measured(folder, name, "build"), measured(folder, name, "search")
             rates[name] = search["rate"]
             path = folder / name
-            size = sum(p.stat().st_size for p in ([path] if path.is_file() else path.rglob("*")))
+            size = sum(p.stat().st_size for p in path.rglob("*"))
             rescored = f", rescored {search['rescored']:.3f}" if "rescored" in search else ""
             print(
                 f"  {name:<13}{search['rate']:8,.0f} queries/s, {search['rate'] / rates['numpy']:6.1f} times numpy; "
