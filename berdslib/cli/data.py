@@ -287,7 +287,7 @@ def data_index(
 ) -> None:
     """Build an index of the vectors of CORPUS, which are encoded if need be; `berds retrieve --index` uses it.
 
-    KIND:PLACE is flat:FOLDER, hnsw:FOLDER, ivf:FOLDER, ivf-pq:FOLDER, milvus:FILE or milvus:http://HOST:PORT. Parts
+    KIND:PLACE is flat:FOLDER, hnsw:FOLDER, ivf:FOLDER, ivf-pq:FOLDER, milvus:FILE.db or milvus:http://HOST:PORT. Parts
     are searched as one once all are there.
 
     \b

@@ -19,7 +19,8 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
 
 
 _INDEX = options.text(
-    "--index", "How vectors are searched, and where that is kept: ivf-pq:FOLDER, milvus:FILE, milvus:http://HOST:PORT."
+    "--index",
+    "How vectors are searched, and where that is kept: ivf-pq:FOLDER, milvus:FILE.db, milvus:http://HOST:PORT.",
 )
 
 

@@ -27,7 +27,7 @@ class Dense(Ours):
     Args:
         passages: the corpus; docnos must be unique. One on disk stays there.
         encoder: see :func:`berdslib.models.encoders.get_encoder`.
-        index: a key of ``INDEXES``, kept where it says: "ivf-pq:FOLDER", "milvus:FILE" or "milvus:http://HOST:PORT";
+        index: a key of ``INDEXES``, kept where it says: "ivf-pq:FOLDER", "milvus:FILE.db" or "milvus:http://HOST:PORT";
             what is there is used, or built; vectors of other passages, or by another encoder, are an error. Or an
             index: an empty one, which is filled, or one that holds the vectors of these passages, in their order.
         name: what the retriever is called in tables.

@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import hashlib
 import importlib
-import json
 import logging
 import os
-import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping
@@ -283,50 +281,32 @@ _MILVUS_MOST = 16_384  # the most hits that a Milvus server gives for a query
 
 
 class MilvusIndex(Index):
-    """Search with Milvus, approximately: embedded, in files, or on a cluster. It decides which of equal scores wins.
+    """Search with Milvus, approximately: embedded, or on a cluster. It decides which of equal scores wins.
 
-    A server's `uri` is such as "http://host:19530" (its token is read from MILVUS_TOKEN); its collection is named after
-    the vectors' hash, and stays until `drop`. `files` are those of an embedded one that was saved, see :meth:`open`.
+    `uri` is a file, or a server's address such as "http://host:19530" (its token is read from MILVUS_TOKEN), where a
+    collection stays until `drop`, under the name of `about`; without one it lasts as long as the index. A collection
+    that holds all vectors is taken as it is.
     """
 
-    _FILE = "milvus.json"
-
-    def __init__(self, tie_order: TieOrder | None = None, *, uri: str | None = None, files: Path | None = None) -> None:
+    def __init__(
+        self, tie_order: TieOrder | None = None, *, uri: str = "", about: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(tie_order)
-        self._uri, self.collection = uri, ""
+        self.collection = f"berdslib_{hashlib.blake2b(repr(about).encode(), digest_size=16).hexdigest()}"
         # The embedded server may still write when the folder is removed.
         self._folder = tempfile.TemporaryDirectory(prefix="berdslib-milvus-", ignore_cleanup_errors=True)
-        self._place = Path(self._folder.name) / "vectors.db"
-        if files is not None:  # one process at a time may have a database open, and it writes to it: so each has a copy
-            shutil.copytree(files, self._place)
-        self._client = _milvus(uri or str(self._place))
-        weakref.finalize(self, _release, self._client, None if uri else str(self._place))
+        place = uri or str(Path(self._folder.name) / "vectors.db")
+        self._client = _milvus(place)
+        weakref.finalize(self, _release, self._client, None if uri else place)
+        if about and self._held() == about["passages"]:
+            fields = self._client.describe_collection(self.collection)["fields"]
+            self._dim = next(int(field["params"]["dim"]) for field in fields if "dim" in field.get("params", {}))
+            self._n = about["passages"]
 
     def _add(self, vectors: np.ndarray) -> None:
-        if self._n and self._uri:
-            raise InputError("a collection on a server needs all vectors at once; they may be memory-mapped")
-        if not self._n:
-            self.collection = f"berdslib_{_hash_of(vectors)}"
-        if self._n or self._held() != len(vectors):
-            self._send(vectors, range(self._n, self._n + len(vectors)))
+        self.send(vectors, range(self._n, self._n + len(vectors)))
 
-    def find(self, about: Mapping[str, Any]) -> bool:
-        """Take the collection that :meth:`fill` made; return whether it is there, with all of its vectors."""
-        said = json.dumps(about, sort_keys=True)
-        self.collection = f"berdslib_{hashlib.blake2b(said.encode(), digest_size=16).hexdigest()}"
-        if self._held() != about["passages"]:
-            return False
-        fields = self._client.describe_collection(self.collection)["fields"]
-        self._dim = next(int(field["params"]["dim"]) for field in fields if "dim" in field.get("params", {}))
-        self._n, self.about = about["passages"], lambda: dict(about)
-        return True
-
-    def fill(self, about: Mapping[str, Any], vectors: np.ndarray, rows: range) -> None:
-        """Send these rows of all vectors to the collection that is named after what they are of, unless it has all."""
-        if not self.find(about):
-            self._send(vectors[rows.start : rows.stop], rows)
-
-    def _send(self, vectors: np.ndarray, numbers: range) -> None:
+    def send(self, vectors: np.ndarray, numbers: range) -> None:
         """Send vectors; those that an interrupted call sent, or another sends right now, are replaced by the same."""
         if self._held() is None:
             with suppress(importlib.import_module("pymilvus").MilvusException):  # another makes it at this moment
@@ -351,10 +331,9 @@ class MilvusIndex(Index):
         return int(self._client.query(self.collection, filter="", output_fields=["count(*)"])[0]["count(*)"])
 
     def drop(self) -> None:
-        """Remove the collection, on a server too; the index is empty then. Files that `save` wrote are left alone."""
-        if self._n:
-            self._client.drop_collection(self.collection)
-        self.collection, self._n, self._dim = "", 0, 0
+        """Remove the collection, on a server too; the index is empty then."""
+        self._client.drop_collection(self.collection)
+        self._n, self._dim = 0, 0
 
     def _search(self, queries: np.ndarray, k: int) -> Hits:
         if k > _MILVUS_MOST:
@@ -369,33 +348,7 @@ class MilvusIndex(Index):
         return hits
 
     def _save(self, folder: Path) -> None:
-        # The database of the embedded Milvus, or, where a server keeps it, only what it is called.
-        self._client.flush(self.collection)
-        about = {"uri": self._uri, "collection": self.collection, "vectors": self._n, "dimension": self._dim}
-        if not self._uri:
-            shutil.copytree(self._place, folder / "vectors.db")
-        (folder / self._FILE).write_text(json.dumps(about), encoding="utf-8")
-
-    @classmethod
-    def _opened(cls, file: Path, tie_order: TieOrder | None) -> Self:
-        # A copy of the saved database, or the collection on its server.
-        try:
-            about = json.loads(file.read_text(encoding="utf-8"))
-            uri, name, n, dim = (about[field] for field in ("uri", "collection", "vectors", "dimension"))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"holds no saved Milvus index: {error!r}", path=file) from None
-        index = cls(tie_order, uri=uri, files=None if uri else file.with_name("vectors.db"))
-        index.collection, index._n, index._dim = name, n, dim
-        if (held := index._held() or 0) != n:
-            raise InputError(f"was saved with {n} vectors, and collection {name} holds {held}", path=file)
-        return index
-
-
-def _hash_of(vectors: np.ndarray) -> str:
-    hashed = hashlib.blake2b(str(vectors.shape).encode(), digest_size=16)
-    for start in range(0, len(vectors), _ROWS):
-        hashed.update(np.ascontiguousarray(vectors[start : start + _ROWS]).data)
-    return hashed.hexdigest()
+        raise InputError("Milvus keeps its vectors itself, where it is named so, as in milvus:FILE.db", path=folder)
 
 
 def _milvus(uri: str) -> Any:
@@ -463,12 +416,10 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def make_index(name: str, tie_order: TieOrder | None = None, effort: int | None = None) -> Index:
-    """Return an empty index by name: a key of ``INDEXES``, or "milvus:URI"; `effort` is that of :class:`FaissIndex`."""
+    """Return an empty index by name, a key of ``INDEXES``; `effort` is that of :class:`FaissIndex`."""
     kind, place = split_name(name)
     if effort is not None and not kind.startswith("faiss-"):
         raise InputError(f"index {name!r} has no effort setting; only approximate faiss indexes do", field="effort")
-    if kind == "milvus" and place:
-        return MilvusIndex(tie_order, uri=place)
     if place:
         raise InputError(f"index {name!r} is kept for one corpus; name it where a retriever is named", field="index")
     options = {} if effort is None else {"effort": effort}

@@ -1,4 +1,4 @@
-"""Indexes that are kept, named by kind and place: "ivf-pq:FOLDER", whole or in parts; "milvus:FILE", or an address."""
+"""Indexes that are kept, named by kind and place: "ivf-pq:FOLDER", whole or in parts; "milvus:FILE.db", or an address."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def build_kept(
     if not (rows := part_of(len(vectors), part)):
         raise InputError(f"{len(vectors)} vectors are too few for {part[1]} parts", field="part")
     if kind == "milvus":
-        MilvusIndex(uri=place).fill(about, vectors, rows)
+        if not len(sent := MilvusIndex(uri=place, about=about)):
+            sent.send(vectors[rows.start : rows.stop], rows)
         return
     from filelock import FileLock
 
@@ -52,13 +53,13 @@ def build_kept(
     index, target = make_index(kind, effort=effort), folder / "{}-of-{}".format(*part)
     with FileLock(folder / ".lock"):
         check_manifest(folder, {**about, "index": kind})
-        if (target / MANIFEST).exists():
-            return
         if isinstance(index, FaissIndex) and part[1] > 1:
             index.learn(vectors, folder / "learnt.faiss")
-    index.add(vectors[rows.start : rows.stop])
-    index.about = lambda: about
-    index.save(target)
+    with FileLock(folder / f".{target.name}.lock"):
+        if not (target / MANIFEST).exists():
+            index.add(vectors[rows.start : rows.stop])
+            index.about = lambda: about
+            index.save(target)
 
 
 def kept(name: str, about: dict[str, Any], vectors: Callable[[], np.ndarray]) -> Index:
@@ -74,8 +75,7 @@ def _opened(name: str, about: dict[str, Any]) -> Index | None:
     """Open an index of vectors of which `about` tells, and no others; None where there is none, or parts of Milvus."""
     kind, place = split_name(name)
     if kind == "milvus":
-        kept = MilvusIndex(uri=place)
-        return kept if kept.find(about) else None
+        return found if len(found := MilvusIndex(uri=place, about=about)) else None
     folder = Path(place)
     if not (folder / MANIFEST).exists():
         return None

@@ -100,7 +100,7 @@ def dense(encode: Any, *, queries: Any = None, id: str = "", index: str = "numpy
         id: names the vectors in the cache on disk; give another when the model changes. A SentenceTransformer is known
             by its weights; vectors of a function without an id are kept until Python ends.
         index: how vectors are searched: a key of :data:`berdslib.retrieval.index.INDEXES`; and where it is kept, as in
-            "ivf-pq:FOLDER", "milvus:FILE" or "milvus:http://HOST:PORT".
+            "ivf-pq:FOLDER", "milvus:FILE.db" or "milvus:http://HOST:PORT".
 
     Raises:
         InputError: something that encodes no texts, or whose vectors of two short texts are none.

@@ -7,7 +7,7 @@ reordered before they are fused. The same string means the same in Python, in a 
 ============== ================================================================================================
 part           what it does with what stands before it
 ============== ================================================================================================
-+index:HOW     how, and where, vectors are searched: ivf-pq:FOLDER, milvus:FILE; directly behind a dense retriever
++index:HOW     how, and where, vectors are searched: ivf-pq:FOLDER, milvus:FILE.db; directly behind a dense retriever
 +pap:1.0       projects the perspective out of the query, with this strength; also pap+ and the other methods of
                :data:`berdslib.retrieval.projection.METHODS`, most of which take no value. Behind a dense retriever.
 +extract:rule  has root and perspective cut out of the raw query, for the projection that follows; or chat:MODEL
