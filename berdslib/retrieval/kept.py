@@ -1,4 +1,4 @@
-"""Indexes that are kept, named by kind and place: "ivf-pq:FOLDER", whole or in parts; "milvus:FILE.db", or an address."""
+"""Indexes that are kept, by kind and place: "ivf-pq:FOLDER", whole or in parts; "milvus:FILE.db", or an address."""
 
 from __future__ import annotations
 
