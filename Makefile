@@ -1,6 +1,8 @@
 # Everything runs inside .venv, made here. Outside this folder, only the caches of pip and of berdslib are written to.
 PYTHON ?= python3
 BIN := .venv/bin
+# torch without CUDA, which is several GB on Linux. With it, in a fresh .venv: make demo TORCH_INDEX=https://pypi.org/simple
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 .PHONY: demo test test-all test-fast test-slow test-data lab app notebooks students book bench setup clean
 
@@ -67,6 +69,8 @@ setup: .venv/.test-ready
 	touch $@
 
 .venv/.ready: .venv/.pip pyproject.toml constraints.txt
+	@$(BIN)/python -m pip install -qqq --no-deps --retries 1 --timeout 10 -c constraints.txt -i $(TORCH_INDEX) torch || \
+		echo "no torch from $(TORCH_INDEX): pip takes that of its own index, on Linux with CUDA"
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
 	touch $@
 

@@ -11,7 +11,7 @@ import sqlite3
 import uuid
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -69,9 +69,8 @@ def atomic_path(path: Path, marker: str | None = None) -> Iterator[Path]:
         yield unfinished
         _put_in_place(unfinished, path)
     except BaseException as error:
-        if unfinished.is_dir():
-            shutil.rmtree(unfinished)
-        elif unfinished.exists():
+        shutil.rmtree(unfinished, ignore_errors=True)  # Windows deletes nothing that is open: the error is what counts
+        with suppress(OSError):
             unfinished.unlink()
         if isinstance(error, OSError) and _is_about(error, path, unfinished):
             raise _unwritable(path, error) from None

@@ -31,7 +31,15 @@ from berdslib.data.datasets import dataset
 from berdslib.data.fetch import candidate_paths, first_existing
 from berdslib.data.records import Passage, ranked_run
 from berdslib.data.tables import read_jsonl
-from berdslib.evaluation.judges import agreement_by, answers_by, calibration_table, length_bucket, negation_report
+from berdslib.evaluation.judges import (
+    PAIR_KEY,
+    agreement_by,
+    agreement_report,
+    answers_by,
+    calibration_table,
+    length_bucket,
+    negation_report,
+)
 from berdslib.judging.base import HOW_SURE, Pair, how_sure
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
@@ -56,6 +64,7 @@ SYSTEMS = (
 )
 CHOSEN_BY = ("fake news, related", "iam stance", "iam evidence", "points", "held-out topics")
 MEASURES = ("MRecall@5", "Precision@5")
+PARTS = ("everyday", "held-out", "theperspective", "sample")  # what is done unless --only says more
 
 
 # ---------------------------------------------------------------- all about one judge
@@ -311,6 +320,28 @@ def write_all(result: JudgedSystems, folder: Path, title: str) -> None:
         getattr(result, name).to_csv(folder / f"{title}_{name}_full.csv", index=False)
 
 
+# ---------------------------------------------------------------- lists
+
+
+def of_lists(
+    collection: Collection, judges: Sequence[str], depth: int, store: VerdictStore, folder: Path | None
+) -> None:
+    """Compare judges with people on all that each retriever lists first: the shape of BeRDS Table 18."""
+    rows, clusters = [], dict(zip((q.qid for q in collection.questions), question_clusters(collection), strict=True))
+    for retriever in ("bm25", "minilm"):
+        run = bd.search(retriever, collection, depth)
+        people = bd.judge(run, collection, judge="gold", k=depth)
+        drawn, labels = people["qid"].map(clusters).tolist(), people["supports"].to_numpy(dtype=bool)
+        for judge in judges:
+            said = people[PAIR_KEY].merge(bd.judge(run, collection, judge=judge, k=depth, store=store), on=PAIR_KEY)
+            found = agreement_report(labels, said["supports"].to_numpy(dtype=bool), drawn).set_index("measure")
+            told = {name: interval(*found.loc[name], 100) for name in ("accuracy", "f1", "said_yes")}
+            rows.append({"retriever": retriever, "judge": judge, "n": len(people)} | told)
+            rows[-1]["positive"] = percent(labels.mean())
+    heading("Beside people, on lists", f"first {depth} places, {len(collection.questions)} questions; in percent")
+    show(pd.DataFrame(rows), folder, "lists")
+
+
 # ---------------------------------------------------------------- printing
 
 
@@ -350,11 +381,11 @@ def main() -> None:
     parser.add_argument("--depth", type=int, default=5, help="how deep systems are judged and scored")
     parser.add_argument("--systems", default=SYSTEMS, help="comma-separated")
     parser.add_argument("--store", type=Path, help="verdict store [user cache]")
-    parser.add_argument("--only", choices=("everyday", "held-out", "theperspective", "sample"), action="append")
+    parser.add_argument("--only", choices=(*PARTS, "lists"), action="append")
     parser.add_argument("-o", "--output", type=Path, help="folder for the tables as CSV, and the figures")
     given = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
-    store, chosen = VerdictStore(given.store), given.only or ["everyday", "held-out", "theperspective", "sample"]
+    store, chosen = VerdictStore(given.store), given.only or PARTS
     systems = [name.strip() for name in given.systems.split(",") if name.strip()]
     for name in given.judges:
         make_judge(name)  # a name that is wrong, or a model that is missing, is found before hours are spent
@@ -368,6 +399,8 @@ def main() -> None:
     if "sample" in chosen:
         found = bd.load("sample", split="all")
         of_systems("sample", found, systems, given.judges, given.depth, store, given.output)
+    if "lists" in chosen:
+        of_lists(theperspective(given.questions or given.half), given.judges, given.depth, store, given.output)
 
 
 if __name__ == "__main__":

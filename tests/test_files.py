@@ -19,6 +19,13 @@ def test_an_error_that_is_not_about_writing_stays_what_it_is(tmp_path, error):
     assert caught.value is error and not list(tmp_path.iterdir())
 
 
+def test_what_cannot_be_removed_does_not_hide_the_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "unlink", lambda *_, **__: os.close(-1))  # as Windows refuses to delete an open file
+    with pytest.raises(KeyError), atomic_path(tmp_path / "a") as unfinished:
+        unfinished.touch()
+        raise KeyError
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG])
 def test_a_disk_that_takes_nothing_more_is_named_without_a_file_name(tmp_path, number):
     with pytest.raises(InputError, match="a: cannot be written: "), atomic_path(tmp_path / "a"):

@@ -179,7 +179,20 @@ def test_an_installed_package_adds_its_own(tmp_path):
         options = {"env": places, "cwd": tmp_path, "capture_output": True, "text": True, "timeout": 300}
         return subprocess.run([sys.executable, *command], **options)
 
-    shell = ["-m", "berdslib.cli", "experiment", "-q", "zoo", "-r", "bm25,backwards", "-m", "First@1", "--json"]
+    shell = [
+        "-m",
+        "berdslib.cli",
+        "experiment",
+        "-q",
+        "zoo",
+        "-c",
+        "zoo",
+        "-r",
+        "bm25,backwards",
+        "-m",
+        "First@1",
+        "--json",
+    ]
     done = python(*shell)
     assert done.returncode == 0 and '"backwards"' in done.stdout and '"First@1"' in done.stdout, done.stderr
     code = "import berdslib as bd; print(bd.experiment('backwards', 'zoo', 'First@1', judge='nobody').judge)"

@@ -100,13 +100,13 @@ def _loaded(names: Any, text: str, need_perspectives: bool = True, **options: An
 
 def read_run(path: str, found: Collection, **reading: Any) -> Any:
     """Read a run, or a predictions file of a scenario, and check that it answers at least one of the questions."""
+    from berdslib.data import trec
     from berdslib.data.records import list_ids
     from berdslib.data.scenario import Scenario, read_predictions
-    from berdslib.data.trec import read_trec_run
 
     if isinstance(found, Scenario) and is_predictions(path):
         return read_predictions(path, found, **reading)
-    run, asked = read_trec_run(path), found.questions
+    run, asked = trec.read_run(path), found.questions
     if not run["qid"].isin(list_ids(asked)).any():
         problem = f"their ids are like {asked[0].qid!r}, in the run {run['qid'].iloc[0]!r}"
         raise InputError(f"answers none of the questions: {problem}", path=path, field="qid")

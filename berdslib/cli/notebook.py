@@ -15,7 +15,6 @@ import click
 from berdslib.cli import options
 from berdslib.cli.options import FOLDER, JSON, POSITIVE, end, flag, print_frame, refuse, say, text, wants_json
 from berdslib.cli.root import main
-from berdslib.errors import InputError
 
 
 @main.group()
@@ -40,7 +39,10 @@ def notebook_list() -> None:
 
 @notebook.command("run")
 @click.argument("name")
-@click.option("-p", "parameters", multiple=True, nargs=2, metavar="NAME VALUE", help="A parameter; may be repeated.")
+@click.option(
+    "-p", "parameters", multiple=True, nargs=2, metavar="NAME VALUE",
+    help="A parameter; may be repeated. A path is absolute, or from the project's folder.",
+)  # fmt: skip
 @click.option("-o", "--output", type=FOLDER, help="Folder. [papermill_runs/NAME-HASH]")
 @flag("--show/--no-show", "Print the notebook's tables when it is done.")
 @JSON
@@ -73,10 +75,11 @@ def notebook_grid(
     """
     from berdslib.study.grid import best_run, grid_table, read_grid, run_grid
     from berdslib.study.grid import status as states
+    from berdslib.study.notebooks import find_grid
 
     refuse(workers and scheduler, "give --workers for this machine or --scheduler for a cluster, not both")
     refuse(stop_on_error and keep_going, "give --stop-on-error or --keep-going, not both")
-    asked = read_grid(path)
+    asked = read_grid(find_grid(path))
     if status:
         _print_status(states(asked))
         return
@@ -181,10 +184,6 @@ def lab(arguments: Sequence[str]) -> None:
     """
     from berdslib.study.notebooks import notebook_folder, work_folder
 
-    beside = Path(sys.executable).with_name("jupyter")
-    jupyter = str(beside) if beside.exists() else shutil.which("jupyter")
-    if jupyter is None:
-        raise InputError("Jupyter is not installed for this Python; pip install jupyterlab")
     # The notebooks link to what lies beside their folder, and nothing outside of Jupyter's root can be opened.
     root = work_folder()
     (root / "notebooks").mkdir(exist_ok=True)
@@ -193,9 +192,10 @@ def lab(arguments: Sequence[str]) -> None:
             shutil.copy(source, copy)
     places = [f"--ServerApp.root_dir={root}", "--LabApp.default_url=/lab/tree/notebooks/00_quickstart.ipynb"]
     os.chdir(root)
+    command = [sys.executable, "-P", "-m", "jupyterlab", *places, *arguments]  # -P: no module of this folder
     if os.name == "posix":  # Jupyter takes this process's place, so what ends it ends Jupyter
-        os.execv(jupyter, [jupyter, "lab", *places, *arguments])
-    sys.exit(subprocess.call([jupyter, "lab", *places, *arguments]))
+        os.execv(sys.executable, command)
+    sys.exit(subprocess.call(command))
 
 
 def _show_results(done: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,6 +19,7 @@ SHARE = click.FloatRange(0, 1, min_open=True)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 _AS_JSON = "berds.json"
+SCORES = ("mean", "low", "high", "difference")  # the columns of a table of scores that are shares
 
 
 def together(*options: Option) -> Option:
@@ -139,7 +140,7 @@ JSON = click.option(
     is_flag=True,
     expose_value=False,
     callback=lambda ctx, _, value: ctx.meta.update({_AS_JSON: value}),
-    help="Print JSON.",
+    help="Print JSON; shares are from 0 to 1.",
 )
 
 
@@ -196,15 +197,20 @@ def say(summary: Mapping[str, Any] | list[Any], sentence: str) -> None:
         tell(sentence)
 
 
-def print_frame(frame: Any) -> None:
-    """Print a table, or its rows as JSON."""
+def print_frame(frame: Any, shares: Collection[str] = ()) -> None:
+    """Print a table, with the columns that are shares in percent; or its rows as JSON, with shares from 0 to 1."""
     if wants_json():
         click.echo(frame.to_json(orient="records", indent=1))
-    else:
-        click.echo(printable(frame.to_string(index=False, float_format=lambda x: f"{x:.4f}")))
+        return
+    of_shares = {name: f"{name}, %" for name in frame.columns if name in shares}
+    in_percent = {name: (100 * frame[name]).map("{:.1f}".format, na_action="ignore") for name in of_shares}
+    shown = frame.assign(**in_percent).rename(columns=of_shares)
+    click.echo(printable(shown.to_string(index=False, float_format=lambda x: f"{x:.4f}")))
 
 
-def print_tables(tables: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> None:
+def print_tables(
+    tables: Mapping[str, Any], more: Mapping[str, Any] | None = None, shares: Collection[str] = ()
+) -> None:
     """Print several tables, one below the other, or all and more as one JSON object: name → rows."""
     if wants_json():
         rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
@@ -212,11 +218,11 @@ def print_tables(tables: Mapping[str, Any], more: Mapping[str, Any] | None = Non
         return
     for place, table in enumerate(table for table in tables.values() if len(table)):
         click.echo("\n" * bool(place), nl=False)
-        print_frame(table)
+        print_frame(table, shares)
 
 
 def write_tables(folder: Path, tables: Mapping[str, Any]) -> None:
-    """Write tables into a folder as CSV."""
+    """Write tables into a folder as CSV, with shares from 0 to 1."""
     from berdslib.study.tables import write_csv
 
     for name, table in tables.items():

@@ -106,6 +106,11 @@ def rate_judge(path: str, judges: str, store: Path | None) -> None:
     table = judge_table(pairs, split_names(judges), VerdictStore(store))
     questions, positive = len({p.question for p in pairs}), sum(p.label for p in pairs) / len(pairs)
     tell(f"{len(pairs)} pairs, {questions} questions, {positive:.1%} positive")
+    if not options.wants_json():
+        share = ~table["measure"].isin(["kappa", "auc"])
+        table["measure"] += share.map({True: ", %", False: ""})
+        for column in ("value", "low", "high"):
+            table[column] = (100 * table[column]).map("{:.1f}".format).where(share, table[column].map("{:.4f}".format))
     print_frame(table)
 
 
@@ -154,7 +159,8 @@ def rate_systems(
     tables = {name: getattr(result, name) for name in ("order", "table", "labels")}
     few = result.labels[result.labels["system"] == "all"].drop(columns="system")
     readable = {"scores": raters.score_sheet(result), "order": result.order, "labels": few}
-    print_tables(tables if options.wants_json() else readable)
+    shares = {"same", "same_low", "same_high", "alike", "reversed", "tied", "bias", "error", "width", "coverage"}
+    print_tables(tables if options.wants_json() else readable, shares=shares | {*readable["scores"].columns[1:]})
     if output:
         options.write_tables(output, tables)
         use_style()

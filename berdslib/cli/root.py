@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from berdslib.errors import BerdsError, printable
+from berdslib.progress import PROGRESS
 from berdslib.version import __version__
 
 # Commands of the last version, and what does their work now.
@@ -28,8 +29,41 @@ MOVED = {
 }
 
 
-class _Group(click.Group):
+def _heard(name: str, usual: int, otherwise: int, said: str, *names: str) -> click.Option:
+    """Say how much of a log is printed, before a command or behind it."""
+
+    def listen(ctx: click.Context, _: click.Parameter, given: bool) -> None:
+        if given or ctx.parent is None:  # `berds` itself, which is parsed first, also begins anew
+            logging.getLogger(name).setLevel(otherwise if given else usual)
+
+    return click.Option(names, is_flag=True, expose_value=False, callback=listen, help=said)
+
+
+_HEARD = (
+    _heard(__package__.partition(".")[0], logging.NOTSET, logging.INFO, "Log what is done.", "-v", "--verbose"),
+    _heard(PROGRESS.name, logging.INFO, logging.ERROR, "Neither lines nor bars of progress.", "--quiet"),
+)
+
+
+class _Command(click.Command):
+    """Takes what says how much is printed."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.params += _HEARD
+
+
+class _Group(_Command, click.Group):
+    """So do all commands below it."""
+
+    command_class = _Command
+    group_class: Any = type
+
+
+class _Root(_Group):
     """Prints errors the user can fix as one line instead of a traceback; its commands load when they are needed."""
+
+    group_class = _Group
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -63,14 +97,12 @@ class _Group(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=_Root, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="berds")
-@click.option("-v", "--verbose", is_flag=True, help="Log progress.")
-def main(verbose: bool) -> None:
+def main() -> None:
     """Which perspectives does a retriever show, and which does it hide?
 
     Typical use: `berds retrieve`, `berds judge`, `berds evaluate`; or all three at once with `berds experiment`.
-    Data sets are given by name (`berds data list`) or as files.
+    Data sets are given by name (`berds data list`) or as files. -v and --quiet may also stand behind a command.
     """
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(name)s: %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.basicConfig(format="%(name)s: %(message)s")

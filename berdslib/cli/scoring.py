@@ -11,6 +11,7 @@ from berdslib.cli import inputs, options
 from berdslib.cli.options import FOLDER, JSON, costs_itself_only, end, print_frame, refuse, say, tell, wants_json
 from berdslib.cli.root import main
 from berdslib.errors import InputError, errors_in
+from berdslib.progress import begin
 
 if TYPE_CHECKING:  # the command line starts before pandas is loaded
     import pandas as pd
@@ -114,6 +115,7 @@ def judge(runs: tuple[str, ...], k: int, store: Path | None, output: str, **give
     with errors_in(", ".join(runs)):
         pool = pooled(read.values(), found.questions, k)
         pairs = pairs_of(pool, found.questions, by_docno(found.passages), max(1, len(pool)))
+    begin(f"{given['judge']} judges {len(pairs):,} pairs")
     p_yes, new = judge_pairs(chosen, pairs, VerdictStore(store))
     verdicts = verdicts_of(pairs, p_yes, chosen)
     (write_trec_qrels if output.removesuffix(".gz").endswith(".qrels") else write_verdicts)(output, verdicts)
@@ -209,7 +211,7 @@ def evaluate(
     if scenario:
         table = table if per_question else table[table["dataset"] != "macro"]
         table = table.assign(synthetic=scenario.release.synthetic)
-    print_frame(table)
+    print_frame(table, next(iter(scores.values())).columns if per_question else options.SCORES)
     if output and scenario:
         definitions = {None: "papers", "task": "papers", "official": "published script"}.get(measures, "as named")
         for written in write_results(output, scores, scenario, definitions):
@@ -302,9 +304,10 @@ def experiment(
         tell(f"berds: {said}")
     if as_pairs:
         frames = [result.pairs(m).assign(measure=str(m)) for m in wanted]
-        print_frame(pd.concat(frames, ignore_index=True))
+        shares = (*options.SCORES, "won_more", "won_low", "won_high", "detectable")
+        print_frame(pd.concat(frames, ignore_index=True), shares)
     elif plain:
-        print_frame(result.table)  # first: a disk that is full costs the files, and not the result
+        print_frame(result.table, options.SCORES)  # first: a disk that is full costs the files, and not the result
     else:
         options.show(None, repr(result.with_letters() if letters else result))
     if output:

@@ -314,7 +314,7 @@ def _of_column(
     samples = samples[~np.isnan(samples[:, 0])]
     row["dropped"] = dropped = 1 - len(samples) / resamples
     if dropped > 1 - LEVEL:
-        remark = f"{dropped:.0%} of the bootstrap samples hold one answer only: too many for an interval"
+        remark = f"{dropped:.1%} of the bootstrap samples hold one answer only: too many for an interval"
         return row | {"remark": remark}
     for name, low, high in zip(("kappa", "alpha"), *percentiles(samples, LEVEL), strict=True):
         if low < high:

@@ -25,6 +25,7 @@ from berdslib.data.records import Passage
 from berdslib.data.tables import repeated
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath, atomic_path, unfinished_names
+from berdslib.progress import bar
 
 _FORMAT = "2"  # raised whenever what is written changes
 _READABLE = ("1", _FORMAT)  # 1 does not say how its passages were cut
@@ -185,21 +186,22 @@ def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") 
         if not len(hashes):
             raise InputError("there are no passages to write")
         order = np.argsort(hashes, kind="stable")
-        np.save(folder / _HASHES, hashes[order])
+        hashes = hashes[order]
+        np.save(folder / _HASHES, hashes)
         np.save(folder / _POSITIONS, order)
-        _check_distinct(Corpus(folder))
+        if (hashes[1:] == hashes[:-1]).any():  # not opened else: Windows renames nothing that is open
+            _check_distinct(Corpus(folder))
     return Corpus(path)
 
 
 def _write_passages(passages: Iterable[Passage], path: Path, cut: str) -> np.ndarray:
     """Write the Arrow file, and return the hashes of the docnos, (n,) uint64."""
     import pyarrow as pa
-    from tqdm.auto import tqdm
 
     # Texts with 64-bit offsets: a batch of whole web pages can be larger than 2 GiB.
     fields = [("docno", pa.large_string()), ("text", pa.large_string()), ("title", pa.large_string())]
     schema = pa.schema(fields, metadata={"berdslib": _FORMAT, "cut": cut})
-    stream = iter(tqdm(passages, desc="writing passages", unit="passage", delay=2, leave=False))
+    stream = iter(bar(passages, desc="writing passages", unit="passage"))
     hashes = [np.empty(0, dtype=np.uint64)]
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
         while chunk := list(islice(stream, _ROWS)):
@@ -236,7 +238,7 @@ class Written(NamedTuple):
 
 
 def make_corpus(
-    source: Path,
+    source: Path | Sequence[Passage],
     target: Path,
     *,
     cut: str = "none",
@@ -245,7 +247,7 @@ def make_corpus(
     near: float = NEAR,
     limit: int = 0,
 ) -> Written:
-    """Write the passages of a file, BEIR folder or corpus on disk as a corpus, cut and without repeats.
+    """Write the passages of a file, BEIR folder, corpus on disk or list as a corpus, cut and without repeats.
 
     `cut` "words" or "sentences" cuts rows into passages of so many `words`; `duplicates` "exact" drops the same text,
     "near" also text of Jaccard similarity `near`; `limit` takes the first so many rows, 0 all.
@@ -258,21 +260,25 @@ def make_corpus(
     try:
         written = write_corpus(passages, target, is_cut)
     except RepeatedDocnoError as error:
-        raise _with_lines(error, source, cut) from None
+        raise (_with_lines(error, source, cut) if isinstance(source, Path) else error) from None
     size = sum(path.stat().st_size for path in target.iterdir())
     return Written(len(written), removed["exact"], removed["near"], size)
 
 
-def cut_rows(source: Path, cut: str = "none", words: int = WORDS, limit: int = 0) -> tuple[Iterable[Passage], str]:
+def cut_rows(
+    source: Path | Sequence[Passage], cut: str = "none", words: int = WORDS, limit: int = 0
+) -> tuple[Iterable[Passage], str]:
     """Return the passages of the first rows (0: all) of a source, and how they are cut."""
     known("cut", cut, _CUTS)
-    corpus = Corpus(source) if is_corpus(source) else None
-    rows = islice(iter_passages(source) if corpus is None else corpus, limit or None)
-    was_cut = "none" if corpus is None else corpus.cut
+    opened: Iterable[Passage] = source if not isinstance(source, Path) else iter_passages(source)
+    if isinstance(source, Path) and is_corpus(source):
+        opened = Corpus(source)
+    rows, was_cut = islice(opened, limit or None), opened.cut if isinstance(opened, Corpus) else "none"
     if cut == "none":
         return rows, was_cut
     if was_cut != "none":  # its documents could not be told from its first pieces
-        raise InputError(f"was cut before, by {was_cut}; cut its documents", path=source, field="cut")
+        path = source if isinstance(source, Path) else None
+        raise InputError(f"was cut before, by {was_cut}; cut its documents", path=path, field="cut")
     return cut_documents(rows, lambda text: CUTS[cut](text, words)), cut
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
@@ -21,7 +21,7 @@ from berdslib.data import formats, own
 from berdslib.data.arguments import is_release
 from berdslib.data.catalogue import DATASETS, Dataset
 from berdslib.data.collection import Collection
-from berdslib.data.corpus import Corpus, is_corpus, open_corpus
+from berdslib.data.corpus import Corpus, cut_rows, is_corpus, open_corpus
 from berdslib.data.fetch import every_place, fetch_files, fetch_hint, marked
 from berdslib.data.passages import CUTS
 from berdslib.data.pir import is_pir, load_task
@@ -81,14 +81,19 @@ def _with_card(one: Dataset) -> Dataset:
         return replace(one, title="a data set of your own that cannot be read", parts=("questions",), how=str(error))
 
 
-def _part(name: str | Path, part: str) -> tuple[Dataset, Callable[..., Any]]:
-    """Return a data set and what reads a part of it. A table may be of anything."""
+def _part(name: str | Path, part: str, split: str | None = None) -> tuple[Dataset, Any]:
+    """Return a data set and a part of it, of a split where the part has some. A table may be of anything."""
     one = find(name)
-    parts = READERS["table"] if one.reader == "table" else one.parts
-    if part not in parts:
-        able = [n for n, other in DATASETS.items() if part in other.parts]
-        raise InputError(f"load_{part} does not work with {one.name!r} (see its card), only with: {', '.join(able)}")
-    return one, READERS[one.reader][part]
+    if one.make is not None:
+        made = getattr(_made(one, split), part, None)
+        if made is not None and len(made):
+            return one, made
+    elif part in (READERS["table"] if one.reader == "table" else one.parts):
+        splits = [_splits(one, split)] if part in ("questions", "expansions") else []
+        return one, READERS[one.reader][part](one, *splits)
+    able = ", ".join(n for n, other in DATASETS.items() if part in other.parts)
+    what = {"gold": "gold verdicts", "pairs": "labelled pairs"}.get(part, part)
+    raise InputError(f"{one.name!r} has no {what} of its own (see its card); these have: {able}")
 
 
 def _splits(one: Dataset, split: str | None) -> tuple[str, ...]:
@@ -116,8 +121,8 @@ def load_questions(name: str | Path, split: str | None = None, limit: int = 0) -
         limit: only the first so many; 0 = all.
     """
     check_limit(limit)
-    one, read = _part(name, "questions")
-    questions: list[Question] = read(one, _splits(one, split))
+    one, found = _part(name, "questions", split)
+    questions: list[Question] = list(found)
     if one.reader == "table":
         questions = _of_split(questions, split or "all", one.place)
     else:
@@ -139,23 +144,25 @@ def load_passages(name_or_path: str | Path, limit: int = 0) -> Sequence[Passage]
     """
     check_limit(limit)
     name, _, cut = str(name_or_path).rpartition(":")
+    place = passage_file(name if cut in CUTS else name_or_path)
     opened: Sequence[Passage]
-    if cut in CUTS:
-        opened = open_corpus(passage_file(name), cut=cut)
-    elif is_web_corpora(path := passage_file(name_or_path)):
-        opened = OwnCorpora(open_web_corpora(path))
-    elif is_corpus(path):
-        opened = Corpus(path)
+    if not isinstance(place, Path):
+        opened = list(cut_rows(place, cut)[0]) if cut in CUTS else place
+    elif cut in CUTS:
+        opened = open_corpus(place, cut=cut)
+    elif is_web_corpora(place):
+        opened = OwnCorpora(open_web_corpora(place))
+    elif is_corpus(place):
+        opened = Corpus(place)
     else:
-        return formats.read_passages(path, limit)
+        return formats.read_passages(place, limit)
     return opened[:limit] if limit else opened
 
 
-def passage_file(name_or_path: str | Path) -> Path:
-    """Return where the passages of a data set lie, to be streamed; a path is returned as it is."""
-    one, read = _part(name_or_path, "passages")
-    path: Path = read(one)
-    return path
+def passage_file(name_or_path: str | Path) -> Path | Sequence[Passage]:
+    """Return where the passages of a data set lie, to be streamed, or those that a function of the user's made."""
+    place: Path | Sequence[Passage] = _part(name_or_path, "passages")[1]
+    return place
 
 
 def load_gold(name: str | Path) -> pd.DataFrame:
@@ -165,14 +172,12 @@ def load_gold(name: str | Path) -> pd.DataFrame:
         name: a data set, a file that :func:`berdslib.data.trec.read_verdicts` reads, or a BEIR folder, whose judgements
             of all splits are returned.
     """
-    one, read = _part(name, "gold")
-    return check_verdicts(read(one))
+    return check_verdicts(_part(name, "gold", "all")[1])
 
 
 def load_pairs(name: str | Path) -> list[LabelledPair]:
     """Return the (document, perspective) pairs that people labelled, of a data set ("pers-det") or of a file."""
-    one, read = _part(name, "pairs")
-    pairs: list[LabelledPair] = read(one)
+    pairs: list[LabelledPair] = _part(name, "pairs")[1]
     return pairs
 
 
@@ -186,8 +191,7 @@ def load_expansions(name: str | Path, split: str | None = None) -> dict[str, lis
     Returns:
         qid → [(name of the perspective, text), …], in the order in which they were generated.
     """
-    one, read = _part(name, "expansions")
-    expansions: dict[str, list[tuple[str, str]]] = read(one, _splits(one, split))
+    expansions: dict[str, list[tuple[str, str]]] = _part(name, "expansions", split)[1]
     return expansions
 
 
@@ -200,7 +204,7 @@ def load(
     *,
     passages: str | Path | Records | Sequence[Passage] | None = None,
     split: str | None = None,
-    gold: str | Path | pd.DataFrame | None = None,
+    gold: str | Path | Records | None = None,
     limit: int = 0,
 ) -> Collection:
     """Return questions with their corpus and what is known about them.
@@ -217,7 +221,7 @@ def load(
         split: a split of the data set, or "all", which PerspectiveArg has not; None for "dev" where there is one, else
             for its first ("test" of a BEIR folder); for everything of what is not split, and of a file. A question's
             field `split` says which it is of.
-        gold: verdicts to score by: a file, a data set, or a frame; None for the data set's own, where it has some.
+        gold: verdicts to score by: a file, a data set, a frame or list of dicts; None for the data set's own.
             Where questions list no perspectives, the subtopics that these number take their place.
         limit: only the first so many questions of each; 0 for all.
 
@@ -242,6 +246,8 @@ def load(
     whole = loaded[0] if len(loaded) == 1 else _joined(loaded, shared or ())
     if gold is None:
         return whole
+    if is_records(gold):
+        gold = pd.DataFrame(gold)
     verdicts = check_verdicts(load_gold(gold) if isinstance(gold, str | Path) else gold)
     return replace(whole, questions=_with_subtopics(whole.questions, verdicts), gold=verdicts)
 

@@ -24,6 +24,7 @@ from berdslib.data.catalogue import Dataset, HubTable
 from berdslib.data.tables import write_jsonl
 from berdslib.errors import InputError, MissingDataError
 from berdslib.files import atomic_path
+from berdslib.progress import bar
 
 logger = logging.getLogger(__name__)
 
@@ -298,17 +299,16 @@ def _retrieve(url: str, target: Path, sha256: str | None, size: int | None, time
 def _stream(url: str, path: Path, most: int, timeout: float) -> None:
     """Write what the server sends, unless it is too much."""
     import httpx
-    from tqdm import tqdm
 
     headers = {"User-Agent": "berdslib", "Accept-Encoding": "identity"}
     options: dict[str, Any] = {"follow_redirects": True, "timeout": timeout, "verify": ssl.create_default_context()}
     with httpx.stream("GET", url, headers=headers, **options) as response:
         response.raise_for_status()
         total = int(response.headers.get("content-length", 0))
-        bar = tqdm(total=total or None, desc=url.rpartition("/")[2], unit="B", unit_scale=True, delay=2)
-        with bar, path.open("wb") as file:
+        shown = bar(total=total or None, desc=url.rpartition("/")[2], unit="B", unit_scale=True)
+        with shown, path.open("wb") as file:
             for chunk in response.iter_raw():
                 if max(total, file.tell() + len(chunk)) > most:
                     raise MissingDataError(f"{url} has more than the {most:,} bytes that are expected; it was not kept")
                 file.write(chunk)
-                bar.update(len(chunk))
+                shown.update(len(chunk))

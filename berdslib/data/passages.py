@@ -17,6 +17,7 @@ import numpy as np
 
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, known
+from berdslib.progress import bar
 
 Split = Callable[[str], list[str]]
 
@@ -203,13 +204,11 @@ def corpus_statistics(passages: Iterable[Passage], documents: str = "docno") -> 
     >>> corpus_statistics([Passage("a-0", "one two"), Passage("a-1", "three"), Passage("b-0", "four")])
     {'passages': 3, 'documents': 2, 'mean_words': 1.3333333333333333}
     """
-    from tqdm.auto import tqdm
-
     document_of = _DOCUMENTS[known("way to tell documents", documents, _DOCUMENTS)]
     n = words = 0
     # Hashes take less room than names; at 10 million documents two clash once in 400,000 times.
     seen = array("q")
-    for passage in tqdm(passages, desc="counting passages", unit="passage", delay=2, leave=False):
+    for passage in bar(passages, desc="counting passages", unit="passage"):
         n += 1
         words += len(passage.text.split())
         if document_of is not None and (document := hash(document_of(passage))) not in seen[-1:]:

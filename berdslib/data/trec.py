@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -16,10 +17,11 @@ from berdslib.data.records import (
     Question,
     check_run,
     check_verdicts,
+    make_run,
     make_run_as_trec_eval,
     make_verdicts,
 )
-from berdslib.data.tables import Row, read_table
+from berdslib.data.tables import Row, read_json, read_jsonl, read_table
 from berdslib.errors import InputError, errors_in
 from berdslib.files import StrPath, read_lines, write_text
 
@@ -37,6 +39,56 @@ def read_trec_run(path: StrPath) -> pd.DataFrame:
     rows = [(row["qid"], row["docno"], row.number("score")) for row in found]
     with errors_in(path):
         return make_run_as_trec_eval(*zip(*rows, strict=True))
+
+
+def read_run(path: StrPath | Mapping[str, Any]) -> pd.DataFrame:
+    """Read a run by the ending of its file: .json, .jsonl, or else TREC's six columns. A mapping is read as .json is.
+
+    .json is {qid: {docno: score}}, as pytrec_eval and ranx have it, or mteb's predictions (2.26), where that stands
+    below one subset and one split; both are scored by trec_eval, and ranked as it ranks. A line of .jsonl is a
+    question, {"query_id", "results": [{"corpus_id", "score"}, …]}, as sentence-transformers (6.2) writes them.
+    """
+    if not isinstance(path, Mapping) and not _ends(path, ".json", ".jsonl"):
+        return read_trec_run(path)
+    rows: list[tuple[str, str, float]] = []
+    if isinstance(path, Mapping) or _ends(path, ".json"):
+        path, lists = ("the run", path) if isinstance(path, Mapping) else (path, read_json(path))
+        make = make_run_as_trec_eval
+        for qid, listed in _one_run(lists, path).items():
+            for docno, score in listed.items() if isinstance(listed, Mapping) else [("", None)]:
+                if isinstance(score, bool) or not isinstance(score, int | float):
+                    raise InputError("{docno: score, …} was expected for each question", path=path, field=str(qid))
+                rows.append((qid, docno, score))
+    else:
+        make = make_run
+        for line, row in read_jsonl(path):
+            results = row.get("results")
+            if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
+                raise row.wrong("results", "a list of objects was expected, each with corpus_id and score")
+            hits = [Row(one, path, line, within=f"results[{i}].") for i, one in enumerate(results)]
+            rows += [(row.text("query_id"), hit.text("corpus_id"), hit.number("score")) for hit in hits]
+    if not rows:
+        raise InputError("lists nothing", path=path)
+    with errors_in(path):
+        return make(*zip(*rows, strict=True))
+
+
+def _ends(path: StrPath, *endings: str) -> bool:
+    return str(path).removesuffix(".gz").endswith(endings)
+
+
+def _one_run(found: Any, path: StrPath) -> Mapping[str, Any]:
+    """Return qid → {docno: score}; of mteb's predictions those of the one subset and split."""
+    if not isinstance(found, Mapping):
+        raise InputError("an object {qid: {docno: score}} was expected", path=path)
+    if "mteb_model_meta" not in found:
+        return found
+    splits = [(one, split) for one, held in found.items() if one != "mteb_model_meta" for split in held]
+    if len(splits) != 1:
+        there = ", ".join(f"[{one!r}][{split!r}]" for one, split in splits) or "none"
+        raise InputError(f"holds several runs, {there}; give one, bd.read_run(json.load(…)[…][…])", path=path)
+    [(subset, split)] = splits
+    return _one_run(found[subset][split], path)
 
 
 def write_trec_run(path: StrPath, run: pd.DataFrame, tag: str = "berdslib") -> None:
@@ -115,7 +167,7 @@ def read_verdicts(path: StrPath, *, first_subtopic: int | None = None) -> pd.Dat
         path: the file; what does not end as a table does is read as qrels.
         first_subtopic: of qrels, see :func:`read_trec_qrels`.
     """
-    if not str(path).removesuffix(".gz").endswith((".jsonl", ".json", ".ndjson", ".csv", ".tsv")):
+    if not _ends(path, ".jsonl", ".json", ".ndjson", ".csv", ".tsv"):
         return read_trec_qrels(path, first_subtopic=first_subtopic)
     rows = []
     for _, row in read_table(path):

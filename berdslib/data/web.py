@@ -30,6 +30,7 @@ from berdslib.data.webpage import Fetcher, Limits, Page, PageError, PageText, Te
 from berdslib.errors import BerdsError, InputError, MissingDataError
 from berdslib.files import StrPath, write_text
 from berdslib.paths import cache_dir
+from berdslib.progress import bar
 
 logger = logging.getLogger(__name__)
 
@@ -142,8 +143,6 @@ def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None 
     position, url, outcome (see :class:`Page` and :class:`PageText`), status, seconds, words, passages, docid (what the
     page's docnos begin with), final_url, fetched, reason.
     """
-    from tqdm.auto import tqdm
-
     check_questions(questions)
     web, folder = web or Web(), Path(folder)
     if folder.is_dir() and any(folder.iterdir()) and not is_web_corpora(folder):
@@ -151,7 +150,7 @@ def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None 
     files = {q.qid: corpus_name(q.qid) for q in questions}
     fetcher, rows = Fetcher(web.limits, web.workers), []
     with TextReader(web.extractor) as reader:
-        for question in tqdm(questions, desc="web corpora", unit="question", delay=2):
+        for question in bar(questions, desc="web corpora", unit="question"):
             passages, pages = _corpus(question, web, fetcher, reader)
             rows += pages
             if not passages:
@@ -336,14 +335,12 @@ def search(query: str, web: Web | None = None) -> list[Result]:
 
 def _pages(urls: Sequence[str], web: Web, fetcher: Fetcher) -> list[Page]:
     """Return the pages in order, from the cache or the web; silence is kept only if some page was answered."""
-    from tqdm.auto import tqdm
-
     pages = {url: page for url in urls if (page := _recalled(url)) is not None}
     if web.offline:
         return [pages.get(url) or Page(url, MISSING, "offline, and not in the cache") for url in urls]
     needed = [url for url in urls if url not in pages or (web.retry_failed and pages[url].outcome != "ok")]
     silent, somebody = [], False
-    for page in tqdm(fetcher.fetch_all(needed), "pages", len(needed), unit="page", delay=2, leave=False):
+    for page in bar(fetcher.fetch_all(needed), desc="pages", total=len(needed), unit="page"):
         pages[page.url] = page
         somebody |= bool(page.status) or page.outcome == "robots"
         if page.outcome in ("network", "timeout") and not page.status:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 from torch.nn import functional as F
-from tqdm.auto import tqdm
 
 from berdslib.errors import InputError
 from berdslib.judging.examples import Example
 from berdslib.judging.laptop import StanceModel, autocast
+from berdslib.progress import bar
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,13 @@ class Training:
     def run(self, after_step: Callable[[Training], None] = lambda _: None) -> list[float]:
         """Take the steps that are left, calling `after_step` after each, and return the losses of all."""
         self.model.train()
-        bar = tqdm(self.plan, initial=len(self.losses), desc="training", unit="batch", delay=2)
+        shown = bar(self.plan, initial=len(self.losses), desc="training", unit="batch")
         for batch in self.plan[len(self.losses) :]:
             self.losses.append(self._step(batch))
             after_step(self)
-            bar.update()
-            bar.set_postfix(loss=f"{sum(self.losses[-50:]) / len(self.losses[-50:]):.3f}")
-        bar.close()
+            shown.update()
+            shown.set_postfix(loss=f"{sum(self.losses[-50:]) / len(self.losses[-50:]):.3f}")
+        shown.close()
         self.model.eval()
         return self.losses
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from berdslib.errors import InputError
 from berdslib.llm.chat import ChatModel, Messages, RefusedError, Reply, UnavailableError, given_up
+from berdslib.progress import bar, begin
 
 logger = logging.getLogger(__name__)
 
@@ -59,8 +60,6 @@ def ask_until_end(
     chat: ChatModel, conversations: Sequence[Messages], *, workers: int = 4, desc: str = "asking"
 ) -> tuple[list[Answer], BaseException | None]:
     """Ask as :func:`ask_all` does, and return the answers with what ended it early, if anything did."""
-    from tqdm.auto import tqdm
-
     if workers < 1:
         raise InputError(f"at least one worker is needed to ask anything, not {workers}", field="workers")
     stop, ends, seen = threading.Event(), list[BaseException](), list[Answer]()
@@ -77,9 +76,10 @@ def ask_until_end(
 
     with ThreadPoolExecutor(workers, initializer=given_up.set, initargs=(stop,)) as pool:
         asked = list[Future[list[Answer]]]()
+        begin(f"{desc}: {len(conversations):,} requests")
         try:
             asked += [pool.submit(ask, conversations[at : at + size]) for at in range(0, len(conversations), size)]
-            for one in tqdm(as_completed(asked), total=len(asked), desc=desc, delay=2, leave=False):
+            for one in bar(as_completed(asked), total=len(asked), desc=desc):
                 if ends:
                     break
                 for answer in one.result():

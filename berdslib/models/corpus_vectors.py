@@ -25,6 +25,7 @@ from berdslib.models.base import Encoder
 from berdslib.models.manifest import BLOCK, check_manifest, damaged_blocks, write_manifest
 from berdslib.models.vectors import CachedEncoder
 from berdslib.paths import cache_dir
+from berdslib.progress import bar
 
 logger = logging.getLogger(__name__)
 
@@ -254,16 +255,14 @@ _Job = tuple[Any, ...]
 
 def _run(todo: Iterable[_Job], n: int, executor: Executor | None) -> list[_Job]:
     """Encode shards, here or in an executor, which is handed some at a time; return those that others are at."""
-    from tqdm.auto import tqdm
-
     dask = sys.modules.get("distributed")  # which has an error of its own
     killed = (BrokenExecutor,) if dask is None else (BrokenExecutor, dask.KilledWorker)
     busy, todo = list[_Job](), iter(todo)
-    with tqdm(total=n, desc="encoding", unit="shard", delay=2, leave=False) as bar:
+    with bar(total=n, desc="encoding", unit="shard") as shown:
 
         def done(job: _Job, is_there: bool) -> None:
             busy.extend([] if is_there else [job[:-1]])
-            bar.update()
+            shown.update()
 
         if executor is None:
             for job in todo:
@@ -318,6 +317,7 @@ def _encode_shard(
 
 def _join(files: Sequence[Path], folder: Path, about: dict[str, Any]) -> None:
     width = np.load(files[0], mmap_mode="r").shape[1]
+    # Not through a map of the file, which would be open still when it gets its name: Windows refuses that.
     with atomic_path(folder / VECTORS) as unfinished, open(unfinished, "wb") as joined:
         write_header(joined, about["passages"], width)
         for file in files:

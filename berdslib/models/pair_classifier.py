@@ -10,6 +10,7 @@ import numpy as np
 from berdslib.errors import InputError
 from berdslib.llm.untrusted import control_tokens, defuse
 from berdslib.models.loading import length_batches
+from berdslib.progress import bar
 
 
 class PairClassifier:
@@ -46,7 +47,8 @@ class PairClassifier:
         import torch
 
         inputs, found = self.encode(pairs), np.empty(len(pairs), dtype=np.float64)
-        for rows in length_batches([len(one["input_ids"]) for one in inputs], self.batch_size):
+        batches = list(length_batches([len(one["input_ids"]) for one in inputs], self.batch_size))
+        for rows in bar(batches, desc="reading pairs", unit="batch"):
             batch = self.tokenizer.pad([inputs[i] for i in rows], return_tensors="pt").to(self.model.device)
             with torch.inference_mode():
                 logits = self.logits(batch).double()

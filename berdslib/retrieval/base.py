@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from berdslib.data.records import (
     make_run,
     ranked_run,
 )
+from berdslib.data.trec import read_run
 from berdslib.errors import InputError
 
 
@@ -55,10 +56,13 @@ def checked_search(retriever: Retriever, questions: Sequence[Question], k: int, 
     return run
 
 
-def run_of(system: str, found: pd.DataFrame | Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Check what a system found, a run or lists qid → docnos with the best first; a complaint names the system."""
+def run_of(system: str, found: pd.DataFrame | Mapping[str, Any]) -> pd.DataFrame:
+    """Check what a system found, a run, or qid → docnos, the best first, or → {docno: score}; a complaint names it."""
     try:
-        return check_run(ranked_run(found) if isinstance(found, Mapping) else found)
+        if isinstance(found, Mapping):
+            scored = any(isinstance(one, Mapping) and one for one in found.values())
+            found = read_run(found) if scored else ranked_run(found)
+        return check_run(found)
     except InputError as error:
         raise InputError(f"{system}: {error.problem}", field=error.field) from None
 

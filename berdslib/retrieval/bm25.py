@@ -18,11 +18,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from tqdm.auto import tqdm
 
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, known
 from berdslib.files import atomic_path
+from berdslib.progress import bar
 from berdslib.retrieval.base import Ours, check_corpus, check_search, docno_order, gather_run, top_k
 
 # bm25s' own default: words of two or more letters or digits.
@@ -111,7 +111,7 @@ def _count_words(passages: Iterable[Passage], analyse: Callable[[str], list[str]
     vocabulary: dict[str, int] = {}
     # A sparse matrix by rows, which grows: Python's own arrays do so in place.
     times, words, starts, lengths = array("i"), array("i"), array("q", [0]), array("q")
-    read = (passage.full_text for passage in tqdm(passages, desc="reading words", delay=2, leave=False))
+    read = (passage.full_text for passage in bar(passages, desc="reading words"))
     while texts := list(islice(read, _BATCH)):
         found, of_each = _cut(texts, analyse)
         for word in dict.fromkeys(found):
@@ -191,7 +191,7 @@ def _fill(index: Any, times: Any, lengths: np.ndarray, vocabulary: dict[str, int
     absent = idf * variant.weight(np.zeros(1), 1.0, index.k1, index.delta) if variant.delta else np.zeros(len(idf))
     index.nonoccurrence_array = absent if variant.delta else None
     data = np.empty(times.nnz)
-    for start in tqdm(range(0, len(data), _WEIGHED), desc="weighing words", delay=2, leave=False):
+    for start in bar(range(0, len(data), _WEIGHED), desc="weighing words"):
         part = slice(start, min(start + _WEIGHED, len(data)))
         word = np.searchsorted(pointers, np.arange(part.start, part.stop), side="right") - 1
         count = times.data[part].astype(np.float64)
@@ -219,8 +219,8 @@ class _BM25Base(Ours):
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
         check_search(questions, k)
-        bar = tqdm(questions, desc=f"searching ({self.name})", delay=2, leave=False)
-        return gather_run(questions, self._docnos, [self._search_one(q.text, k) for q in bar])
+        shown = bar(questions, desc=f"searching ({self.name})")
+        return gather_run(questions, self._docnos, [self._search_one(q.text, k) for q in shown])
 
     def _search_one(self, text: str, k: int) -> tuple[np.ndarray, np.ndarray]:
         scores, holds = self._scores(self._analyse(text) if text.strip() else [])
@@ -345,7 +345,7 @@ class RankBM25(_BM25Base):
             "bm25+": rank_bm25.BM25Plus,
         }
         method = classes[known("BM25 variant", variant, classes)]
-        words = [self._analyse(p.full_text) for p in tqdm(passages, desc="reading words", delay=2, leave=False)]
+        words = [self._analyse(p.full_text) for p in bar(passages, desc="reading words")]
         if not any(words):  # rank-bm25 cannot index a corpus without a single word; one that nobody asks for stands in
             words[0] = ["\0"]
         self._index = method(words, k1=k1, b=b)

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from tqdm.auto import tqdm
 
 from berdslib.data.records import Passage, Question, make_run
 from berdslib.data.web import OwnCorpora
@@ -20,6 +19,7 @@ from berdslib.models.base import Encoder
 from berdslib.models.cards import CARDS, model_card
 from berdslib.models.corpus_vectors import full_text
 from berdslib.models.encoders import NAMELESS, get_encoder, own_encoder
+from berdslib.progress import bar
 from berdslib.registry import Registry
 from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search, joined
 from berdslib.retrieval.bm25 import BM25, RankBM25
@@ -142,12 +142,18 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
     return make(passages)
 
 
+_HINT = "a model, or a function from texts to vectors, is registered as berdslib.dense(encode)"
+
+
 def own_retriever(make: Callable[..., Retriever]) -> RetrieverKind:
     """Return a function of the user's, from passages (and options by name) to a retriever, as a kind."""
     if isinstance(make, OwnDense):
         encoding, over = make.encoding, make.over
         options = frozenset({"index"})
         return RetrieverKind(lambda name, **how: partial(over, name=name, **how), options, encoding=lambda _: encoding)
+
+    if hasattr(make, "encode"):
+        raise InputError(f"a retriever is made of passages; {_HINT}", field="make")
 
     def prepare(name: str, **options: Any) -> Maker:
         def checked(passages: Sequence[Passage]) -> Retriever:
@@ -156,12 +162,10 @@ def own_retriever(make: Callable[..., Retriever]) -> RetrieverKind:
             except AttributeError as error:
                 if error.obj is not next(iter(passages), None):
                     raise
-                hint = "a function from texts to vectors is registered as berdslib.dense(encode)"
-                raise InputError(
-                    f"the retriever {name!r} takes passages for something else ({error}); {hint}"
-                ) from error
+                problem = f"the retriever {name!r} takes passages for something else ({error}); {_HINT}"
+                raise InputError(problem) from error
             if not callable(getattr(made, "search", None)):
-                problem = f"must make something with a method search(questions, k), not {type(made).__name__}"
+                problem = f"must make something with a method search(questions, k), not {type(made).__name__}; {_HINT}"
                 raise InputError(f"the retriever {name!r} {problem}")
             return made
 
@@ -190,8 +194,8 @@ class InOwnCorpora(Ours):
         queries: dict[str, list[Question]] = {}
         for question in questions:
             queries.setdefault(self._corpora.owner(question), []).append(question)
-        bar = tqdm(queries.items(), desc=f"{self.name}, a corpus a question", unit="corpus", delay=2, leave=False)
-        corpora = ((self._corpora.of(asked[0]), asked) for _, asked in bar)
+        each = bar(queries.values(), desc=f"{self.name}, a corpus a question", unit="corpus")
+        corpora = ((self._corpora.of(asked[0]), asked) for asked in each)
         return joined([checked_search(self._make(corpus), asked, k) for corpus, asked in corpora if corpus])
 
 

@@ -193,10 +193,14 @@ def parse_system(text: str) -> System:
     if not isinstance(text, str):
         raise InputError(f"a system is named by text such as 'minilm+mmr:0.9', not by {type(text).__name__}")
     # "+pap+:1" is the part "pap+"; "+pap+mmr:0.9" is "pap" and then "mmr": a kind ends at ":", "+" or the end.
-    names = sorted(kinds(), key=len, reverse=True)
+    names = {name.casefold(): name for name in kinds()} | {name: name for name in kinds()}  # whatever its capitals
+    either = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     text = text.strip()
-    first, *read = re.split(rf"\+({'|'.join(map(re.escape, names))})(?=:|\+|$):?", text)
-    parts = tuple(map(Part, read[::2], read[1::2]))
+    first, *read = re.split(rf"\+({either})(?=:|\+|$):?", text, flags=re.IGNORECASE)
+    parts = tuple(
+        Part(names.get(kind) or names[kind.casefold()], value)
+        for kind, value in zip(read[::2], read[1::2], strict=True)
+    )
     name = first.partition("+")[0]
     RETRIEVERS.find(first if ":" in name else name)
     first = RETRIEVERS.spelt(first)

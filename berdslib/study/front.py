@@ -176,15 +176,19 @@ def evaluate(
 
 
 @says_what_it_takes
-def read_run(path: str | Path) -> pd.DataFrame:
-    """Read a run file of anybody's: TREC's six columns, gzipped or not.
+def read_run(path: str | Path | Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
+    """Read a run of anybody's.
+
+    Args:
+        path: a file, gzipped or not, of TREC's six columns; a .json of {qid: {docno: score}} or of mteb's predictions;
+            a .jsonl of sentence-transformers' predictions; or {qid: {docno: score}} itself.
 
     Raises:
         InputError: a file that cannot be read; the message says where.
     """
-    if not isinstance(path, str | Path):
+    if not isinstance(path, str | Path | Mapping):
         raise InputError(f"a run file is named by text or a path, not by {type(path).__name__}", field="path")
-    return trec.read_trec_run(path)
+    return trec.read_run(path)
 
 
 # ---------------------------------------------------------------- names

@@ -25,6 +25,7 @@ from filelock import FileLock, Timeout
 from berdslib.errors import BerdsError, InputError, known
 from berdslib.files import StrPath, write_text
 from berdslib.paths import PACKAGE, project_root, shipped
+from berdslib.progress import bars_are_seen
 from berdslib.version import __version__
 
 _COMPUTING = {".py", ".toml", ".txt", ".json", ".safetensors"}  # code, cards, prompts, settings and weights
@@ -101,6 +102,12 @@ def find_notebook(name: str) -> Path:
     return names[known("notebook", by_number.get(name, name.removesuffix(".ipynb")), names)]
 
 
+def find_grid(path: Path) -> Path:
+    """Return the file of a grid: what is not at `path` may be one that came with the package, of the same name."""
+    brought = PACKAGE / "_shipped" / "grids" / path.name
+    return brought if brought.is_file() and not path.exists() else path
+
+
 def open_notebook(path: Path) -> Notebook:
     """Read a notebook with the parameters in its one cell tagged `parameters`: ``name = literal  # help`` a line."""
     cells = read_notebook(path)["cells"]
@@ -148,7 +155,8 @@ def code_digests(notebook: Mapping[str, Any]) -> list[str]:
 def check_parameters(notebook: Notebook, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the given parameters, each in the type of its default; text is read as that type ("5", "true", JSON).
 
-    A list holds values of the types that its default holds; where that is empty, anything.
+    A list holds values of the types that its default holds; where that is empty, anything. One of words may be written
+    as in the shell, "bm25,minilm".
     """
     accepted, kind = notebook.parameters, f"parameter of {notebook.path.stem}"
     return {name: _typed(accepted[known(kind, name, accepted)], value) for name, value in given.items()}
@@ -168,6 +176,9 @@ def _typed(parameter: Parameter, value: Any) -> Any:
 
 
 def _from_text(text: str, default: Any) -> Any:
+    words = isinstance(default, list) and default and all(isinstance(one, str) for one in default)
+    if words and text.strip() and text.lstrip()[0] not in "[({\"'":
+        return [word.strip() for word in text.split(",")]
     try:
         return json.loads(text.lower() if isinstance(default, bool) else text)
     except ValueError:
@@ -238,7 +249,7 @@ def _execute(source: Notebook, values: Mapping[str, Any], folder: Path, progress
             *(str(path).replace("{", "{{").replace("}", "}}") for path in (source.path, target)),  # no parameters there
             parameters={**own, **values},
             cwd=str(root),
-            progress_bar=progress,
+            progress_bar=progress and bars_are_seen(),
             execution_timeout=timeout,
             kernel_name="python3",
             extra_arguments=["--log-level=ERROR"],

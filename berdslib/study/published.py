@@ -79,9 +79,9 @@ def real_numbers(name: str) -> pd.DataFrame:
 
 _TOLD = {  # fields of tables.toml, as a page calls them
     "differs": "Why not compare", "command": "Command", "settings": "Published settings",
-    "notebook": "Notebook", "data": "Data", "hours": "Hours",
-    "laptop": "On a laptop",
+    "notebook": "Notebook", "data": "Data", "hours": "Hours", "laptop": "On a laptop", "row": "One row of ours",
 }  # fmt: skip
+CODE = ("Command", "Grid file", "Published settings", "One row of ours")
 STATUS = {
     "rebuilt": "the same measure or picture on other data",
     "drawn": "only the published values are shown",
@@ -197,9 +197,7 @@ class Page:
     def to_markdown(self, picture: str = "") -> str:
         """Return the page for the book, with a link to a picture of it."""
         text = [f"# {self.heading}", f"![{self.title}]({picture})" if picture else ""]
-        text += [
-            f"- **{word}:** {f'`{said}`' if word in ('Command', 'Grid file') else said}" for word, said in self.lines
-        ]
+        text += [f"- **{word}:** {f'`{said}`' if word in CODE else said}" for word, said in self.lines]
         table = self.beside
         if len(table):
             cells = [list(map(str, table)), ["---"] * table.shape[1], *table.to_numpy(dtype=str).tolist()]

@@ -26,7 +26,7 @@ from berdslib.files import StrPath
 from berdslib.judging.base import Pair
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
-from berdslib.progress import chunk_starts
+from berdslib.progress import begin, chunk_starts
 from berdslib.study import scoring
 from berdslib.study.scoring import AnyJudge, Data, Store, Systems, is_recorded, judge_of, judged
 from berdslib.study.tables import MACRO, score_table
@@ -54,6 +54,7 @@ def judge_table(
     chosen = {name: make_judge(name) for name in judges}  # a name that is wrong is found before anything is judged
     reports = [measured_by_labels(pairs, np.ones(len(pairs)), 0.5).assign(judge=ALL_YES, threshold=0.5)]
     for name, judge in chosen.items():
+        begin(f"{name} judges {len(pairs):,} labelled pairs")
         p_yes = judge_pairs(judge, as_asked(pairs), store)[0]
         reports.append(measured_by_labels(pairs, p_yes, judge.threshold).assign(judge=name, threshold=judge.threshold))
     return pd.concat(reports, ignore_index=True)[["judge", "threshold", "measure", "value", "low", "high"]]
@@ -187,7 +188,7 @@ def _labels(
     possible, parts = [trial for trial in trials if trial[2] <= len(clusters)], []
     if len(possible) < len(trials):
         logger.warning("no more questions can be labelled than there are: %d", len(clusters))
-    for place in chunk_starts(len(possible), 1, "labels"):
+    for place in chunk_starts(len(possible), 1, "trials of labels"):
         judge, measure, n = possible[place]
         gold, theirs = (scores[who, measure][systems] for who in (GOLD, judge))
         found = system_order.labelling_trials(gold, theirs, clusters, n, draws=draws)

@@ -23,6 +23,7 @@ from berdslib.judging.base import Judge
 from berdslib.judging.baselines import Gold
 from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, judge_run
+from berdslib.progress import bar, begin
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import AspectsOf
 from berdslib.retrieval.rerank import Scorer
@@ -57,7 +58,9 @@ def named_systems(systems: Systems) -> dict[str, System]:
         if not isinstance(system, str | pd.DataFrame) and not _searches(system) and not _transforms(system):
             problem = "a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
             kind = type(system).__name__
-            raise InputError(f"a system is {problem}; {name!r} is of type {kind}", field="systems")
+            is_model = callable(system) or hasattr(system, "encode")
+            hint = "; a model is one once it has a name: bd.register('retriever', 'mine', bd.dense(model))" * is_model
+            raise InputError(f"a system is {problem}; {name!r} is of type {kind}{hint}", field="systems")
     return {name: _as_system(name, system) for name, system in named}
 
 
@@ -171,6 +174,9 @@ def search(
     """
     check_k(depth, "depth")
     texts, built = [system for system in named.values() if isinstance(system, str)], dict[str, Retriever]()
+    if searching := [name for name, system in named.items() if not isinstance(system, pd.DataFrame)]:
+        sizes = f"{len(collection.questions):,} questions, {len(collection.passages):,} passages"
+        begin(f"{collection.name}: {sizes}; first models and indexes are made ready for {', '.join(searching)}")
     if texts:
         kept = Path(recordings) if recordings else None
         options: dict[str, Any] = {"depth": depth, "recordings": kept, "scorers": scorers}
@@ -178,7 +184,7 @@ def search(
     queries = collection.queries if perspectives else []
     asked = [part for part in (list(collection.questions) if questions else [], queries) if part]
     runs = {}
-    for name, system in named.items():
+    for name, system in bar(named.items(), desc="systems", unit="system"):
         if isinstance(system, pd.DataFrame):
             runs[name] = system[system["qid"].isin(list_ids(collection.questions))]
         else:
@@ -217,6 +223,7 @@ def judged(
         problem = f"{collection.name!r} has questions only; a judge reads passages: name the corpus"
         raise InputError(problem, field="passages")
     pool = pooled(runs, collection.questions, k)
+    begin(f"{judge.id.partition('(')[0]} judges {len(pool):,} passages of {len(collection.questions):,} questions")
     return judge_run(pool, collection.questions, by_docno(collection.passages), judge, k=max(1, len(pool)), store=store)
 
 

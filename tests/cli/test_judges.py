@@ -30,7 +30,13 @@ def test_pairs_labelled_by_gold_are_read_by_judge_eval(found, tmp_path):
     assert [(p.document, p.perspective) for p in written] == [(p.passage.full_text, p.perspective) for p in want]
     assert [p.label for p in written] == [bool(gold.get((p.qid, p.pid, p.passage.docno), False)) for p in want]
     assert done["pairs"] == len(want) and done["questions"] == len(questions) and done["judge"].startswith("gold(")
-    assert "random" in berds("rate", "judge", "--data", out, "-j", "random").stdout
+    rated = ("rate", "judge", "--data", out, "-j", "random")
+    for row, line in zip(
+        json.loads(berds(*rated, "--json").stdout), berds(*rated).stdout.splitlines()[1:], strict=True
+    ):
+        share = row["measure"] not in ("kappa", "auc")
+        assert (f"{row['measure']}, % " if share else f"{row['measure']} ") in line
+        assert line.split()[-3] == (f"{100 * row['value']:.1f}" if share else f"{row['value']:.4f}")
 
 
 def test_questions_are_drawn_from_each_data_set(tmp_path):

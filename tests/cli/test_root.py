@@ -1,6 +1,7 @@
 """What the shell prints cannot steer the terminal it is printed on; and what `berds lab` serves."""
 
 import json
+import logging
 import os
 import re
 import signal
@@ -9,10 +10,12 @@ import sys
 import time
 import urllib.request
 
+import click
 import pytest
 from shell import berds, tried
 
 from berdslib.cli.root import MOVED, main
+from berdslib.progress import PROGRESS
 
 # In one character what ESC [ begins; click takes only the two-character form out of what goes to no terminal.
 STEER, SPELT = "\x9b2J", "\\x9b2J"
@@ -37,6 +40,35 @@ def test_fourteen_commands_and_every_one_has_help():
         assert "Usage:" in text and len(text.splitlines()) > 3
         examples = [line.strip() for line in text.splitlines() if line.strip().startswith(f"berds {' '.join(names)} ")]
         assert all(line.count("berds ") == 1 for line in examples)
+
+
+def test_every_command_is_told_behind_it_how_much_to_say():
+    ours = logging.getLogger("berdslib")
+    main.list_commands(None)
+    for names in leaves(main):
+        for said, logger, level in (("-v", ours, logging.INFO), ("--quiet", PROGRESS, logging.ERROR)):
+            root = main.make_context("berds", [*names])
+            assert (ours.level, PROGRESS.level) == (logging.NOTSET, logging.INFO)  # whatever the last one was told
+            command = main
+            for name in names:
+                command = command.commands[name]
+            # What is required is not given; the option is read all the same.
+            with command.make_context(names[-1], [said], parent=root, resilient_parsing=True) as read:
+                assert logger.level == level, (names, said)
+                assert not {"verbose", "quiet"} & set(read.params)
+    assert isinstance(command, click.Command)
+
+
+@pytest.mark.parametrize("behind", [True, False])
+def test_how_much_a_command_says(behind, caplog):
+    command = ["experiment", "-q", "sample", "--limit", "2", "-r", "bm25", "-j", "overlap"]
+    for option, lines, told in (("", True, False), ("-v", True, True), ("--quiet", False, False)):
+        caplog.clear()
+        said = [option] * bool(option)
+        berds(*([*command, *said] if behind else [*said, *command]))
+        first = next((one.getMessage() for one in caplog.records if one.name == "berds"), "")
+        assert first.startswith("sample: 2 questions, ") == lines and ("made ready for bm25" in first) == lines
+        assert any(one.message.startswith("judged ") for one in caplog.records) == told
 
 
 def test_an_old_name_says_the_new_one():

@@ -1,6 +1,7 @@
 """`berds retrieve` and `experiment`: what cannot be written is said early, and a table is never lost."""
 
 import json
+import re
 
 import pytest
 from shell import berds, tried
@@ -88,6 +89,37 @@ def test_an_experiment_prints_letters_or_pairs_where_it_is_asked_to():
     ]  # fmt: skip
     assert all(row["wins"] + row["ties"] + row["losses"] == 3 for row in pairs)
     assert "detectable" in berds(*TWO, "--pairs").stdout
+
+
+def test_shares_are_printed_in_percent_and_written_from_0_to_1(tmp_path):
+    run = tmp_path / "run.trec"
+    berds("retrieve", "-q", "sample", "--limit", "3", "-r", "bm25", "-o", run)
+    scored = ("evaluate", "-q", "sample", "--limit", "3", "--run", run, "-m", "MRecall@5,Precision@5")
+    long, each = ["mean", "low", "high"], ["MRecall@5", "Precision@5"]
+    for command, columns in (
+        (scored, long), ((*scored, "--per-question"), each), ((*TWO, "--long"), [*long, "difference"]),
+        ((*TWO, "--pairs"), ["difference", "low", "high", "won_more", "won_low", "won_high"]),
+    ):  # fmt: skip
+        rows, (head, *lines) = json.loads(berds(*command, "--json").stdout), berds(*command).stdout.splitlines()
+        names = re.split(r"\s+", head.replace(", %", ",%").strip())
+        assert len(rows) == len(lines) and [name for name in names if name.endswith(",%")][: len(columns)] == [
+            f"{column},%" for column in columns
+        ]
+        for row, line in zip(rows, lines, strict=True):
+            cells = dict(zip(names, line.split(), strict=True))
+            assert all(abs(row[column]) <= 1 for column in columns)
+            assert [cells[f"{column},%"] for column in columns] == [f"{100 * row[column]:.1f}" for column in columns]
+
+
+def test_names_are_read_whatever_their_capitals(tmp_path):
+    said = [
+        berds("experiment", "-q", "sample", "--limit", "3", *("-r", systems, "-m", measures, "-j", judge, "--json"))
+        for systems, measures, judge in (
+            ("bm25,minilm+mmr:0.5", "MRecall@5,alpha_nDCG@5", "overlap"),
+            ("BM25,MiniLM+MMR:0.5", "mrecall@5,ALPHA_NDCG@5", "Overlap"),
+        )
+    ]
+    assert said[0].stdout == said[1].stdout
 
 
 def test_what_verdicts_leave_out_and_single_perspectives_are_said(files, tmp_path, caplog):

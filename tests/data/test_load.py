@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pandas as pd
 import pytest
 from layouts import write_pir, write_questions
+from shell import berds, tried
 
 from berdslib.data.catalogue import DATASETS
 from berdslib.data.collection import Collection
@@ -198,6 +199,35 @@ def test_a_function_that_takes_the_split():
     assert asked == ["test", None]
 
 
+def test_a_name_of_ones_own_stands_wherever_a_name_does(mine, tmp_path):
+    """As the corpus, the gold and the questions of others, and each part by itself, as those of a shipped set do."""
+    register("dataset", "made", made)
+    for asked in (mine, "made", ["made"]):
+        found = load(asked, passages="made", gold="made", split="all")
+        assert (list(found.questions), found.passages) == ([ZOO, TEA], CORPUS) and found.gold.equals(GOLD)
+    assert load_questions("made") == [ZOO] and load_gold("made").equals(GOLD)
+    assert load_passages("made", limit=2) == CORPUS[:2]
+    assert [p.docno for p in load_passages("made:words")] == ["a-0", "b-0", "c-0"]
+    asked = ["experiment", "-q", "made", "-c", "made", "--split", "all", "-r", "bm25", "-m", "MRecall@3", "--json"]
+    assert berds(*asked).stdout == berds(*asked, "--gold", "made").stdout
+    berds("retrieve", "-q", mine, "-c", "made", "-r", "bm25", "-o", tmp_path / "run.trec")
+    assert '"passages":3' in berds("data", "stats", "-c", "made", "--json").stdout.replace(" ", "")
+    berds("data", "export", tmp_path / "written", "-c", "made")
+    assert list(load_passages(tmp_path / "written")) == CORPUS
+
+
+def test_what_a_name_of_ones_own_does_not_have_is_said():
+    register("dataset", "asked", lambda: Collection("asked", [ZOO]))
+    for part, words in (("passages", "passages"), ("gold", "gold verdicts")):
+        with pytest.raises(
+            InputError, match=rf"'asked' has no {words} of its own \(see its card\); these have: sample, "
+        ):
+            load("sample", **{part: "asked"})
+    register("dataset", "twice", lambda: Collection("twice", [ZOO], [CORPUS[0], CORPUS[0]]))
+    refused = tried("data", "export", "out", "-c", "twice")
+    assert refused.exit_code == 1 and "docno 'a' occurs twice (passages 0 and 1)" in refused.stderr
+
+
 @pytest.mark.parametrize("other", [lambda: None, lambda: [ZOO]])
 def test_what_makes_no_collection_is_named(other):
     register("dataset", "other", other)
@@ -225,7 +255,7 @@ def in_frames(_):
 
 
 def in_dicts(_):
-    return ROWS, TEXTS, pd.DataFrame(SAID)
+    return ROWS, TEXTS, SAID
 
 
 def in_parquet(folder):

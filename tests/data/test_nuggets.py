@@ -115,7 +115,7 @@ def test_a_file_by_its_path_searches_a_corpus_that_is_named(tmp_path):
     found = load(folder / "queries.jsonl", passages=folder / "corpus.jsonl")
     assert_is_freshstack(found, "queries")
     assert len(load(folder / "queries.jsonl").passages) == 0
-    with pytest.raises(InputError, match="load_passages does not work with"):
+    with pytest.raises(InputError, match="'queries' has no passages of its own"):
         load_passages(folder / "queries.jsonl")
 
 

@@ -16,7 +16,7 @@ from berdslib.data.own import OwnCard, as_dataset, write_dataset
 from berdslib.data.pir import PirQuery, pir_collection
 from berdslib.data.records import Passage, Question, check_passages, check_questions, check_run, check_verdicts
 from berdslib.data.records import make_verdicts as verdicts_of
-from berdslib.data.trec import read_trec_qrels, read_verdicts
+from berdslib.data.trec import read_run, read_trec_qrels, read_verdicts
 from berdslib.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("own_place")  # the folder that one stands in is empty
@@ -134,6 +134,17 @@ FILES = [
     (read_questions, "s.csv", f'question,perspectives,stances\nQ?,"[""a""]",[{"9" * 5000}]\n',
      r":2 \[stances\]: not valid JSON"),
     (read_questions, "q.jsonl", "[" * 100_000, ":1: JSON is nested too deeply"),
+    (read_run, "r.json", "[]", r": an object \{qid: \{docno: score\}\} was expected"),
+    (read_run, "r.json", "{}", r": lists nothing"),
+    *((read_run, "r.json", json.dumps({"q": listed}), r" \[q\]: \{docno: score, …\} was expected")
+      for listed in (["d"], {"d": "1"}, {"d": None}, {"d": True})),
+    (read_run, "r.json", '{"q": {"d": NaN}}', r" \[score\]: score of passage 'd' for question 'q' is not a fin"),
+    (read_run, "r.json", json.dumps({"mteb_model_meta": {}, "de": {"test": {}}, "en": {"test": {}}}),
+     r": holds several runs, \['de'\]\['test'\], \['en'\]\['test'\]; give one"),
+    (read_run, "r.jsonl", "\n", r": lists nothing"),
+    (read_run, "r.jsonl", jsonl({"query_id": "q", "results": {"d": 1}}), r":1 \[results\]: a list of objects was"),
+    (read_run, "r.jsonl", jsonl({"query_id": "q", "results": [{"corpus_id": "d"}]}), r":1 \[results\[0\]\.score\]: m"),
+    (read_run, "r.jsonl", jsonl({"results": [{"corpus_id": "d", "score": 1}]}), r":1 \[query_id\]: missing"),
     (read_questions, "q.jsonl", '{"question": "\\ud800"}', ":1: holds half of a surrogate pair"),
     (read_expansions, "e.jsonl", jsonl(expansion("x"), expansion("y", perspectives=["Other."])),
      r":2 \[perspectives\]: differ from"),
@@ -223,7 +234,7 @@ LOADED = [
     (load(["sample", "mine.jsonl"]), r"\[passages\]: several data sets are searched together only in a corpus"),
     (load(None), r"\[name\]: a data set or a file is named by text, such as 'sample', not by NoneType"),
     (load(["sample", 5], passages=[Passage("a", "t")]), "is named by text, such as 'sample', not by int"),
-    (load("argkp"), "load_questions does not work with 'argkp'"),
+    (load("argkp"), "'argkp' has no questions of its own"),
     *((lambda change=change: pir(change), words) for change, words in (
         ({"corpus": ["a", 1, "b"]}, r"pir\.json \[corpus\]: a list of texts"),
         ({"docnos": ["a"]}, r"\[docnos\]: holds 1 entries for 3 texts"),

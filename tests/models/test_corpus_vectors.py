@@ -8,6 +8,7 @@ import pickle
 import re
 import resource
 import signal
+import sys
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -235,6 +236,23 @@ def _killed_while_joining(log, folder):
         os.kill(os.getpid(), signal.SIGKILL) if new.name == "vectors.npy" else replace(old, new)
     )
     encode_corpus(PASSAGES, Fake(log), folder, 100)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux what this process has open")
+def test_nothing_is_open_when_it_gets_its_name(tmp_path, log, folder, monkeypatch):
+    # Windows refuses to rename what is.
+    replace, named = os.replace, []
+
+    def strict(old, new):
+        links = (f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd"))
+        held = [*map(os.path.realpath, links), *Path("/proc/self/maps").read_text(encoding="utf-8").split()]
+        assert not [path for path in held if path.startswith(str(old))]
+        named.append(Path(new).name)
+        replace(old, new)
+
+    monkeypatch.setattr(os, "replace", strict)
+    encode_corpus(write_corpus(PASSAGES, tmp_path / "corpus"), Fake(log), folder, 100)
+    assert {"corpus", "vectors.npy"} <= {*named}
 
 
 def test_of_a_cached_encoder_the_one_inside_is_used(tmp_path, log, folder):

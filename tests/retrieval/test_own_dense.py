@@ -111,6 +111,17 @@ def test_what_encodes_nothing_is_refused_before_a_search(encode, words):
 def test_questions_of_another_length_are_refused_and_a_bare_function_is_told_what_to_do():
     with pytest.raises(InputError, match=r"differ in length: \[3, 8\]"):
         bd.dense(Counter(), queries=lambda texts: np.ones((len(texts), 3)))
-    bd.register("retriever", "bare", lambda texts: [text.lower() for text in texts])
-    with pytest.raises(InputError, match=r"registered as berdslib.dense\(encode\)"):
-        bd.search("bare", SAMPLE)
+    for bare in (lambda texts: [text.lower() for text in texts], lambda texts: np.ones((len(texts), 3))):
+        bd.register("retriever", "bare", bare)
+        with pytest.raises(InputError, match=r"registered as berdslib.dense\(encode\)"):
+            bd.search("bare", SAMPLE)
+
+
+def test_a_model_is_not_taken_for_what_makes_a_retriever():
+    class Model:
+        """Like a SentenceTransformer, which can be called with anything."""
+
+        encode = __call__ = len
+
+    with pytest.raises(InputError, match=r"\[make\]: .* registered as berdslib.dense\(encode\)"):
+        bd.register("retriever", "model", Model())

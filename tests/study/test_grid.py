@@ -379,3 +379,16 @@ def test_shipped_grids_are_valid():
     shipped = sorted((notebooks.notebook_folder().parent / "papermill_runs" / "grids").glob("*.yaml"))
     assert "sample_retrieval" in [path.stem for path in shipped]
     assert all(len(read_grid(path).runs) > 1 for path in shipped)
+
+
+def test_a_grid_that_came_with_the_package_is_found_and_one_of_the_user_goes_before_it(tmp_path, monkeypatch):
+    brought = tmp_path / "berdslib" / "_shipped" / "grids" / "lists.yaml"
+    brought.parent.mkdir(parents=True)
+    brought.touch()
+    monkeypatch.setattr(notebooks, "PACKAGE", tmp_path / "berdslib")
+    asked = tmp_path / "papermill_runs" / "grids" / "lists.yaml"
+    assert notebooks.find_grid(asked) == brought
+    assert notebooks.find_grid(asked.with_name("other.yaml")) == asked.with_name("other.yaml")
+    asked.parent.mkdir(parents=True)
+    asked.touch()
+    assert notebooks.find_grid(asked) == asked

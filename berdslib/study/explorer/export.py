@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tqdm.auto import tqdm
-
 from berdslib.data.records import Question
 from berdslib.errors import InputError
 from berdslib.files import StrPath, write_text
+from berdslib.progress import bar
 from berdslib.study.explorer import STATIC
 from berdslib.study.explorer.session import QUESTION, Session, Wish
 from berdslib.study.explorer.views import by_change, change_of, csv_of, table_of, visible
@@ -45,7 +44,7 @@ def export_page(
         raise InputError("there are no questions to show")
     views, tables = dict[str, dict[str, Any]](), dict[str, dict[str, str]]()
     passages, read, changes = dict[str, Any](), dict[str, dict[str, Any]](), []
-    for question in tqdm(asked, desc="questions", delay=2, leave=False, disable=None):
+    for question in bar(asked, desc="questions", unit="question"):
         ways = [QUESTION, *(range(len(question.perspectives)) if sides else [])]
         shown = {str(way): _finished(session, wish._replace(qid=question.qid, asked=way)) for way in ways}
         listed = {docno: one for view in shown.values() for docno, one in view.pop("passages").items()}

@@ -229,8 +229,8 @@ class Change(NamedTuple):
     def __str__(self) -> str:
         """Say it in a menu, behind the question."""
         both = (("MRecall", self.MRecall), ("coverage", self.Coverage))
-        signed = [f"{name} {value:+.2f}" for name, value in both if value]
-        return f"  [{', '.join([*signed, f'{self.overlap:.0%} alike'])}]"
+        signed = [f"{name} {100 * value:+.1f}" for name, value in both if value]
+        return f"  [{', '.join([*signed, f'{self.overlap:.1%} alike'])}]"
 
 
 def change_of(question: Question, lists: Sequence[Sequence[tuple[str, Collection[int]]]], k: int) -> Change:

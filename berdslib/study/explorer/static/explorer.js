@@ -20,7 +20,8 @@ function make(tag, attributes = {}, ...children) {
 /** A text of somebody's, kept apart from what surrounds it, whichever way it is written. */
 const foreign = (text, tag = "bdi") => make(tag, { dir: "auto" }, text);
 
-const number = (value) => (value === null ? "–" : value.toFixed(2));
+const written = ({ name, value }) =>
+  value === null ? "–" : name === "leaning" ? value.toFixed(2) : `${(100 * value).toFixed(1)}%`;
 
 function chip(perspective, title = true) {
   const mark = make("span", { class: "berds-chip" }, perspective.letter);
@@ -120,7 +121,7 @@ function drawStrip(view, list) {
 
 function drawFigures(list) {
   const pairs = list.figures.map((one) =>
-    make("div", { title: one.means }, make("dt", {}, one.name), make("dd", {}, number(one.value))),
+    make("div", { title: one.means }, make("dt", {}, one.name), make("dd", {}, written(one))),
   );
   return make("dl", { class: "berds-figures" }, ...pairs);
 }
