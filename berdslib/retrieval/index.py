@@ -292,7 +292,10 @@ class MilvusIndex(Index):
         self, tie_order: TieOrder | None = None, *, uri: str = "", about: Mapping[str, Any] | None = None
     ) -> None:
         super().__init__(tie_order)
-        self.collection = f"berdslib_{hashlib.blake2b(repr(about).encode(), digest_size=16).hexdigest()}"
+        self._uri, self.collection = (
+            uri,
+            f"berdslib_{hashlib.blake2b(repr(about).encode(), digest_size=16).hexdigest()}",
+        )
         # The embedded server may still write when the folder is removed.
         self._folder = tempfile.TemporaryDirectory(prefix="berdslib-milvus-", ignore_cleanup_errors=True)
         place = uri or str(Path(self._folder.name) / "vectors.db")
@@ -308,8 +311,9 @@ class MilvusIndex(Index):
 
     def send(self, vectors: np.ndarray, numbers: range) -> None:
         """Send vectors; those that an interrupted call sent, or another sends right now, are replaced by the same."""
+        refused = importlib.import_module("pymilvus").MilvusException
         if self._held() is None:
-            with suppress(importlib.import_module("pymilvus").MilvusException):  # another makes it at this moment
+            with suppress(refused):  # another makes it at this moment
                 self._client.create_collection(
                     self.collection,
                     dimension=vectors.shape[1],
@@ -321,7 +325,10 @@ class MilvusIndex(Index):
         for start in range(0, len(vectors), size):
             part = vectors[start : start + size]
             rows = [{"id": i, "vector": vector} for i, vector in zip(numbers[start:], part, strict=False)]
-            self._client.upsert(self.collection, rows)
+            try:
+                self._client.upsert(self.collection, rows)
+            except refused as error:
+                raise InputError(f"Milvus takes no vectors: {error.message}", path=self._uri or None) from None
 
     def _held(self) -> int | None:
         """Return how many vectors the collection holds, None where there is none of its name."""

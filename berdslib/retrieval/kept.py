@@ -10,7 +10,7 @@ import numpy as np
 
 from berdslib.errors import InputError
 from berdslib.models.corpus_vectors import part_of
-from berdslib.models.manifest import MANIFEST, check_manifest
+from berdslib.models.manifest import MANIFEST, check_files, check_manifest, write_manifest
 from berdslib.retrieval.index import FaissIndex, Hits, Index, MilvusIndex, TieOrder, best_of, make_index, split_name
 
 
@@ -52,9 +52,10 @@ def build_kept(
     folder.mkdir(parents=True, exist_ok=True)
     index, target = make_index(kind, effort=effort), folder / "{}-of-{}".format(*part)
     with FileLock(folder / ".lock"):
-        check_manifest(folder, {**about, "index": kind})
+        check_files(folder, check_manifest(folder, said := {**about, "index": kind}))
         if isinstance(index, FaissIndex) and part[1] > 1:
-            index.learn(vectors, folder / "learnt.faiss")
+            index.learn(vectors, learnt := folder / "learnt.faiss")
+            write_manifest(folder, said, {learnt.name: learnt})
     with FileLock(folder / f".{target.name}.lock"):
         if not (target / MANIFEST).exists():
             index.add(vectors[rows.start : rows.stop])
