@@ -321,6 +321,12 @@ class MilvusIndex(Index):
                     auto_id=False,
                     consistency_level="Strong",  # what was added is found at once
                 )
+                if "://" not in self._uri:  # embedded, its graph would be built anew by each process that opens it
+                    self._client.release_collection(self.collection)
+                    self._client.drop_index(self.collection, "vector")
+                    exact = self._client.prepare_index_params("vector", index_type="FLAT", metric_type="IP")
+                    self._client.create_index(self.collection, exact)
+                    self._client.load_collection(self.collection)
         size = max(1, 2**22 // (4 * vectors.shape[1]))  # 4 MiB
         for start in range(0, len(vectors), size):
             part = vectors[start : start + size]
