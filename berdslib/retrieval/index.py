@@ -281,7 +281,7 @@ _MILVUS_MOST = 16_384  # the most hits that a Milvus server gives for a query
 
 
 class MilvusIndex(Index):
-    """Search with Milvus, approximately: embedded, or on a cluster. It decides which of equal scores wins.
+    """Search with Milvus, exactly if embedded, approximately on a cluster. It decides which of equal scores wins.
 
     `uri` is a file, or a server's address such as "http://host:19530" (its token is read from MILVUS_TOKEN), where a
     collection stays until `drop`, under the name of `about`; without one it lasts as long as the index. A collection
