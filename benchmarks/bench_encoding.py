@@ -29,7 +29,8 @@ from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.errors import MissingDataError
 from berdslib.evaluation.measures import evaluate, parse_measure
 from berdslib.models.cards import CARDS
-from berdslib.models.loading import has_bf16
+from berdslib.models.encoders import get_encoder
+from berdslib.models.loading import cpu_flags
 from berdslib.retrieval.dense import Dense
 
 PEER = "sentence-transformers"
@@ -40,6 +41,7 @@ WAYS = {
     "openvino-bfloat16": {"engine": "openvino", "number_format": "bfloat16"},
     "openvino-int8": {"engine": "openvino", "number_format": "int8"},
 }
+FEATURES = ("avx2", "avx512f", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
 SETTINGS = ("GLIBC_TUNABLES", "OMP_WAIT_POLICY", "BERDS_NUMBER_FORMAT")
 # Each line in is texts, their kind and a file for the vectors; each line out is seconds and processor seconds.
 WORKER = """
@@ -182,7 +184,8 @@ def main(options):
     size = -(-len(texts) // options.rounds)
     environment = "".join(f", {name}={os.environ[name]}" for name in SETTINGS if name in os.environ)
     print(f"{len(texts):,} passages in {options.rounds} rounds, threads: {options.threads}{environment}; "
-          f"bfloat16 in hardware: {'yes' if has_bf16() else 'no'}", flush=True)  # fmt: skip
+          f"the processor has {', '.join(f for f in FEATURES if f in cpu_flags().split()) or 'nothing known'}; "
+          f"default: {get_encoder('minilm', cached=False).id}", flush=True)  # fmt: skip
     with tempfile.TemporaryDirectory() as place:
         workers, refused, vectors, seconds = {}, {}, {}, {}
         for way in [(encoder, name) for encoder in encoders for name in names]:

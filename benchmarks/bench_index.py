@@ -27,6 +27,7 @@ import json, sys, time
 from pathlib import Path
 import faiss, numpy as np
 from berdslib.retrieval.index import Rescored, index_recall, make_index
+from berdslib.retrieval.kept import build_kept, kept
 
 def mebibytes(name):
     with open("/proc/self/status") as file:
@@ -35,13 +36,18 @@ def mebibytes(name):
 folder, name, k, step = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
 queries, path, result = np.load(folder / "queries.npy"), folder / name, {"before": mebibytes("VmHWM")}
 start = time.perf_counter()
-if step == "build":
+vectors = np.load(folder / "vectors.npy", mmap_mode="r")
+about, kept_at = {"passages": len(vectors)}, f"milvus:{path}.db"
+if step == "build" and name == "milvus":
+    build_kept(kept_at, about, vectors)
+    result["built"] = time.perf_counter() - start
+elif step == "build":
     index = make_index(name)
-    index.add(np.load(folder / "vectors.npy", mmap_mode="r"))
+    index.add(vectors)
     result["built"] = time.perf_counter() - start
     index.save(path)
 else:
-    index = type(make_index(name)).open(path)
+    index = kept(kept_at, about, lambda: vectors) if name == "milvus" else type(make_index(name)).open(path)
     result["opened"] = time.perf_counter() - start
     index.search(queries[:2], k)
     start = time.process_time()
@@ -61,7 +67,7 @@ else:
             return [(rows[:k], None) for rows in np.load(folder / "true.npy")]
     result["recall"] = index_recall(index, Exact(), queries, k)
     if name == "faiss-ivf-pq":
-        rescored = Rescored(index, np.load(folder / "vectors.npy", mmap_mode="r"), depth=4 * k)
+        rescored = Rescored(index, vectors, depth=4 * k)
         result["rescored"] = index_recall(rescored, Exact(), queries, k)
 print(json.dumps(result))
 """
@@ -103,7 +109,7 @@ def main(options):
             build, search = measured(folder, name, "build"), measured(folder, name, "search")
             rates[name] = search["rate"]
             path = folder / name
-            size = sum(p.stat().st_size for p in ([path] if path.is_file() else path.rglob("*")))
+            size = sum(p.stat().st_size for p in [*path.rglob("*"), *path.with_name(f"{name}.db").rglob("*")])
             rescored = f", rescored {search['rescored']:.3f}" if "rescored" in search else ""
             print(
                 f"  {name:<13}{search['rate']:8,.0f} queries/s, {search['rate'] / rates['numpy']:6.1f} times numpy; "

@@ -48,7 +48,7 @@ def test_an_index_of_vectors_has_the_computed_size(formulas, tmp_path, kind, for
     index = make_index(kind)
     index.add(np.random.default_rng(0).standard_normal((N, dim), dtype=np.float32))
     index.save(tmp_path / "index")
-    assert formulas[formula](N, dim) == pytest.approx((tmp_path / "index").stat().st_size, rel=0.01)
+    assert formulas[formula](N, dim) == pytest.approx(size_of(tmp_path / "index"), rel=0.01)
 
 
 @pytest.mark.slow

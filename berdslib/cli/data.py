@@ -10,7 +10,7 @@ import click
 
 from berdslib.cli import options
 from berdslib.cli.inputs import is_predictions, named_files, read_collection, read_run, split_names
-from berdslib.cli.options import JSON, choice, flag, number, refuse, say, show, tell, text, wants_json
+from berdslib.cli.options import FOLDER, JSON, choice, flag, number, refuse, say, show, tell, text, wants_json
 from berdslib.cli.root import main
 from berdslib.errors import InputError, printable
 
@@ -230,9 +230,85 @@ def data_export(
     say(summary, f"{len(asked)} questions, {len(passages)} passages, {told} verdicts → {path}")
 
 
+def _part(_: click.Context, __: click.Parameter, said: str) -> tuple[int, int]:
+    """Read a part, such as 3/16."""
+    i, slash, n = said.partition("/")
+    if not (slash and i.isdecimal() and n.isdecimal() and 1 <= int(i) <= int(n)):
+        raise click.BadParameter(f"{said!r} is no part; 3/16 is the third of sixteen")
+    return int(i), int(n)
+
+
+_ENCODING = options.together(
+    click.argument("corpus"),
+    click.option(
+        "-m", "--model", default="minilm", show_default=True, help="Retriever that encodes; hf:org/model, too."
+    ),
+    text("--part", "Only this part, for a job array: 3/16 is the third of sixteen.", "1/1", callback=_part),
+    click.option("--vectors", type=FOLDER, help="Folder of the vectors, which all machines see. [in the user cache]"),
+)
+
+
+@data.command("encode")
+@_ENCODING
+@click.option("--workers", type=options.POSITIVE, help="Processes of this machine that encode. [this one]")
+@click.option("--scheduler", metavar="ADDRESS", help="Encode on the dask cluster there, such as tcp://host:8786.")
+@JSON
+def data_encode(
+    corpus: str, model: str, part: tuple[int, int], vectors: Path | None, workers: int | None, scheduler: str | None
+) -> None:
+    """Encode the passages of CORPUS, a data set, file or folder, in shards; what is there is not encoded again.
+
+    The same command in two shells, or on two machines, shares the shards. `berds data index` joins them.
+
+    \b
+    berds data encode wikipedia --part $SLURM_ARRAY_TASK_ID/16 --vectors wikipedia.vectors
+    """
+    from contextlib import nullcontext
+
+    from berdslib.data.datasets import load_passages
+    from berdslib.models.corpus_vectors import encode_part
+    from berdslib.retrieval.retrievers import encoding_of
+    from berdslib.study.grid import _cluster, _processes
+
+    refuse(workers and scheduler, "give --workers for this machine or --scheduler for a cluster, not both")
+    (encoder, text_of), passages = encoding_of(model), load_passages(corpus)
+    with _cluster(scheduler) if scheduler else _processes(workers) if workers else nullcontext() as pool:
+        folder = encode_part(passages, encoder, part, vectors, pool, text_of)
+    say({"vectors": folder, "passages": len(passages), "part": part}, f"part {part[0]} of {part[1]} → {folder}")
+
+
+@data.command("index")
+@_ENCODING
+@click.argument("index", metavar="KIND:PLACE")
+@click.option("--effort", type=options.POSITIVE, help="Cells or candidates looked at for a query. [128]")
+@JSON
+def data_index(
+    corpus: str, model: str, part: tuple[int, int], vectors: Path | None, index: str, effort: int | None
+) -> None:
+    """Build an index of the vectors of CORPUS, which are encoded if need be; `berds retrieve --index` uses it.
+
+    KIND:PLACE is flat:FOLDER, hnsw:FOLDER, ivf:FOLDER, ivf-pq:FOLDER, milvus:FILE.db or milvus:http://HOST:PORT. Parts
+    are searched as one once all are there.
+
+    \b
+    berds data index wikipedia ivf-pq:wikipedia.index --vectors wikipedia.vectors --part 3/16
+    """
+    from berdslib.data.datasets import load_passages
+    from berdslib.models.corpus_vectors import about_vectors, encode_corpus
+    from berdslib.retrieval.index import split_name
+    from berdslib.retrieval.kept import build_kept
+    from berdslib.retrieval.retrievers import encoding_of
+
+    refuse(split_name(index)[0] == "numpy" or not split_name(index)[1], f"{index!r} keeps nothing; take ivf-pq:FOLDER")
+    (encoder, text_of), passages = encoding_of(model), load_passages(corpus)
+    made = encode_corpus(passages, encoder, vectors, text_of=text_of)
+    build_kept(index, about_vectors(passages, encoder, text_of), made, part, effort)
+    say({"index": index, "passages": len(passages), "part": part}, f"part {part[0]} of {part[1]} → {index}")
+
+
 @data.command("web")
 @options.questions()
-@options.output("Folder for QID.jsonl, pages.csv and corpora.json.", options.FOLDER)
+@options.output("Folder for QID.jsonl, pages.csv and corpora.json.", FOLDER)
 @number("--top", 100, "Search results for each question.")
 @text("--extractor", "What takes a page's text: or readability+html2text.", "trafilatura")
 @number("--workers", 16, "Hosts that are asked at a time.")

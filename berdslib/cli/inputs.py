@@ -24,11 +24,13 @@ def split_names(text: str) -> list[str]:
     return names
 
 
-def parsed_systems(text: str | None) -> dict[str, Any]:
+def parsed_systems(text: str | None, index: str = "") -> dict[str, Any]:
     """Return each system string once, by itself; what cannot be read is said before anything is loaded."""
     from berdslib.retrieval.systems import parse_system
 
-    parsed = [] if text is None else [parse_system(name).text for name in split_names(text)]
+    parsed = [] if text is None else [parse_system(name).searched_by(index).text for name in split_names(text)]
+    if index and not any(f"+index:{index}" in name for name in parsed):
+        raise InputError("none of the systems compares vectors, as minilm does", field="index")
     return dict(zip(parsed, parsed, strict=True))
 
 

@@ -19,9 +19,16 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
     from berdslib.data.collection import Collection
 
 
+_INDEX = options.text(
+    "--index",
+    "How vectors are searched, and where that is kept: ivf-pq:FOLDER, milvus:FILE.db, milvus:http://HOST:PORT.",
+)
+
+
 @main.command()
 @options.questions()
 @options.systems("bm25")
+@_INDEX
 @options.flag("--perspectives", "Also ask from each perspective, which pRecall looks at.")
 @options.SEARCHING
 @options.number("-k", 100, "Passages per question.")
@@ -31,7 +38,7 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
     click.Path(dir_okay=False),
 )
 @JSON
-def retrieve(systems: str, perspectives: bool, k: int, output: str, **given: Any) -> None:
+def retrieve(systems: str, index: str | None, perspectives: bool, k: int, output: str, **given: Any) -> None:
     """Rank passages for questions and write a TREC run, or a predictions file of PerspectiveArg.
 
     Each file is written as soon as its system is done; a system that fails costs its own file only.
@@ -44,7 +51,7 @@ def retrieve(systems: str, perspectives: bool, k: int, output: str, **given: Any
     from berdslib.study.front import search
     from berdslib.study.tables import file_stems
 
-    named = file_stems(inputs.parsed_systems(systems))  # before a corpus is read
+    named = file_stems(inputs.parsed_systems(systems, index or ""))  # before a corpus is read
     several_in_one = len(named) > 1 and "{system}" not in output
     refuse(several_in_one, "several systems need a file each: -o with {system} in it, such as 'runs/{system}.trec'")
     found = inputs.read_collection(given, need_perspectives=perspectives)
@@ -237,6 +244,7 @@ def _recorded(
 @main.command()
 @options.questions()
 @options.systems(None, " [bm25,minilm, without --run]")
+@_INDEX
 @options.RUNS
 @options.READING
 @options.SEARCHING
@@ -271,7 +279,8 @@ def experiment(
     from berdslib.study.experiment import write_experiment
 
     wanted = inputs.parsed_measures(measures)
-    named = inputs.parsed_systems("bm25,minilm" if systems is None and not runs else systems)
+    first = "bm25,minilm" if systems is None and not runs else systems
+    named = inputs.parsed_systems(first, given.pop("index") or "")
     plain = as_pairs or as_rows or wants_json()
     refuse(letters and plain, "--letters are in the table, not in --pairs, --long or --json")
     few = len(named) + len(runs) < 2

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 # From texts, the prefix of each, and the number of texts in a forward pass to float32 (n, d).
 VectorsOf = Callable[[list[str], str, int], np.ndarray]
 
+NAMELESS = "own"  # the id of functions of the user's without one
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -67,7 +68,7 @@ def get_encoder(
             do not fit otherwise); "" for the card's, which is "fastest" unless it names another. What is chosen is part
             of the id, which says nothing for float32.
         engine: "torch", or "openvino" for the same network faster on a CPU (:mod:`berdslib.models.openvino`); "" for
-            that of int8, of BERDS_ENGINE or of the card (:func:`berdslib.models.loading.engine_of`). It is part of the
+            that of int8, of BERDS_ENGINE or the fastest (:func:`berdslib.models.loading.engine_of`). It is part of the
             id.
         trust_remote_code: let Python code that comes with the checkpoint run on this machine, which some need.
 
@@ -102,7 +103,7 @@ def own_encoder(encode: Any, queries: Any = None, *, id: str = "") -> Encoder:
             return lambda texts: finish(loaded.vectors_of(texts, prefix, 32))
 
         encode, queries = with_prefix(loaded.passage_prefix), queries or with_prefix(loaded.query_prefix)
-    made = OwnEncoder(encode, queries or encode, id or "own")
+    made = OwnEncoder(encode, queries or encode, id or NAMELESS)
     if id:
         return CachedEncoder(made, cache_dir() / "embeddings")
     made.folder = tempfile.TemporaryDirectory(prefix="berdslib-")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib
-import json
 import logging
 import os
-import shutil
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -19,6 +19,8 @@ import numpy as np
 
 from berdslib.errors import InputError, MissingDataError, known
 from berdslib.files import atomic_path
+from berdslib.models.corpus_vectors import VECTORS, write_header
+from berdslib.models.manifest import MANIFEST, check_files, read_manifest, write_manifest
 
 Hits = list[tuple[np.ndarray, np.ndarray]]  # for each query: numbers of vectors, and their scores
 
@@ -38,10 +40,14 @@ class Index:
     """Holds vectors and finds those with the largest dot product; the kinds of it say how.
 
     Of equal scores the smaller number in `tie_order` (n,) wins; None for the order in which vectors were added.
+    ``about`` says what they are of, :func:`berdslib.models.corpus_vectors.about_vectors`, or nothing.
     """
+
+    _FILE = ""  # of a saved index's folder
 
     def __init__(self, tie_order: TieOrder | None = None) -> None:
         self.tie_order, self._n, self._dim = tie_order, 0, 0
+        self.about: Callable[[], dict[str, Any]] = dict
 
     def __len__(self) -> int:
         """Return how many vectors it holds."""
@@ -63,9 +69,26 @@ class Index:
         return self._search(queries, min(k, self._n))
 
     def save(self, path: Path) -> None:
-        """Write the index, which appears under its name only when complete."""
+        """Write the index into a folder, which appears under its name only when complete."""
         self._check_filled()
-        self._save(Path(path))
+        with atomic_path(path, marker=MANIFEST) as folder:
+            folder.mkdir()
+            self._save(folder)
+            files = {str(file.relative_to(folder)): file for file in folder.rglob("*") if file.is_file()}
+            write_manifest(folder, self.about(), files)
+
+    @classmethod
+    def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
+        """Open a saved index that is as it was written, memory-mapped; also a file of vectors, or of faiss, alone."""
+        file, about = Path(path), dict[str, Any]()
+        if file.is_dir():
+            manifest = read_manifest(file)
+            check_files(file, manifest)
+            about = {name: said for name, said in manifest.items() if name not in ("format", "files")}
+            file /= cls._FILE
+        index = cls._opened(file, tie_order)
+        index.about = lambda: about
+        return index
 
     def _check_filled(self) -> None:
         if not self._n:
@@ -77,13 +100,18 @@ class Index:
     def _search(self, queries: np.ndarray, k: int) -> Hits:
         raise NotImplementedError
 
-    def _save(self, path: Path) -> None:
+    def _save(self, folder: Path) -> None:
+        raise NotImplementedError
+
+    @classmethod
+    def _opened(cls, file: Path, tie_order: TieOrder | None) -> Self:
         raise NotImplementedError
 
 
 class NumpyIndex(Index):
     """Exact search; a score depends on its two vectors alone, as the best of a product in float32 are scored again."""
 
+    _FILE = VECTORS
     _vectors: np.ndarray
 
     def _add(self, vectors: np.ndarray) -> None:
@@ -104,19 +132,20 @@ class NumpyIndex(Index):
                     near[i] = _largest(np.append(rows, new + start), np.append(best, scores[new]), _NEAR * k)
         return _scored_again(self._vectors, queries, near, k, self.tie_order)
 
-    def _save(self, path: Path) -> None:
-        with atomic_path(path) as unfinished, open(unfinished, "wb") as file:
-            np.save(file, self._vectors)
+    def _save(self, folder: Path) -> None:
+        with open(folder / self._FILE, "wb") as file:
+            write_header(file, self._n, self._dim)
+            for start in range(0, self._n, _ROWS):
+                file.write(np.ascontiguousarray(self._vectors[start : start + _ROWS]).data)
 
     @classmethod
-    def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open saved vectors, memory-mapped."""
+    def _opened(cls, file: Path, tie_order: TieOrder | None) -> Self:
         try:
-            vectors = np.load(path, mmap_mode="r")
+            vectors = np.load(file, mmap_mode="r")
         except (OSError, ValueError, EOFError) as error:
-            raise InputError(f"holds no saved vectors: {error}", path=path) from None
+            raise InputError(f"holds no saved vectors: {error}", path=file) from None
         if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype != np.float32:
-            raise InputError("holds no float32 vectors (n, d)", path=path)
+            raise InputError("holds no float32 vectors (n, d)", path=file)
         index = cls(tie_order)
         index.add(vectors)
         return index
@@ -154,6 +183,8 @@ class FaissIndex(Index):
             except faiss' own defaults, 1 cell and 16 candidates. It can be set at any time.
     """
 
+    _FILE = "index.faiss"
+
     def __init__(self, tie_order: TieOrder | None = None, *, kind: str = "flat", effort: int = _EFFORT) -> None:
         if effort < 1:
             raise InputError(f"must be at least 1, not {effort}", field="effort")
@@ -163,27 +194,36 @@ class FaissIndex(Index):
         self._kind, self.effort = known("kind of faiss index", kind, _FAISS), effort
 
     def _add(self, vectors: np.ndarray) -> None:
-        import faiss
-
         if self._file is not None:  # faiss would end the process
             raise InputError("an opened index is mapped from its file and cannot grow; make a new one of all vectors")
-        vectors = np.ascontiguousarray(vectors)
-        if self._index is None:  # "ivf" and "ivf-pq" learn their cells from the first batch
-            n, dim = vectors.shape
-            if self._kind == "ivf-pq" and n < 256:
-                raise InputError(f"the codes of 'ivf-pq' are learned from 256 vectors or more, not {n}")
-            description = _FAISS[self._kind].format(cells=_cells(n), code=_bytes_of_code(dim))
-            index: Any = faiss.index_factory(dim, description, faiss.METRIC_INNER_PRODUCT)
-            for learning in [index] if self._kind == "ivf" else [index, index.pq] if self._kind == "ivf-pq" else []:
-                learning.cp.min_points_per_centroid = 1  # fewer than 39 are no news to the user
-            index.train(vectors)
-            self._index = index
-        self._index.add(vectors)
+        if self._index is None:
+            self.learn(vectors)
+        self._index.add(np.ascontiguousarray(vectors))
+
+    def learn(self, vectors: np.ndarray, file: Path | None = None) -> None:
+        """Learn cells and codes from vectors, by default the first batch; `file` keeps them for others."""
+        import faiss
+
+        if file is not None and file.exists():
+            self._index = faiss.read_index(str(file))
+            return
+        n, dim = vectors.shape
+        if self._kind == "ivf-pq" and n < 256:
+            raise InputError(f"the codes of 'ivf-pq' are learned from 256 vectors or more, not {n}")
+        description = _FAISS[self._kind].format(cells=_cells(n), code=_bytes_of_code(dim))
+        index: Any = faiss.index_factory(dim, description, faiss.METRIC_INNER_PRODUCT)
+        for learning in [index] if self._kind == "ivf" else [index, index.pq] if self._kind == "ivf-pq" else []:
+            learning.cp.min_points_per_centroid = 1  # fewer than 39 are no news to the user
+        index.train(np.ascontiguousarray(vectors))
+        self._index = index
+        if file is not None:
+            with atomic_path(file) as unfinished:
+                _write(index, unfinished)
 
     def _search(self, queries: np.ndarray, k: int) -> Hits:
         self._set_effort(self._index, k)
         scores, rows = self._index.search(queries, k)
-        return [_best(r[r >= 0], s[r >= 0], k, self.tie_order) for r, s in zip(rows, scores, strict=True)]
+        return [best_of(r[r >= 0], s[r >= 0], k, self.tie_order) for r, s in zip(rows, scores, strict=True)]
 
     def _set_effort(self, index: Any, k: int = 1) -> None:
         if hasattr(index, "nprobe"):
@@ -191,68 +231,89 @@ class FaissIndex(Index):
         if hasattr(index, "hnsw"):
             index.hnsw.efSearch = max(self.effort, k)
 
-    def _save(self, path: Path) -> None:
+    def _save(self, folder: Path) -> None:
         import faiss
 
         # Of mapped cells, faiss would write the name of their file, not what is in them.
         whole: Any = self._index if self._file is None else faiss.read_index(str(self._file))
         self._set_effort(whole)
-        with atomic_path(path) as unfinished:
-            faiss.write_index(whole, str(unfinished))
+        _write(whole, folder / self._FILE)
 
     @classmethod
-    def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open a saved index of any kind, memory-mapped, with the effort with which it was saved, or 128."""
+    def _opened(cls, file: Path, tie_order: TieOrder | None) -> Self:
         import faiss
 
         try:
             # The first flag maps the vectors of "flat" and "hnsw", the second the cells of "ivf" and "ivf-pq".
-            index: Any = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+            index: Any = faiss.read_index(str(file), faiss.IO_FLAG_MMAP_IFC)
             if isinstance(index, faiss.IndexIVF):
-                index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP)
+                index = faiss.read_index(str(file), faiss.IO_FLAG_MMAP)
                 # Else each call starts 32 threads to read ahead, which takes longer than to search what is in memory.
                 cells: Any = faiss.downcast_InvertedLists(index.invlists)
                 cells.prefetch_nthread = 0
         except RuntimeError as error:
-            raise InputError(f"holds no complete faiss index: {str(error).splitlines()[-1]}", path=path) from None
+            raise InputError(f"holds no complete faiss index: {str(error).splitlines()[-1]}", path=file) from None
         if index.metric_type != faiss.METRIC_INNER_PRODUCT:
-            raise InputError("is a faiss index of distances; one of dot products is needed", path=path)
+            raise InputError("is a faiss index of distances; one of dot products is needed", path=file)
         # What faiss writes where nobody chose an effort, 1 cell or 16 candidates, stands for 128.
         effort, nobodys = (index.hnsw.efSearch, 16) if hasattr(index, "hnsw") else (getattr(index, "nprobe", 1), 1)
         opened = cls(tie_order, effort=_EFFORT if effort == nobodys else effort)
-        opened._index, opened._file, opened._n, opened._dim = index, Path(path), index.ntotal, index.d
+        opened._index, opened._file, opened._n, opened._dim = index, file, index.ntotal, index.d
         return opened
+
+
+def _write(index: Any, file: Path) -> None:
+    """Write a faiss index; what the system says of a place that takes nothing more is an error of the system again."""
+    import faiss
+
+    try:
+        faiss.write_index(index, str(file))
+    except RuntimeError as error:
+        codes = [
+            code for code in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO) if os.strerror(code) in str(error)
+        ]
+        if not codes:
+            raise
+        raise OSError(codes[0], os.strerror(codes[0])) from None
 
 
 _MILVUS_MOST = 16_384  # the most hits that a Milvus server gives for a query
 
 
 class MilvusIndex(Index):
-    """Search with Milvus, approximately: embedded, in files, or on a cluster. It decides which of equal scores wins.
+    """Search with Milvus, exactly if embedded, approximately on a cluster. It decides which of equal scores wins.
 
-    A server's `uri` is such as "http://host:19530" (its token is read from MILVUS_TOKEN); its collection is named after
-    the vectors' hash, and stays until `drop`. `files` are those of an embedded one that was saved, see :meth:`open`.
+    `uri` is a file, or a server's address such as "http://host:19530" (its token is read from MILVUS_TOKEN), where a
+    collection stays until `drop`, under the name of `about`; without one it lasts as long as the index. A collection
+    that holds all vectors is taken as it is.
     """
 
-    def __init__(self, tie_order: TieOrder | None = None, *, uri: str | None = None, files: Path | None = None) -> None:
+    def __init__(
+        self, tie_order: TieOrder | None = None, *, uri: str = "", about: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(tie_order)
-        self._uri, self.collection = uri, ""
+        self._uri, self.collection = (
+            uri,
+            f"berdslib_{hashlib.blake2b(repr(about).encode(), digest_size=16).hexdigest()}",
+        )
         # The embedded server may still write when the folder is removed.
         self._folder = tempfile.TemporaryDirectory(prefix="berdslib-milvus-", ignore_cleanup_errors=True)
-        self._place = Path(self._folder.name) / "vectors.db"
-        if files is not None:  # one process at a time may have a database open, and it writes to it: so each has a copy
-            shutil.copytree(files, self._place)
-        self._client = _milvus(uri or str(self._place))
-        weakref.finalize(self, _release, self._client, None if uri else str(self._place))
+        place = uri or str(Path(self._folder.name) / "vectors.db")
+        self._client = _milvus(place)
+        weakref.finalize(self, _release, self._client, None if uri else place)
+        if about and self._held() == about["passages"]:
+            fields = self._client.describe_collection(self.collection)["fields"]
+            self._dim = next(int(field["params"]["dim"]) for field in fields if "dim" in field.get("params", {}))
+            self._n = about["passages"]
 
     def _add(self, vectors: np.ndarray) -> None:
-        if self._n and self._uri:
-            raise InputError("a collection on a server needs all vectors at once; they may be memory-mapped")
-        held: int | None = 0
-        if not self._n:
-            self.collection = f"berdslib_{_hash_of(vectors)}"
-            held = self._held()
-            if held is None:
+        self.send(vectors, range(self._n, self._n + len(vectors)))
+
+    def send(self, vectors: np.ndarray, numbers: range) -> None:
+        """Send vectors; those that an interrupted call sent, or another sends right now, are replaced by the same."""
+        refused = importlib.import_module("pymilvus").MilvusException
+        if self._held() is None:
+            with suppress(refused):  # another makes it at this moment
                 self._client.create_collection(
                     self.collection,
                     dimension=vectors.shape[1],
@@ -260,13 +321,20 @@ class MilvusIndex(Index):
                     auto_id=False,
                     consistency_level="Strong",  # what was added is found at once
                 )
+                if "://" not in self._uri:  # embedded, its graph would be built anew by each process that opens it
+                    self._client.release_collection(self.collection)
+                    self._client.drop_index(self.collection, "vector")
+                    exact = self._client.prepare_index_params("vector", index_type="FLAT", metric_type="IP")
+                    self._client.create_index(self.collection, exact)
+                    self._client.load_collection(self.collection)
         size = max(1, 2**22 // (4 * vectors.shape[1]))  # 4 MiB
-        # A collection with fewer is what an interrupted call left, or one that is filled right now: to send a vector
-        # twice does no harm, as one of the same number is replaced.
-        for start in range(0, len(vectors) if held != len(vectors) else 0, size):
+        for start in range(0, len(vectors), size):
             part = vectors[start : start + size]
-            rows = [{"id": self._n + start + i, "vector": vector} for i, vector in enumerate(part)]
-            self._client.upsert(self.collection, rows)
+            rows = [{"id": i, "vector": vector} for i, vector in zip(numbers[start:], part, strict=False)]
+            try:
+                self._client.upsert(self.collection, rows)
+            except refused as error:
+                raise InputError(f"Milvus takes no vectors: {error.message}", path=self._uri or None) from None
 
     def _held(self) -> int | None:
         """Return how many vectors the collection holds, None where there is none of its name."""
@@ -276,10 +344,9 @@ class MilvusIndex(Index):
         return int(self._client.query(self.collection, filter="", output_fields=["count(*)"])[0]["count(*)"])
 
     def drop(self) -> None:
-        """Remove the collection, on a server too; the index is empty then. Files that `save` wrote are left alone."""
-        if self._n:
-            self._client.drop_collection(self.collection)
-        self.collection, self._n, self._dim = "", 0, 0
+        """Remove the collection, on a server too; the index is empty then."""
+        self._client.drop_collection(self.collection)
+        self._n, self._dim = 0, 0
 
     def _search(self, queries: np.ndarray, k: int) -> Hits:
         if k > _MILVUS_MOST:
@@ -290,42 +357,11 @@ class MilvusIndex(Index):
             for found in self._client.search(self.collection, data=part, limit=k, output_fields=["id"]):
                 rows = np.array([hit["id"] for hit in found], dtype=np.int64)
                 scores = np.array([hit["distance"] for hit in found], dtype=np.float32)
-                hits.append(_best(rows, scores, k, self.tie_order))
+                hits.append(best_of(rows, scores, k, self.tie_order))
         return hits
 
-    def _save(self, path: Path) -> None:
-        # A folder: the database of the embedded Milvus, or, where a server keeps it, only what it is called.
-        self._client.flush(self.collection)
-        about = {"uri": self._uri, "collection": self.collection, "vectors": self._n, "dimension": self._dim}
-        with atomic_path(path, marker="milvus.json") as unfinished:
-            unfinished.mkdir()
-            if not self._uri:
-                shutil.copytree(self._place, unfinished / "vectors.db")
-            (unfinished / "milvus.json").write_text(json.dumps(about), encoding="utf-8")
-
-    @classmethod
-    def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
-        """Open a saved index: a copy of the saved database, or the collection on its server."""
-        try:
-            about = json.loads((Path(path) / "milvus.json").read_text(encoding="utf-8"))
-            uri, name, n, dim = (about[field] for field in ("uri", "collection", "vectors", "dimension"))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InputError(f"holds no saved Milvus index: {error!r}", path=path) from None
-        files = None if uri else Path(path) / "vectors.db"
-        if files and not files.exists():
-            raise InputError("holds no saved Milvus index: vectors.db is missing", path=path)
-        index = cls(tie_order, uri=uri, files=files)
-        index.collection, index._n, index._dim = name, n, dim
-        if (held := index._held() or 0) != n:
-            raise InputError(f"was saved with {n} vectors, and collection {name} holds {held}", path=path)
-        return index
-
-
-def _hash_of(vectors: np.ndarray) -> str:
-    hashed = hashlib.blake2b(str(vectors.shape).encode(), digest_size=16)
-    for start in range(0, len(vectors), _ROWS):
-        hashed.update(np.ascontiguousarray(vectors[start : start + _ROWS]).data)
-    return hashed.hexdigest()
+    def _save(self, folder: Path) -> None:
+        raise InputError("Milvus keeps its vectors itself, where it is named so, as in milvus:FILE.db", path=folder)
 
 
 def _milvus(uri: str) -> Any:
@@ -356,6 +392,7 @@ class Rescored(Index):
     def __init__(self, index: Index, vectors: np.ndarray, depth: int = 400, tie_order: TieOrder | None = None) -> None:
         super().__init__(tie_order)
         self.add(vectors)
+        self.about = index.about
         if not len(index) or len(index) != len(vectors):
             raise InputError(f"the index holds {len(index)} vectors, and {len(vectors)} are given to rescore with")
         self._index, self._depth = index, depth
@@ -380,14 +417,26 @@ INDEXES: dict[str, Callable[..., Index]] = {
 }
 
 
+def split_name(name: str) -> tuple[str, str]:
+    """Return the kind of an index, and where it is kept, "" for nowhere; what is in a file or folder has its path.
+
+    >>> split_name("ivf-pq:wikipedia.index")
+    ('faiss-ivf-pq', 'wikipedia.index')
+    """
+    kind, _, place = name.partition(":")
+    known("index", kind, [*INDEXES, *_FAISS])
+    return "faiss" if kind == "flat" else f"faiss-{kind}" if kind in _FAISS else kind, place
+
+
 def make_index(name: str, tie_order: TieOrder | None = None, effort: int | None = None) -> Index:
-    """Return an empty index by name: a key of ``INDEXES``, or "milvus:URI"; `effort` is that of :class:`FaissIndex`."""
-    if effort is not None and not name.startswith("faiss-"):
+    """Return an empty index by name, a key of ``INDEXES``; `effort` is that of :class:`FaissIndex`."""
+    kind, place = split_name(name)
+    if effort is not None and not kind.startswith("faiss-"):
         raise InputError(f"index {name!r} has no effort setting; only approximate faiss indexes do", field="effort")
-    if name.startswith("milvus:") and len(name) > len("milvus:"):
-        return MilvusIndex(tie_order, uri=name.removeprefix("milvus:"))
+    if place:
+        raise InputError(f"index {name!r} is kept for one corpus; name it where a retriever is named", field="index")
     options = {} if effort is None else {"effort": effort}
-    return INDEXES[known("index", name, INDEXES)](tie_order, **options)
+    return INDEXES[kind](tie_order, **options)
 
 
 def index_recall(index: Index, exact: Index, queries: np.ndarray, k: int) -> float:
@@ -403,7 +452,7 @@ def _scored_again(vectors: np.ndarray, queries: np.ndarray, near: Hits, k: int, 
         rows = np.sort(found)  # as they lie on disk
         parts = (rows[start : start + 1024] for start in range(0, len(rows), 1024))
         scores = np.concatenate([np.empty(0), *((vectors[part] * query).sum(axis=1) for part in parts)])
-        hits.append(_best(rows, scores, k, ties))
+        hits.append(best_of(rows, scores, k, ties))
     return hits
 
 
@@ -415,7 +464,7 @@ def _largest(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, 
     return rows[among], scores[among]
 
 
-def _best(rows: np.ndarray, scores: np.ndarray, k: int, ties: TieOrder | None) -> tuple[np.ndarray, np.ndarray]:
+def best_of(rows: np.ndarray, scores: np.ndarray, k: int, ties: TieOrder | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the k best, best first; only of equal scores it is asked which comes first."""
     rows, scores = _largest(rows, scores, k)
     order = np.argsort(-scores, kind="stable")

@@ -18,7 +18,7 @@ from berdslib.errors import InputError, MissingDataError, says_what_it_takes
 from berdslib.models.base import Encoder
 from berdslib.models.cards import CARDS, model_card
 from berdslib.models.corpus_vectors import full_text
-from berdslib.models.encoders import get_encoder, own_encoder
+from berdslib.models.encoders import NAMELESS, get_encoder, own_encoder
 from berdslib.progress import bar
 from berdslib.registry import Registry
 from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search, joined
@@ -78,10 +78,13 @@ class OwnDense:
         """Return it over these passages."""
         return self.over(passages)
 
-    def over(self, passages: Sequence[Passage], name: str = "dense") -> Dense:
-        """Return it over these passages, with a name."""
+    def over(self, passages: Sequence[Passage], name: str = "dense", index: str = "") -> Dense:
+        """Return it over these passages, with a name, and perhaps another index."""
         encoder, text_of = self.encoding
-        return Dense(passages, encoder, index=self.index, name=name, text_of=text_of)
+        index = index or self.index
+        if ":" in index and encoder.id == NAMELESS:
+            raise InputError("what is kept in an index is known by its encoder; give yours an id", field="id")
+        return Dense(passages, encoder, index=index, name=name, text_of=text_of)
 
 
 @says_what_it_takes
@@ -96,7 +99,8 @@ def dense(encode: Any, *, queries: Any = None, id: str = "", index: str = "numpy
         queries: the same for questions, where they are encoded otherwise.
         id: names the vectors in the cache on disk; give another when the model changes. A SentenceTransformer is known
             by its weights; vectors of a function without an id are kept until Python ends.
-        index: how vectors are searched: a key of :data:`berdslib.retrieval.index.INDEXES`, or "milvus:URI".
+        index: how vectors are searched: a key of :data:`berdslib.retrieval.index.INDEXES`; and where it is kept, as in
+            "ivf-pq:FOLDER", "milvus:FILE.db" or "milvus:http://HOST:PORT".
 
     Raises:
         InputError: something that encodes no texts, or whose vectors of two short texts are none.
@@ -132,7 +136,7 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
         raise InputError(problem, field=stray[0])
     make = kind.prepare(name, **options)
     if isinstance(passages, OwnCorpora) and not name.startswith(_LUCENE):
-        if not isinstance(options.get("index", ""), str) or options.get("folder"):
+        if not isinstance(index := options.get("index", ""), str) or ":" in index or options.get("folder"):
             raise InputError("questions with their own corpora cannot share an index or a folder")
         return InOwnCorpora(name, make, passages)
     return make(passages)
@@ -145,7 +149,8 @@ def own_retriever(make: Callable[..., Retriever]) -> RetrieverKind:
     """Return a function of the user's, from passages (and options by name) to a retriever, as a kind."""
     if isinstance(make, OwnDense):
         encoding, over = make.encoding, make.over
-        return RetrieverKind(lambda name: partial(over, name=name), frozenset(), encoding=lambda _: encoding)
+        options = frozenset({"index"})
+        return RetrieverKind(lambda name, **how: partial(over, name=name, **how), options, encoding=lambda _: encoding)
 
     if hasattr(make, "encode"):
         raise InputError(f"a retriever is made of passages; {_HINT}", field="make")

@@ -7,6 +7,7 @@ reordered before they are fused. The same string means the same in Python, in a 
 ============== ================================================================================================
 part           what it does with what stands before it
 ============== ================================================================================================
++index:HOW     how, and where, vectors are searched: ivf-pq:FOLDER, milvus:FILE.db; directly behind a dense retriever
 +pap:1.0       projects the perspective out of the query, with this strength; also pap+ and the other methods of
                :data:`berdslib.retrieval.projection.METHODS`, most of which take no value. Behind a dense retriever.
 +extract:rule  has root and perspective cut out of the raw query, for the projection that follows; or chat:MODEL
@@ -56,13 +57,14 @@ from berdslib.retrieval.diversify import (
     passage_vectors,
 )
 from berdslib.retrieval.expansion import SEARCHED, Expanded, expansions_by, template_expansions
+from berdslib.retrieval.index import split_name
 from berdslib.retrieval.projection import METHODS, OFFICIAL, PROJECTIONS, Projected
 from berdslib.retrieval.rerank import CrossEncoderRetriever, Scorer, load_scorer
 from berdslib.retrieval.retrievers import RETRIEVERS, InOwnCorpora, encoding_of, is_dense, make_retriever
 
 logger = logging.getLogger(__name__)
 
-EXPAND, MULTI, CROSS, EXTRACT, PROFILE = "expand", "multi", "cross", "extract", "profile"
+EXPAND, MULTI, CROSS, EXTRACT, PROFILE, INDEX = "expand", "multi", "cross", "extract", "profile", "index"
 EXPANDING = (EXPAND, MULTI)  # both search expansions, named alike
 # The baseline has no part: it is the retriever alone.
 PROJECTED = tuple(method for method in (*METHODS, *OFFICIAL) if method != "baseline")
@@ -126,6 +128,11 @@ class System(NamedTuple):
         """Whether something in it chooses among so many candidates: asked for more, it lists others or refuses."""
         choosing = any(kind_of(part.kind).chooses(part.value) for part in self.parts)
         return choosing or RETRIEVERS.find(self.first)[0].reranks
+
+    def searched_by(self, index: str) -> System:
+        """The system with an index, where its retriever compares vectors and no other index is named."""
+        fits = index and is_dense(self.first) and not self.values(INDEX)
+        return parse_system(System(self.first, (Part(INDEX, index), *self.parts)).text) if fits else self
 
     def values(self, *kinds: str) -> list[str]:
         """Return the values of all parts of some kinds."""
@@ -469,6 +476,27 @@ def _projected(shop: Workshop, system: System) -> Retriever:
     return InOwnCorpora(system.text, make, passages) if isinstance(passages, OwnCorpora) else make(passages)
 
 
+# ---------------------------------------------------------------- indexes
+
+
+def _right_behind_a_dense_retriever(system: System) -> str:
+    if not is_dense(system.first):
+        return f"an index is of vectors, and {system.first!r} has none; take minilm"
+    return "index must follow the retriever" if system.before.parts else ""
+
+
+def _index(part: Part) -> str:
+    try:
+        split_name(part.value)
+    except InputError as error:
+        return error.problem
+    return ""
+
+
+def _indexed(shop: Workshop, system: System) -> Retriever:
+    return make_retriever(system.first, shop.collection.passages, index=system.last.value)
+
+
 # ---------------------------------------------------------------- expansions, cross-encoders
 
 
@@ -576,6 +604,7 @@ PARTS: dict[str, PartKind] = {
         chooses=lambda _: True,
     ),
     EXTRACT: PartKind(_projected, _name("extract:rule"), _behind_a_dense_retriever, names=True),
+    INDEX: PartKind(_indexed, _index, _right_behind_a_dense_retriever, names=True),
     PROFILE: PartKind(
         _by_profile,
         lambda part: _name("profile:filter")(part) or _unknown("use of profiles", part.value, authors.USES),

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import re
+import resource
 import signal
 import sys
 import threading
@@ -19,9 +20,12 @@ import pytest
 from berdslib.data.corpus import write_corpus
 from berdslib.data.records import Passage, Question
 from berdslib.errors import BerdsError, InputError
-from berdslib.models import encoders
-from berdslib.models.corpus_vectors import encode_corpus
+from berdslib.models import corpus_vectors, manifest
+from berdslib.models.cards import CARDS
+from berdslib.models.corpus_vectors import encode_corpus, encode_part
 from berdslib.models.vectors import CachedEncoder
+from berdslib.retrieval import retrievers
+from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.dense import Dense
 from berdslib.retrieval.index import NumpyIndex, Rescored, make_index
 
@@ -161,10 +165,51 @@ def test_vectors_that_were_cut_short_are_refused(log, folder, keep):
         encode_corpus(PASSAGES, Fake(log), folder)
 
 
+def flip(path, at):
+    content = bytearray(path.read_bytes())
+    content[at] ^= 4
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("at", [140, 12_345, -1])
+def test_of_vectors_that_a_disk_has_changed_only_their_shards_are_encoded_again(log, folder, monkeypatch, caplog, at):
+    for module in (manifest, corpus_vectors):
+        monkeypatch.setattr(module, "BLOCK", 1000)
+    encode_corpus(PASSAGES, Fake(log), folder, 100)
+    before = (folder / "vectors.npy").read_bytes()
+    flip(folder / "vectors.npy", at)
+    with pytest.raises(InputError, match=r"vectors.npy: is damaged: 1 of its 33 blocks .* delete its folder"):
+        NumpyIndex.open(folder)
+    np.testing.assert_array_equal(encode_corpus(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
+    again = len(calls(log)) - 10
+    assert again in (1, 2) and f"; {again} of 10 shards are encoded again" in caplog.text
+    assert (folder / "vectors.npy").read_bytes() == before
+
+
+@pytest.mark.parametrize("at", [0, 140, -6, -1])
+def test_a_shard_that_a_disk_has_changed_is_encoded_again(log, folder, caplog, at):
+    stopped(folder, log, 3)
+    before = len(calls(log))
+    flip(sorted((folder / "shards").glob("*.npy"))[1], at)
+    np.testing.assert_array_equal(encode_corpus(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
+    assert len(calls(log)) - before == 8 and "is damaged, and encoded again" in caplog.text
+
+
+def test_parts_in_any_order_are_the_same_bytes_and_nothing_is_encoded_twice(corpus, log, folder, monkeypatch):
+    monkeypatch.setattr(corpus_vectors, "_SHARD", 64)
+    for i in (4, 1, 3, 4, 2):
+        assert encode_part(corpus, Fake(log), (i, 4), folder) == folder
+    got = encode_corpus(corpus, Fake(log), folder, 64)
+    np.testing.assert_array_equal(got, expected(PASSAGES))
+    assert len(calls(log)) == 16
+    encode_corpus(corpus, Fake(log), folder.with_name("one"), 64)
+    assert (folder / "vectors.npy").read_bytes() == (folder.with_name("one") / "vectors.npy").read_bytes()
+
+
 @pytest.mark.parametrize("keep", [0, 60, 500])
 def test_a_shard_that_was_cut_short_is_encoded_again(log, folder, caplog, keep):
     stopped(folder, log, 3)
-    before, shard = len(calls(log)), sorted((folder / "shards").iterdir())[1]
+    before, shard = len(calls(log)), sorted((folder / "shards").glob("*.npy"))[1]
     os.truncate(shard, keep)
     with caplog.at_level(logging.WARNING):
         got = encode_corpus(PASSAGES, Fake(log), folder, 100)
@@ -263,7 +308,7 @@ def test_dense_uses_an_index_that_holds_vectors_and_encodes_nothing(corpus, log,
         opened = NumpyIndex.open(tmp_path / "index")
         run = Dense(passages, Fake(log), index=opened).search([Question("q", "what?")], 7)
         assert run["docno"].tolist() == sorted(p.docno for p in PASSAGES)[:7]
-        rescored = Rescored(exact, np.load(tmp_path / "index", mmap_mode="r"), depth=1000)
+        rescored = Rescored(exact, np.load(tmp_path / "index" / "vectors.npy", mmap_mode="r"), depth=1000)
         run = Dense(passages, Fake(log), index=rescored).search([Question("q", "what?")], 7)
         assert run["docno"].tolist() == sorted(p.docno for p in PASSAGES)[:7]
     assert not calls(log)
@@ -277,20 +322,22 @@ def test_dense_uses_an_index_that_holds_vectors_and_encodes_nothing(corpus, log,
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "large_corpora.md"
 
 
-def test_the_steps_of_the_document_lead_to_a_run(corpus, log, tmp_path, monkeypatch):
-    """Its Python, as it stands there, on a small corpus: all are candidates, so the run is exact."""
+def test_the_steps_of_the_document_lead_to_a_run(user_cache, corpus, log, tmp_path, monkeypatch):
+    """Its Python, as it stands there, on a small corpus: of rescored ones all are candidates, so the run is exact."""
     steps = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8").split("## The steps")[1], re.DOTALL)
     assert len(steps) == 2
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(encoders, "get_encoder", lambda name, cached=True: Fake(log))
+    monkeypatch.setattr(retrievers, "get_encoder", lambda name: Fake(log))
     write_corpus(PASSAGES, "wikipedia")
     questions = [Question("a", "text number 500"), Question("b", "number 777")]
+    runs = []
     for step in steps:  # each as if in a session of its own
         names = {"questions": questions}
         exec(step, names)
-    want = Dense(PASSAGES, Fake(log)).search(questions, 100)
-    assert names["run"].equals(want) and len(want) == 200
-    assert set(names["words"].search(questions, 5)["docno"]) >= {"d500", "d777"}
+        runs.append(names["run"])
+    want = Dense(PASSAGES, Fake(log), text_of=CARDS["minilm"].passage_text).search(questions, 100)
+    assert runs[1].equals(want) and len(runs[0]) == len(want) == 200
+    assert set(BM25.load("wikipedia.bm25").search(questions, 5)["docno"]) >= {"d500", "d777"}
 
 
 # ---------------------------------------------------------------- several processes, killed
@@ -315,6 +362,51 @@ def test_a_killed_worker_is_an_error_that_keeps_what_is_done(corpus, log, folder
         got = encode_corpus(corpus, Fake(log, deadly=tmp_path / "dead"), folder, 50, pool)
     np.testing.assert_array_equal(got, expected(PASSAGES))
     assert before < 20 and 20 <= len(calls(log)) <= 22  # lost: what the two were at
+
+
+@pytest.mark.slow
+def test_two_runs_at_once_share_the_shards(corpus, log, folder):
+    context = multiprocessing.get_context("fork")
+    runs = [context.Process(target=encode_corpus, args=(corpus, Fake(log, delay=0.05), folder, 50)) for _ in range(2)]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join(60)
+    assert [run.exitcode for run in runs] == [0, 0]
+    np.testing.assert_array_equal(encode_corpus(corpus, Fake(log), folder, 50), expected(PASSAGES))
+    by = [pid for pid, _, _ in calls(log)]
+    assert len(by) == 20 and len(set(by)) == 2
+    assert sorted(p.name for p in folder.iterdir()) == [".lock", "manifest.json", "vectors.npy"]
+
+
+@pytest.mark.parametrize("what", ["shard", "join", "numpy", "faiss"])
+def test_a_file_that_the_system_does_not_let_grow_is_named_with_the_reason(log, folder, tmp_path, what):
+    """By a limit on the size of files, which is told as a full disk is."""
+    vectors = expected(PASSAGES)
+    index = make_index("numpy" if what == "numpy" else "faiss")
+    index.add(vectors)
+
+    def full(limit=10_000):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        try:
+            if what in ("numpy", "faiss"):
+                index.save(folder)
+            else:
+                encode_corpus(PASSAGES, Fake(log), folder, 1000 if what == "shard" else 100)
+        except InputError as error:
+            os.write(told, str(error).encode())
+        os._exit(0)
+
+    read, told = os.pipe()
+    process = multiprocessing.get_context("fork").Process(target=full)
+    process.start()
+    process.join(60)
+    os.close(told)
+    said = os.read(read, 4096).decode()
+    assert "cannot be written: File too large" in said and str(folder) in said
+    assert not list(tmp_path.rglob(".vectors*")) and not list(tmp_path.glob(".*"))
+    if what in ("shard", "join"):
+        np.testing.assert_array_equal(encode_corpus(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
 
 
 # ---------------------------------------------------------------- dask

@@ -37,8 +37,13 @@ def nothing_named(monkeypatch):
 
 @pytest.fixture
 def cpu(monkeypatch):
-    """Say of this CPU that it has bfloat16 in hardware, or not; without, it is slow, not wrong."""
-    return lambda has: monkeypatch.setattr(loading, "has_bf16", lambda: has)
+    """Say of this CPU that it has bfloat16 in hardware, or not, which is slow, not wrong; and what else it has."""
+
+    def says(has, flags=""):
+        monkeypatch.setattr(loading, "has_bf16", lambda: has)
+        monkeypatch.setattr(loading, "cpu_flags", lambda: flags)
+
+    return says
 
 
 # ---------------------------------------------------------------- which is chosen, and that the id tells
@@ -91,6 +96,24 @@ def test_a_variable_goes_before_the_processor_and_a_name_before_the_variable(cpu
     monkeypatch.setenv("BERDS_NUMBER_FORMAT", "bf16")
     with pytest.raises(InputError, match=r"unknown BERDS_NUMBER_FORMAT 'bf16'.*bfloat16"):
         get_encoder("minilm")
+
+
+@needs_openvino
+def test_what_has_nothing_faster_than_float32_is_run_by_openvino_unless_float32_was_asked_for(cpu, monkeypatch):
+    cpu(False, "avx2")
+    assert get_encoder("minilm", cached=False).id == f"{MINILM}|engine=openvino"
+    assert get_encoder("minilm", cached=False, number_format="float32").id == MINILM  # figures of near ties
+    monkeypatch.setenv("BERDS_NUMBER_FORMAT", "float32")
+    assert get_encoder("minilm", cached=False).id == MINILM
+    monkeypatch.delenv("BERDS_NUMBER_FORMAT")
+    for name in ("hf:org/model", "contriever", "static"):
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        assert get_encoder(name, cached=False).card.engine == "torch"
+    cpu(True, "avx2 avx512_bf16")
+    assert get_encoder("minilm", cached=False).id == f"{MINILM}|number_format=bfloat16"
+    cpu(False, "avx2")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert get_encoder("minilm", cached=False).id == MINILM
 
 
 @needs_openvino

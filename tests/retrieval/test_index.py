@@ -12,7 +12,7 @@ from berdslib.errors import InputError, MissingDataError
 from berdslib.retrieval import bm25
 from berdslib.retrieval import index as module
 from berdslib.retrieval.bm25 import BM25, VARIANTS
-from berdslib.retrieval.index import FaissIndex, Rescored, index_recall, make_index
+from berdslib.retrieval.index import FaissIndex, MilvusIndex, Rescored, index_recall, make_index
 
 EXACT = ("numpy", "faiss")
 APPROXIMATE = ("faiss-ivf", "faiss-hnsw", "faiss-ivf-pq")
@@ -102,6 +102,7 @@ def test_every_index_finds_what_brute_force_finds(name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", LOCAL)
 def test_every_index_survives_saving(name, tmp_path):
     vectors, queries = clustered(2000), clustered(20, seed=1)
     index = filled(name, vectors)
@@ -135,13 +136,22 @@ def test_equal_scores_are_in_tie_order_also_after_opening(name, tmp_path):
 @pytest.mark.parametrize("name", LOCAL)
 def test_a_file_that_was_cut_short_is_refused(name, tmp_path):
     index = filled(name, clustered(1000))
-    path = tmp_path / "index"
-    index.save(path)
+    index.save(tmp_path / "index")
+    path = tmp_path / "index" / index._FILE
     content = path.read_bytes()
     for keep in (0, 5, 200, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:keep])
-        with pytest.raises(InputError, match=f"{path}: holds no"):
+        with pytest.raises(InputError, match=f"{path}: is damaged: 1 of its 1 blocks"):
+            type(index).open(path.parent)
+        with pytest.raises(InputError, match=f"{path}: holds no"):  # as files of old are, which nothing is known of
             type(index).open(path)
+    for at in (0, 200, len(content) // 2, len(content) - 1):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        with pytest.raises(InputError, match=f"{path}: is damaged.*delete its folder, and make it again"):
+            type(index).open(path.parent)
+    path.unlink()
+    with pytest.raises(InputError, match="is missing"):
+        type(index).open(path.parent)
 
 
 def test_index_recall_by_hand():
@@ -195,23 +205,6 @@ def test_rescored_sorts_the_candidates_by_the_vectors_on_disk(tmp_path):
             Rescored(index, wrong)
     with pytest.raises(InputError, match="given to rescore"):
         Rescored(make_index("faiss"), vectors[:0])
-
-
-@pytest.fixture
-def uri(tmp_path):
-    """Of a Milvus that outlives an index, as a server does."""
-    pytest.importorskip("milvus_lite")
-    return f"milvus:{tmp_path / 'shared.db'}"
-
-
-def test_a_collection_that_is_not_complete_is_filled(uri):
-    vectors = clustered(300)
-    index = filled(uri, vectors)
-    index._client.delete(index.collection, ids=list(range(0, 300, 7)))
-    assert numbers(index.search(vectors[:1], 1)) != [[0]]
-    again = filled(uri, vectors)
-    assert numbers(again.search(vectors, 1)) == [[i] for i in range(300)]
-    assert len(again._client.query(again.collection, filter="id >= 0", output_fields=["id"])) == 300
 
 
 def zipf_passages(n, seed=0):
@@ -279,7 +272,8 @@ NOTHING, THREE = np.zeros((1, 32), np.float32), clustered(3)
         (lambda: filled("faiss-ivf-pq", THREE), "256 vectors or more, not 3"),
         (lambda: filled("numpy", THREE).search(np.zeros((1, 5), np.float32), 1), r"queries must be \(n, 32\)"),
         (lambda: filled("numpy", THREE).add(np.zeros((3, 5), np.float32)), r"vectors must be float32 \(n, 32\)"),
-        (lambda: make_index("milvus:http://127.0.0.1:9"), "no Milvus at 'http://127.0.0.1:9'"),
+        (lambda: MilvusIndex(uri="http://127.0.0.1:9"), "no Milvus at 'http://127.0.0.1:9'"),
+        (lambda: make_index("ivf:folder"), "is kept for one corpus; name it where a retriever is named"),
         *[(lambda name=name: make_index(name).search(NOTHING, 3), "empty") for name in LOCAL],
         *[(lambda name=name: make_index(name).add(np.zeros((300, 32))), "float32") for name in LOCAL],
     ],
