@@ -122,7 +122,7 @@ def judge(runs: tuple[str, ...], k: int, store: Path | None, output: str, **give
 @click.argument("files", nargs=-1, metavar="[FILES]...", type=click.Path())
 @options.questions(required=False)
 @options.RUNS
-@click.option("--verdicts", help="Verdicts (.tsv, .csv, .jsonl) or diversity qrels. [the gold verdicts]")
+@click.option("--verdicts", help="Verdicts (.tsv, .csv, .jsonl), diversity qrels or a BEIR folder. [the gold verdicts]")
 @options.MEASURES
 @options.READING
 @click.option("--predictions", default="", help="Field of the verdicts of a BeRDS JSONL. [found in the file]")
@@ -156,7 +156,6 @@ def evaluate(
 
     from berdslib.data.records import issue_of
     from berdslib.data.scenario import Scenario
-    from berdslib.data.trec import read_verdicts
     from berdslib.evaluation.measures import single_perspectives
     from berdslib.study.scoring import scored
     from berdslib.study.tables import score_table, write_results
@@ -172,11 +171,10 @@ def evaluate(
         scenario, alone = None, files[0]
         asked, scores = _recorded(files[0], predictions, wanted, cutoff)
     else:
-        text, found = given["questions"], inputs.read_collection(given, need_passages=False)
+        text, found = given["questions"], inputs.read_collection(given, need_passages=False, gold=verdicts)
         scenario = found if isinstance(found, Scenario) else None
         refuse(output and not scenario, "-o is for the results of a scenario of PerspectiveArg; redirect the table")
-        refuse(verdicts and scenario, "a scenario of PerspectiveArg is scored by its own answers, not by --verdicts")
-        if found.gold is None and not verdicts and not scenario:
+        if found.gold is None and not scenario:
             raise InputError(f"{text!r} has no gold verdicts; give verdicts with --verdicts FILE")
         asked = list(found.questions)
         if scenario:  # the queries on an issue are drawn together
@@ -184,7 +182,7 @@ def evaluate(
             wanted = inputs.parsed_measures(measures or "task")
         alone = "" if scenario or len(runs) + len(files) > 1 else verdicts or "gold"
         # Verdicts of a file go by its name, also where it names no judge: what they leave out is said.
-        gold = read_verdicts(verdicts).assign(judge=verdicts) if verdicts else found.gold
+        gold = found.gold.assign(judge=verdicts) if verdicts else found.gold  # type: ignore[union-attr] # it has some
         scores = {}
         for name, path in inputs.named_files([*runs, *files]).items():
             with costs_itself_only(failed), errors_in(alone or name):
