@@ -432,7 +432,9 @@ def score_tables(measures: Sequence[Measure], tables: Tables) -> np.ndarray:
         one, ks = measures[family[0]], [cutoff_of(measures[i]) for i in family]
         kernel = MEASURES[str(one.NAME)].kernel
         assert kernel is not None
-        cuts = np.stack([length if k is None else np.full_like(length, k) for k in ks], axis=-1)
+        # As trec_eval's, the ideal list of nDCG is whole where that of the run is.
+        whole = np.maximum(length, tables.pool.shape[-2]) if one.NAME == nDCG.NAME else length
+        cuts = np.stack([whole if k is None else np.full_like(length, k) for k in ks], axis=-1)
         scores[..., family] = kernel(parameters(one), tables, cuts)
     return scores
 

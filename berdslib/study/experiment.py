@@ -201,7 +201,7 @@ def experiment(
         data: what is searched: a collection or the name of one; of several, each is searched and judged by itself, and
             one table shows all.
         measures: such as ``MRecall @ 5`` or "MRecall@5", one or several; the largest cut-off says how deep to retrieve
-            and judge. ``pRecall @ 5`` has every question searched from each of its perspectives, too.
+            and judge (`depth`, for RR, AP and nDCG without one). ``pRecall @ 5`` has every question searched from each of its perspectives, too.
         judge: judges what the systems list, against the questions' perspectives: a name such as "laptop", a judge, or a
             function from pairs to probabilities; None for the recorded verdicts.
         baseline: name of the system that the others are tested against.
@@ -218,7 +218,7 @@ def experiment(
     """
     named = scoring.named_systems(systems)  # first: a collection in its place would be searched for systems
     wanted, collections = measuring.parse_measures(measures), scoring.collections_of(data)
-    k, kept = scoring.deepest(wanted), scoring.store_of(store)
+    k, kept = scoring.deepest(wanted, depth), scoring.store_of(store)
     which = {"questions": measuring.any_list(wanted), "perspectives": measuring.looks_at_perspectives(wanted)}
     _check(collections, wanted, judge, named)
     if isinstance(seed, bool) or not isinstance(seed, Integral):
@@ -298,13 +298,13 @@ def choose(
         raise InputError("one measure is needed to choose by", field="measure")
     if both := {q.qid for q in chosen_on.questions} & {q.qid for q in scored_on.questions}:
         raise InputError(f"{min(both)!r} is a question of both; what is chosen must be scored on others", field="test")
+    k = scoring.deepest(by)
     first, options = next(iter(named)), {**options, "depth": depth}
     tried = experiment(named, chosen_on, measure, baseline=first, **options)
     means = tried.table[tried.table["dataset"] == MACRO].set_index("system")["mean"]
     best = (min if measuring.less_is_better(str(by[0])) else max)(named, key=means.__getitem__)
     once: dict[str, System] = {name: named[name] for name in dict.fromkeys([first, best])}
     if is_recorded(options.get("judge")) and scored_on.gold is not None:
-        k = scoring.deepest(by)
         deep = experiment({first: named[first]}, scored_on, f"MRecall@{depth}", **options).runs[first]
         once["oracle"] = oracle(deep, scored_on.gold, scored_on.questions, k, depth=depth)
     return Choice(best, tried, experiment(once, scored_on, measure, baseline=first, **options))

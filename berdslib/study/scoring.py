@@ -17,7 +17,7 @@ from berdslib.data.records import Passage, Question, check_k, list_ids, make_ver
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
 from berdslib.evaluation.arguments import evaluate_arguments
-from berdslib.evaluation.measures import Measure, evaluate
+from berdslib.evaluation.measures import Measure, cutoff_of, evaluate
 from berdslib.files import StrPath
 from berdslib.judging.aspects import judged_aspects
 from berdslib.judging.base import Judge, contains_perspective
@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 AnyJudge = Judge | Callable[..., Any] | str | None
 Data = Collection | str | Path
 Store = VerdictStore | str | Path | None
+_OF_WHOLE_LISTS = ("RR", "AP", "nDCG")  # as trec_eval has them
 System = str | Retriever | pd.DataFrame
 Systems = System | Sequence[System] | Mapping[str, System]
 
@@ -269,8 +270,12 @@ def check_belongs(what: str, frame: pd.DataFrame, questions: Sequence[Question])
         raise InputError(f"{what} and the questions do not belong together: {there}", field="qid")
 
 
-def deepest(measures: Sequence[Measure]) -> int:
-    """Return the largest cut-off: how deep is searched and judged."""
-    if without := [str(m) for m in measures if "cutoff" not in m.params]:
-        raise InputError(f"{without[0]} needs a cut-off, such as {without[0]}@5", field="measures")
-    return max(int(m["cutoff"]) for m in measures)
+def deepest(measures: Sequence[Measure], depth: int | None = None) -> int:
+    """Return the largest cut-off: how deep is searched and judged; `depth` for those that look at the whole list."""
+    if depth is not None:
+        check_k(depth, "depth")
+    without = [m for m in measures if cutoff_of(m) is None]
+    if bad := [str(m) for m in without if not depth or m.NAME not in _OF_WHOLE_LISTS]:
+        hint = f"; only {', '.join(_OF_WHOLE_LISTS)} do without one" if depth else ""
+        raise InputError(f"{bad[0]} needs a cut-off, such as {bad[0]}@5{hint}", field="measures")
+    return max(depth or 0 if k is None else k for k in map(cutoff_of, measures))

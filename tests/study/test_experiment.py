@@ -263,6 +263,26 @@ def test_latex_holds_whatever_a_collection_is_called():
         assert HOSTILE in found.caption and caption_of(found.to_latex()) == found.caption
 
 
+def test_measures_of_whole_lists_are_those_of_trec_eval(sample):
+    import ir_measures
+
+    run = experiment("bm25", sample, "RR", depth=30).runs["bm25"]
+    assert run.groupby("qid").size().max() == 30
+    cut = run[run["rank"] <= 8]  # fewer than there are gold passages
+    found = experiment({"cut": cut}, sample, [ir_measures.RR, ir_measures.AP, "nDCG"], depth=5)
+    gains = sample.gold[sample.gold["qid"].isin(run["qid"])].groupby(["qid", "docno"], as_index=False)["supports"].sum()
+    qrels = gains.rename(columns={"qid": "query_id", "docno": "doc_id", "supports": "relevance"})
+    theirs = cut.rename(columns={"qid": "query_id", "docno": "doc_id"})
+    for measure in (ir_measures.RR, ir_measures.AP, ir_measures.nDCG):
+        want = {m.query_id: m.value for m in ir_measures.pytrec_eval.iter_calc([measure], qrels, theirs)}
+        assert found.scores["cut"][str(measure)].to_dict() == pytest.approx(want, abs=1e-6), measure
+    assert found.shown.columns.get_level_values(-1).unique().tolist() == ["RR", "AP", "nDCG"]
+    with pytest.raises(InputError, match=r"MRecall needs a cut-off, such as MRecall@5; only RR, AP, nDCG do without"):
+        experiment("bm25", sample, ["RR", MRecall])
+    with pytest.raises(InputError, match="RR needs a cut-off"):
+        choose(["bm25", "minilm"], load("sample", split="dev"), sample, "RR")
+
+
 # ---------------------------------------------------------------- choosing, and systems of other tools
 
 
