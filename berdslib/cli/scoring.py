@@ -281,20 +281,21 @@ def experiment(
     if not named:
         end(failed)
     chosen = inputs.positioned(given)
+    # A finished run may be told by its file, too.
+    called = {path: name for name, path in inputs.named_files(runs).items()}
+    base = called.get(baseline, baseline.strip()) if baseline else next(iter(named))
     if output:
         for one in collections:
             check_trec_ids(one.questions, one.passages)
-    result = run_experiment(
-        named, collections, wanted, judge=chosen, baseline=baseline.strip() if baseline else next(iter(named)), **given
-    )
+    result = run_experiment(named, collections, wanted, judge=chosen, baseline=base, **given)
     asked, size = (sum(len(getattr(one, part)) for one in collections) for part in ("questions", "passages"))
     tell(f"{asked} questions, {size} passages, judge {result.judge}")
     if plain and (said := single_perspectives(result.questions, map(str, wanted))):
         tell(f"berds: {said}")
     if as_pairs:
-        frames = [result.pairs(m).assign(measure=str(m)) for m in wanted]
-        shares = (*options.SCORES, "won_more", "won_low", "won_high", "detectable")
-        print_frame(pd.concat(frames, ignore_index=True), shares)
+        table = pd.concat([result.pairs(m, full=True).assign(measure=str(m)) for m in wanted], ignore_index=True)
+        hidden = [] if wants_json() else ["effect", "effect_low", "effect_high"] + ["measure"] * (len(wanted) == 1)
+        print_frame(table.drop(columns=hidden), options.SCORES)
     elif plain:
         print_frame(result.table, options.SCORES)  # first: a disk that is full costs the files, and not the result
     else:

@@ -259,7 +259,9 @@ def load(
     most = max(questions, key=lambda q: len(q.perspectives))
     if len(most.perspectives) > 1 and not verdicts["pid"].any() and _are_qrels(gold):
         problem = f"these qrels name no perspectives, and question {most.qid!r} has {len(most.perspectives)}"
-        hint = "diversity qrels number them (iteration); to score relevance alone, leave out the questions' perspectives"
+        hint = (
+            "diversity qrels number them (iteration); to score relevance alone, leave out the questions' perspectives"
+        )
         raise InputError(f"{problem}; {hint}", field="gold")
     return replace(whole, questions=questions, gold=verdicts)
 
@@ -293,10 +295,8 @@ def _several(given: str | Path | Records | Sequence[str | Path]) -> list[Any]:
 def _load_one(name: str | Path | Records, shared: Sequence[Passage] | None, split: str | None) -> Collection:
     """Return everything that a name stands for; its own corpus is read only where no other takes its place."""
     if is_records(name):
-        kind = type(name).__name__
-        return Collection(
-            kind, _of_split(formats.read_questions(name, source=kind), split or "all", kind), shared or ()
-        )
+        read = formats.read_questions(name, source="questions")
+        return Collection("questions", _of_split(read, split or "all", type(name).__name__), shared or ())
     if str(name).startswith(IR_DATASETS):
         theirs = from_ir_datasets(str(name).removeprefix(IR_DATASETS), with_passages=shared is None)
         found: Collection | None = _part_of(theirs, split)

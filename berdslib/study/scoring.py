@@ -20,7 +20,7 @@ from berdslib.evaluation.arguments import evaluate_arguments
 from berdslib.evaluation.measures import Measure, cutoff_of, evaluate
 from berdslib.files import StrPath
 from berdslib.judging.aspects import judged_aspects
-from berdslib.judging.base import Judge, contains_perspective
+from berdslib.judging.base import Judge, contains_perspective, short_name
 from berdslib.judging.baselines import Gold
 from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, judge_run
@@ -28,6 +28,7 @@ from berdslib.progress import bar, begin
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import AspectsOf
 from berdslib.retrieval.rerank import Scorer
+from berdslib.retrieval.retrievers import OwnDense
 from berdslib.retrieval.systems import Workshop
 
 logger = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ AnyJudge = Judge | Callable[..., Any] | str | None
 Data = Collection | str | Path
 Store = VerdictStore | str | Path | None
 _OF_WHOLE_LISTS = ("RR", "AP", "nDCG")  # as trec_eval has them
-System = str | Retriever | pd.DataFrame
+System = str | Retriever | OwnDense | pd.DataFrame
 Systems = System | Sequence[System] | Mapping[str, System]
 
 
@@ -59,7 +60,7 @@ def named_systems(systems: Systems) -> dict[str, System]:
             raise InputError(f"a system is called by text, not by {type(name).__name__}: {name!r}", field="systems")
         if isinstance(system, type):
             raise InputError(f"{system.__name__} is a class; give what it makes", field="systems")
-        if not isinstance(system, str | pd.DataFrame) and not _searches(system) and not _transforms(system):
+        if not isinstance(system, str | pd.DataFrame | OwnDense) and not _searches(system) and not _transforms(system):
             problem = "a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
             kind = type(system).__name__
             is_model = callable(system) or hasattr(system, "encode")
@@ -192,7 +193,8 @@ def search(
         if isinstance(system, pd.DataFrame):
             runs[name] = system[system["qid"].isin(list_ids(collection.questions))]
         else:
-            searcher = built[system] if isinstance(system, str) else system
+            over = system.over(collection.passages, name) if isinstance(system, OwnDense) else system
+            searcher = built[over] if isinstance(over, str) else over
             runs[name] = pd.concat([checked_search(searcher, part, k) for part in asked], ignore_index=True)
     return runs
 
@@ -227,7 +229,7 @@ def judged(
         problem = f"{collection.name!r} has questions only; a judge reads passages: name the corpus"
         raise InputError(problem, field="passages")
     pool = pooled(runs, collection.questions, k)
-    begin(f"{judge.id.partition('(')[0]} judges {len(pool):,} passages of {len(collection.questions):,} questions")
+    begin(f"{short_name(judge.id)} judges {len(pool):,} passages of {len(collection.questions):,} questions")
     return judge_run(pool, collection.questions, by_docno(collection.passages), judge, k=max(1, len(pool)), store=store)
 
 
@@ -255,12 +257,16 @@ def verdicts_on(
 
 
 def scored(
-    run: pd.DataFrame, verdicts: pd.DataFrame | None, collection: Collection, measures: Sequence[Measure]
+    run: pd.DataFrame,
+    verdicts: pd.DataFrame | None,
+    collection: Collection,
+    measures: Sequence[Measure],
+    called: str = "the run",
 ) -> pd.DataFrame:
     """Return the scores of a run, a row a question; those of a scenario of PerspectiveArg come from its release."""
     if isinstance(collection, Scenario):
         return evaluate_arguments(run, collection, measures)
-    return evaluate(run, verdicts, collection.questions, measures)  # type: ignore[arg-type] # None is refused there
+    return evaluate(run, verdicts, collection.questions, measures, called)  # type: ignore[arg-type] # None is refused there
 
 
 def check_belongs(what: str, frame: pd.DataFrame, questions: Sequence[Question]) -> None:

@@ -327,7 +327,9 @@ def test_qrels_of_relevance_alone_score_questions_without_perspectives_only(mine
     for command in ("experiment --gold", "evaluate --verdicts"):
         refused = tried(*command.split(), "beir", "-q", "mine.jsonl", "-c", "corpus.jsonl", "--run", "zoo.trec")
         assert refused.exit_code and "these qrels name no perspectives" in refused.stderr
-    assert "50.0" in berds("evaluate", "-q", "bare.jsonl", "--run", "zoo.trec", "--verdicts", "beir", "-m", "P@2").stdout
+    assert (
+        "50.0" in berds("evaluate", "-q", "bare.jsonl", "--run", "zoo.trec", "--verdicts", "beir", "-m", "P@2").stdout
+    )
 
 
 @pytest.mark.parametrize("first", [0, 1])
