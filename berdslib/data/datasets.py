@@ -259,9 +259,7 @@ def load(
     most = max(questions, key=lambda q: len(q.perspectives))
     if len(most.perspectives) > 1 and not verdicts["pid"].any() and _are_qrels(gold):
         problem = f"these qrels name no perspectives, and question {most.qid!r} has {len(most.perspectives)}"
-        hint = (
-            "diversity qrels number them (iteration); to score relevance alone, leave out the questions' perspectives"
-        )
+        hint = "diversity qrels number them (iteration); to score relevance alone, give questions without any"
         raise InputError(f"{problem}; {hint}", field="gold")
     return replace(whole, questions=questions, gold=verdicts)
 

@@ -391,7 +391,8 @@ def evaluate(
 
     A question without passages scores 0; a passage without a verdict supports nothing, which is logged unless the judge
     is called "gold". Rows of questions that were not asked are ignored. Of equal scores the smaller docno comes first,
-    where trec_eval takes the larger; :func:`berdslib.data.trec.read_trec_run` makes both agree. What is logged names it as `called`.
+    where trec_eval takes the larger; :func:`berdslib.data.trec.read_trec_run` makes both agree. What is logged calls
+    the run as told.
 
     Raises:
         InputError: no questions, a question without perspectives, a frame that is no run or no verdicts, a run or

@@ -210,7 +210,8 @@ def experiment(
         data: what is searched: a collection or the name of one; of several, each is searched and judged by itself, and
             one table shows all.
         measures: such as ``MRecall @ 5`` or "MRecall@5", one or several; the largest cut-off says how deep to retrieve
-            and judge (`depth`, for RR, AP and nDCG without one). ``pRecall @ 5`` has every question searched from each of its perspectives, too.
+            and judge (`depth`, for RR, AP and nDCG without one). ``pRecall @ 5`` has every question searched from each
+            of its perspectives, too.
         judge: judges what the systems list, against the questions' perspectives: a name such as "laptop", a judge, or a
             function from pairs to probabilities; None for the recorded verdicts.
         baseline: name of the system that the others are tested against.
@@ -285,7 +286,7 @@ def choose(
     """Choose the system with the best mean on `dev`, and score it once on `test`, beside the first one.
 
     Where `test` has recorded verdicts, the best that any order of the first system's `depth` candidates could reach
-    stands beside them as "oracle (…)", which knows the verdicts and is no system. Of equal means the earlier system is chosen.
+    stands beside them as "oracle (…)", which is no system. Of equal means the earlier system is chosen.
 
     Args:
         systems: at least two, the first of which the others have to beat; finished runs know one collection only.
@@ -315,9 +316,8 @@ def choose(
     once: dict[str, System] = {name: named[name] for name in dict.fromkeys([first, best])}
     if is_recorded(options.get("judge")) and scored_on.gold is not None:
         deep = experiment({first: named[first]}, scored_on, f"MRecall@{depth}", **options).runs[first]
-        once[f"oracle (best order of {first}'s {depth}, knows the verdicts)"] = oracle(
-            deep, scored_on.gold, scored_on.questions, k, depth=depth
-        )
+        best_order = f"oracle (best order of {first}'s {depth}, knows the verdicts)"
+        once[best_order] = oracle(deep, scored_on.gold, scored_on.questions, k, depth=depth)
     return Choice(best, tried, experiment(once, scored_on, measure, baseline=first, **options))
 
 
@@ -335,9 +335,8 @@ def _check(
             measuring.check_without_groups(measures)
             if is_recorded(judge) and one.gold is None:
                 judge_of(None, one)  # says so
-    if len(collections) > 1 and (
-        bound := [n for n, s in named.items() if not isinstance(s, str | pd.DataFrame | OwnDense)]
-    ):
+    bound = [name for name, system in named.items() if not isinstance(system, str | pd.DataFrame | OwnDense)]
+    if len(collections) > 1 and bound:
         problem = "searches one corpus, and there are several; bd.register('retriever', …) a function that makes it"
         raise InputError(f"{bound[0]!r} {problem}", field="systems")
     everybody = [q for one in collections for q in one.questions]

@@ -193,10 +193,15 @@ def search(
         if isinstance(system, pd.DataFrame):
             runs[name] = system[system["qid"].isin(list_ids(collection.questions))]
         else:
-            over = system.over(collection.passages, name) if isinstance(system, OwnDense) else system
-            searcher = built[over] if isinstance(over, str) else over
+            own = over_passages(system, name, collection)
+            searcher = built[own] if isinstance(own, str) else own
             runs[name] = pd.concat([checked_search(searcher, part, k) for part in asked], ignore_index=True)
     return runs
+
+
+def over_passages(system: str | Retriever | OwnDense, name: str, collection: Collection) -> str | Retriever:
+    """Return a system as it is, or a model of the user's as a retriever over the passages."""
+    return system.over(collection.passages, name) if isinstance(system, OwnDense) else system
 
 
 def workshop(

@@ -274,6 +274,7 @@ def test_questions_passages_and_verdicts_of_ones_own(tmp_path, made, caplog):
     ]
     assert found.passages == [Passage("1", "Close them."), Passage("2", "Keep them.")]
     assert found.gold[["qid", "docno"]].values.tolist() == [["3", "1"]]
+    assert made is in_parquet or {found.name, *(q.source for q in found.questions)} == {"questions"}
     assert caplog.text.count("ids are whole numbers") == (0 if made is in_parquet else 2)
     assert [q.qid for q in load(questions, passages=passages, split="test").questions] == ["4"]
 
@@ -327,9 +328,8 @@ def test_qrels_of_relevance_alone_score_questions_without_perspectives_only(mine
     for command in ("experiment --gold", "evaluate --verdicts"):
         refused = tried(*command.split(), "beir", "-q", "mine.jsonl", "-c", "corpus.jsonl", "--run", "zoo.trec")
         assert refused.exit_code and "these qrels name no perspectives" in refused.stderr
-    assert (
-        "50.0" in berds("evaluate", "-q", "bare.jsonl", "--run", "zoo.trec", "--verdicts", "beir", "-m", "P@2").stdout
-    )
+    bare = ("evaluate", "-q", "bare.jsonl", "--run", "zoo.trec", "--verdicts")
+    assert "50.0" in berds(*bare, "beir", "-m", "P@2").stdout
 
 
 @pytest.mark.parametrize("first", [0, 1])
