@@ -129,7 +129,7 @@ def judge(runs: tuple[str, ...], k: int, store: Path | None, output: str, **give
 @click.argument("files", nargs=-1, metavar="[FILES]...", type=click.Path())
 @options.questions(required=False)
 @options.RUNS
-@click.option("--verdicts", help="Verdicts (.tsv, .csv, .jsonl) or diversity qrels. [the gold verdicts]")
+@click.option("--verdicts", help="Verdicts (.tsv, .csv, .jsonl), diversity qrels or a BEIR folder. [the gold verdicts]")
 @options.MEASURES
 @options.READING
 @click.option("--predictions", default="", help="Field of the verdicts of a BeRDS JSONL. [found in the file]")
@@ -163,7 +163,6 @@ def evaluate(
 
     from berdslib.data.records import issue_of
     from berdslib.data.scenario import Scenario
-    from berdslib.data.trec import read_verdicts
     from berdslib.evaluation.measures import single_perspectives
     from berdslib.study.scoring import scored
     from berdslib.study.tables import score_table, write_results
@@ -179,11 +178,10 @@ def evaluate(
         scenario, alone = None, files[0]
         asked, scores = _recorded(files[0], predictions, wanted, cutoff)
     else:
-        text, found = given["questions"], inputs.read_collection(given, need_passages=False)
+        text, found = given["questions"], inputs.read_collection(given, need_passages=False, gold=verdicts)
         scenario = found if isinstance(found, Scenario) else None
         refuse(output and not scenario, "-o is for the results of a scenario of PerspectiveArg; redirect the table")
-        refuse(verdicts and scenario, "a scenario of PerspectiveArg is scored by its own answers, not by --verdicts")
-        if found.gold is None and not verdicts and not scenario:
+        if found.gold is None and not scenario:
             raise InputError(f"{text!r} has no gold verdicts; give verdicts with --verdicts FILE")
         asked = list(found.questions)
         if scenario:  # the queries on an issue are drawn together
@@ -191,7 +189,7 @@ def evaluate(
             wanted = inputs.parsed_measures(measures or "task")
         alone = "" if scenario or len(runs) + len(files) > 1 else verdicts or "gold"
         # Verdicts of a file go by its name, also where it names no judge: what they leave out is said.
-        gold = read_verdicts(verdicts).assign(judge=verdicts) if verdicts else found.gold
+        gold = found.gold.assign(judge=verdicts) if verdicts else found.gold  # type: ignore[union-attr] # it has some
         scores = {}
         for name, path in inputs.named_files([*runs, *files]).items():
             with costs_itself_only(failed), errors_in(alone or name):
@@ -292,20 +290,21 @@ def experiment(
     if not named:
         end(failed)
     chosen = inputs.positioned(given)
+    # A finished run may be told by its file, too.
+    called = {path: name for name, path in inputs.named_files(runs).items()}
+    base = called.get(baseline, baseline.strip()) if baseline else next(iter(named))
     if output:
         for one in collections:
             check_trec_ids(one.questions, one.passages)
-    result = run_experiment(
-        named, collections, wanted, judge=chosen, baseline=baseline.strip() if baseline else next(iter(named)), **given
-    )
+    result = run_experiment(named, collections, wanted, judge=chosen, baseline=base, **given)
     asked, size = (sum(len(getattr(one, part)) for one in collections) for part in ("questions", "passages"))
     tell(f"{asked} questions, {size} passages, judge {result.judge}")
     if plain and (said := single_perspectives(result.questions, map(str, wanted))):
         tell(f"berds: {said}")
     if as_pairs:
-        frames = [result.pairs(m).assign(measure=str(m)) for m in wanted]
-        shares = (*options.SCORES, "won_more", "won_low", "won_high", "detectable")
-        print_frame(pd.concat(frames, ignore_index=True), shares)
+        table = pd.concat([result.pairs(m, full=True).assign(measure=str(m)) for m in wanted], ignore_index=True)
+        hidden = [] if wants_json() else ["effect", "effect_low", "effect_high"] + ["measure"] * (len(wanted) == 1)
+        print_frame(table.drop(columns=hidden), options.SCORES)
     elif plain:
         print_frame(result.table, options.SCORES)  # first: a disk that is full costs the files, and not the result
     else:

@@ -82,7 +82,9 @@ class Collection:
     def __repr__(self) -> str:
         """Say how much of what there is."""
         parts = [_count(len(self.questions), "question"), _count(len(self.passages), "passage")]
-        parts.append("no gold verdicts" if self.gold is None else _count(len(self.gold), "gold verdict"))
+        asked = {q.qid for q in self.questions}
+        gold = None if self.gold is None else _count(int(self.gold["qid"].isin(asked).sum()), "gold verdict")
+        parts.append(gold or "no gold verdicts")
         if self.expansions:
             parts.append(f"expansions of {_count(len(self.expansions), 'question')}")
         return f"Collection {self.name!r}: {', '.join(parts)}"

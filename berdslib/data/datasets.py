@@ -30,6 +30,7 @@ from berdslib.data.readers import READERS, LabelledPair, aspects_at, beir_at, fr
 from berdslib.data.records import Passage, Question, check_questions, check_verdicts
 from berdslib.data.scenario import Scenario, load_scenario
 from berdslib.data.tables import Records, is_records
+from berdslib.data.trec import are_qrels
 from berdslib.data.web import OwnCorpora, is_web_corpora, open_web_corpora
 from berdslib.errors import InputError, MissingDataError, known, says_what_it_takes
 
@@ -254,7 +255,21 @@ def load(
     if is_records(gold):
         gold = pd.DataFrame(gold)
     verdicts = check_verdicts(load_gold(gold) if isinstance(gold, str | Path) else gold)
-    return replace(whole, questions=_with_subtopics(whole.questions, verdicts), gold=verdicts)
+    questions = _with_subtopics(whole.questions, verdicts)
+    most = max(questions, key=lambda q: len(q.perspectives))
+    if len(most.perspectives) > 1 and not verdicts["pid"].any() and _are_qrels(gold):
+        problem = f"these qrels name no perspectives, and question {most.qid!r} has {len(most.perspectives)}"
+        hint = "diversity qrels number them (iteration); to score relevance alone, give questions without any"
+        raise InputError(f"{problem}; {hint}", field="gold")
+    return replace(whole, questions=questions, gold=verdicts)
+
+
+def _are_qrels(gold: str | Path | pd.DataFrame) -> bool:
+    """Return whether verdicts were read from qrels, where a perspective 0 may stand for relevance alone."""
+    if isinstance(gold, pd.DataFrame):
+        return "pid" not in gold.columns
+    one = find(gold)
+    return one.reader in ("beir", "table") and are_qrels(one.place)
 
 
 def _check_place(given: str | Path) -> None:
@@ -288,10 +303,8 @@ def _several(given: str | Path | Records | Sequence[str | Path]) -> list[Any]:
 def _load_one(name: str | Path | Records, shared: Sequence[Passage] | None, split: str | None) -> Collection:
     """Return everything that a name stands for; its own corpus is read only where no other takes its place."""
     if is_records(name):
-        kind = type(name).__name__
-        return Collection(
-            kind, _of_split(formats.read_questions(name, source=kind), split or "all", kind), shared or ()
-        )
+        read = formats.read_questions(name, source="questions")
+        return Collection("questions", _of_split(read, split or "all", type(name).__name__), shared or ())
     if str(name).startswith(IR_DATASETS):
         theirs = from_ir_datasets(str(name).removeprefix(IR_DATASETS), with_passages=shared is None)
         found: Collection | None = _part_of(theirs, split)

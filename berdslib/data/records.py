@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from numbers import Integral
@@ -12,6 +13,8 @@ import numpy as np
 import pandas as pd
 
 from berdslib.errors import InputError
+
+logger = logging.getLogger(__name__)
 
 SUPPORT, OPPOSE = "support", "oppose"
 MOST_PERSPECTIVES = 10**9  # of one question; a larger index is a mistake
@@ -349,7 +352,8 @@ def check_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
         InputError: no frame, a missing column, an id that is neither text nor a whole number, p_yes outside 0..1, a pid
             that is no whole number from 0, or the same verdict twice.
     """
-    verdicts, needs = _under_our_names(verdicts), "verdicts need columns qid, pid, docno and p_yes"
+    verdicts = _from_qrels(_under_our_names(verdicts))
+    needs = "verdicts need columns qid, pid, docno and p_yes (of qrels: query_id, iteration, doc_id and relevance)"
     _check_columns(verdicts, VERDICT_COLUMNS, "verdicts are", needs, 3, "p_yes", "supports")
     if _are_clean_verdicts(verdicts):
         return verdicts.reset_index(drop=True)
@@ -378,6 +382,28 @@ def check_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
     if twice.any():
         raise InputError(f"two verdicts for {_key(frame, twice)}; keep one")
     return frame[VERDICT_COLUMNS]
+
+
+def _from_qrels(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame of diversity qrels, as ir_measures and ir_datasets have them, as verdicts."""
+    names = frame.columns if isinstance(frame, pd.DataFrame) else []
+    subtopic = next((name for name in ("iteration", "subtopic_id") if name in names), "")
+    if "pid" in names or "relevance" not in names or not subtopic:
+        return frame
+    pid, relevance = _numbers(frame[subtopic]), _numbers(frame["relevance"])
+    if (wrong := relevance.isna().to_numpy()).any():
+        raise InputError(f"{shortened(frame['relevance'][wrong].iloc[0])} is no number", field="relevance")
+    pid -= lowest_subtopic(pid, "the qrels", "call the column pid")
+    return frame.reset_index(drop=True).assign(pid=pid, supports=relevance > 0, judge="gold")
+
+
+def lowest_subtopic(numbers: Iterable[float], where: object, otherwise: str) -> int:
+    """Return the number of the first subtopic of all qrels: 1 where some line says 1 and none says 0, which is said."""
+    if 1 not in (used := set(numbers)) or 0 in used:
+        return 0
+    said = "%s: subtopics are numbered from 1 (none is 0), and are read as perspectives from 0; %s if they are not"
+    logger.warning(said, where, otherwise)
+    return 1
 
 
 def _key(frame: pd.DataFrame, rows: pd.Series) -> str:

@@ -17,6 +17,7 @@ from berdslib.data.records import (
     Question,
     check_run,
     check_verdicts,
+    lowest_subtopic,
     make_run,
     make_run_as_trec_eval,
     make_verdicts,
@@ -136,14 +137,9 @@ def read_trec_qrels(path: StrPath, judge: str = "gold", *, first_subtopic: int |
         if not (first_subtopic or 0) <= pid < MOST_PERSPECTIVES:
             raise row.wrong("subtopic", f"{subtopic!r} is not a whole number from {first_subtopic or 0}")
         rows.append((row["qid"], pid, row["docno"], float(yes), yes))
-    used = {row[1] for row in rows}
-    first = (0 not in used and 1 in used) if first_subtopic is None else first_subtopic
-    if first_subtopic is None and first:
-        logger.warning(
-            "%s: subtopics are numbered from 1 (none is 0), and are read as perspectives from 0; "
-            "say first_subtopic=0 if they are not",
-            path,
-        )
+    first = first_subtopic
+    if first is None:
+        first = lowest_subtopic([row[1] for row in rows], path, "say first_subtopic=0")
     with errors_in(path):
         return make_verdicts([(qid, i - first, docno, p, yes) for qid, i, docno, p, yes in rows], judge)
 
@@ -160,6 +156,11 @@ def write_trec_qrels(path: StrPath, verdicts: pd.DataFrame) -> None:
             file.write(f"{qid} {pid} {docno} {int(yes)}\n")
 
 
+def are_qrels(path: StrPath) -> bool:
+    """Return whether verdicts are read as qrels: what does not end as a table does."""
+    return not _ends(path, ".jsonl", ".json", ".ndjson", ".csv", ".tsv")
+
+
 def read_verdicts(path: StrPath, *, first_subtopic: int | None = None) -> pd.DataFrame:
     """Read a verdict table (JSONL, CSV or TSV: qid, pid, docno, p_yes or supports, judge), or TREC diversity qrels.
 
@@ -167,7 +168,7 @@ def read_verdicts(path: StrPath, *, first_subtopic: int | None = None) -> pd.Dat
         path: the file; what does not end as a table does is read as qrels.
         first_subtopic: of qrels, see :func:`read_trec_qrels`.
     """
-    if not _ends(path, ".jsonl", ".json", ".ndjson", ".csv", ".tsv"):
+    if are_qrels(path):
         return read_trec_qrels(path, first_subtopic=first_subtopic)
     rows = []
     for _, row in read_table(path):

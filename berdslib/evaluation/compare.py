@@ -16,7 +16,6 @@ import pandas as pd
 from berdslib.data.records import Question
 from berdslib.errors import InputError, known
 from berdslib.stats import (
-    detectable,
     difference_interval,
     effect_size,
     holm,
@@ -26,10 +25,8 @@ from berdslib.stats import (
     spread_of,
 )
 
-_PAIR = [
-    *("first", "second", "difference", "low", "high", "p_value", "wins", "ties", "losses"),
-    *("won_more", "won_low", "won_high", "effect", "effect_low", "effect_high", "detectable"),
-]
+_PAIR = ["first", "second", "difference", "low", "high", "p_value", "wins", "ties", "losses"]
+_EFFECT = ["effect", "effect_low", "effect_high"]
 Scores = Mapping[str, pd.DataFrame]
 _DIGITS = 12  # scores that are equal may differ in their last bits
 
@@ -47,35 +44,24 @@ def all_pairs(
 
     Returns:
         A row a pair: first, second (a baseline, where there are some), difference (first - second), low, high, p_value
-        (of :func:`berdslib.stats.paired_test`, Holm-corrected over all rows), wins, ties, losses (questions), won_more
-        (share of the questions won less that lost), won_low, won_high, effect (d_z), effect_low, effect_high, and
-        detectable: the smallest difference that so many such questions show with 80 % power at 5 %, or NaN.
+        (of :func:`berdslib.stats.paired_test`, Holm-corrected over all rows), wins, ties, losses (questions), effect
+        (d_z), effect_low and effect_high.
     """
     columns, groups, clusters = score_columns(scores, questions, measure)
     rows = []
     for first, second in _pairs(list(columns), baselines):
         d = (columns[first] - columns[second]).round(_DIGITS)
-        signs, spread = np.sign(d), spread_of(d, groups, clusters=clusters)
         rows.append(
             (
                 *(first, second, macro_mean(d, groups)),
                 *difference_interval(d, groups, clusters=clusters, level=level),
                 paired_test(columns[first], columns[second], groups, clusters=clusters, seed=seed),
-                *(int((signs == sign).sum()) for sign in (1, 0, -1)),
-                macro_mean(signs, groups),
-                *difference_interval(signs, groups, clusters=clusters, level=level),
+                *(int((np.sign(d) == sign).sum()) for sign in (1, 0, -1)),
                 *effect_size(d, groups, clusters=clusters, level=level),
-                _detectable(spread, columns[first], columns[second]),
             )
         )
-    pairs = pd.DataFrame(rows, columns=_PAIR)
+    pairs = pd.DataFrame(rows, columns=[*_PAIR, *_EFFECT])
     return pairs.assign(p_value=holm(pairs["p_value"].tolist()))
-
-
-def _detectable(spread: float, one: np.ndarray, other: np.ndarray) -> float:
-    least = detectable(spread, len(one)) if spread > 0 else np.nan
-    both = np.concatenate([one, other])
-    return np.nan if least > 1 and both.min() >= 0 and both.max() <= 1 else least
 
 
 def letters(

@@ -385,12 +385,14 @@ def evaluate(
     verdicts: pd.DataFrame,
     questions: Sequence[Question],
     measures: Measure | str | Iterable[Measure | str],
+    called: str = "the run",
 ) -> pd.DataFrame:
     """Score a run: one row per asked question (index qid, in order), one column per measure (``str(measure)``).
 
     A question without passages scores 0; a passage without a verdict supports nothing, which is logged unless the judge
     is called "gold". Rows of questions that were not asked are ignored. Of equal scores the smaller docno comes first,
-    where trec_eval takes the larger; :func:`berdslib.data.trec.read_trec_run` makes both agree.
+    where trec_eval takes the larger; :func:`berdslib.data.trec.read_trec_run` makes both agree. What is logged calls
+    the run as told.
 
     Raises:
         InputError: no questions, a question without perspectives, a frame that is no run or no verdicts, a run or
@@ -399,7 +401,7 @@ def evaluate(
     """
     wanted = parse_measures(measures)
     check_without_groups(wanted)
-    tables = checked_tables(run, verdicts, questions, wanted)
+    tables = checked_tables(run, verdicts, questions, wanted, called)
     scores = np.zeros((len(questions), len(wanted)))
     for which, block in in_blocks(tables, deepest(wanted)):
         scores[which] = score_tables(wanted, block)
@@ -408,12 +410,16 @@ def evaluate(
 
 
 def checked_tables(
-    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], measures: Sequence[Measure] = ()
+    run: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
+    measures: Sequence[Measure] = (),
+    called: str = "the run",
 ) -> Iterator[Tables]:
     """Return each question as tables; the run must hold the lists that the measures would look at."""
     check_questions(questions, need_perspectives=True)
     run, verdicts = check_run(run), check_verdicts(verdicts)
-    check_same_questions(run, verdicts, questions, measures)
+    check_same_questions(run, verdicts, questions, measures, called)
     return question_tables(run, verdicts, questions)
 
 
@@ -432,7 +438,9 @@ def score_tables(measures: Sequence[Measure], tables: Tables) -> np.ndarray:
         one, ks = measures[family[0]], [cutoff_of(measures[i]) for i in family]
         kernel = MEASURES[str(one.NAME)].kernel
         assert kernel is not None
-        cuts = np.stack([length if k is None else np.full_like(length, k) for k in ks], axis=-1)
+        # As trec_eval's, the ideal list of nDCG is whole where that of the run is.
+        whole = np.maximum(length, tables.pool.shape[-2]) if one.NAME == nDCG.NAME else length
+        cuts = np.stack([whole if k is None else np.full_like(length, k) for k in ks], axis=-1)
         scores[..., family] = kernel(parameters(one), tables, cuts)
     return scores
 
@@ -470,7 +478,11 @@ def deepest(measures: Sequence[Measure]) -> int | None:
 
 
 def check_same_questions(
-    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], measures: Sequence[Measure] = ()
+    run: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
+    measures: Sequence[Measure] = (),
+    called: str = "the run",
 ) -> None:
     """Refuse a run or verdicts of other questions, and log which questions will score less for lack of data.
 
@@ -499,12 +511,12 @@ def check_same_questions(
         looked_at |= asked
     if unanswered := len(looked_at.keys() - there):
         logger.warning(
-            "%d of %d questions have no passage in the run; they count as unanswered", unanswered, len(looked_at)
+            "%d of %d questions have no passage in %s; they count as unanswered", unanswered, len(looked_at), called
         )
     rows = run.assign(list=run["qid"], qid=run["qid"].map(looked_at)).dropna(subset="qid")
     rows["judged"] = pairs_of(rows).isin(pairs_of(verdicts))
     if len(verdicts) and not rows.loc[rows["rank"] <= 10, "judged"].any():
-        logger.warning("no verdict is about a passage in the top 10 of the run; is it of another corpus?")
+        logger.warning("no verdict is about a passage in the top 10 of %s; is it of another corpus?", called)
     elif len(verdicts) and (verdicts["judge"] != "gold").any() and (said := _without_verdict(rows, measures)):
         judges = " or ".join(verdicts["judge"].replace("unknown", "an unknown judge").unique())
         logger.warning("passages without a verdict of %s, which count as no: %s", judges, said)

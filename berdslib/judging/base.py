@@ -48,6 +48,17 @@ class Judge(Protocol):
         ...
 
 
+def short_name(judge_id: str) -> str:
+    """Return a judge's id without its settings; a chat model's has an address in them, and goes by its name.
+
+    >>> short_name("overlap(english-stem,title=none)"), short_name("chat(org/toy@http://me:1/v1(max_tokens=9),prompt=a:b)")
+    ('overlap', 'chat:org/toy')
+    """
+    kind, _, settings = judge_id.partition("(")
+    model = re.split(r"[@(,]", settings.removeprefix("local("))[0]
+    return f"{kind}:{model}" if kind in ("chat", "causal") else kind
+
+
 class FunctionJudge:
     """A function from pairs to numbers from 0 to 1 as a judge; its answers are never stored, as it may change."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from berdslib.errors import InputError, known
+from berdslib.errors import BerdsError, InputError, known
 from berdslib.models.base import Encoder
 from berdslib.models.cards import ENGINES, FASTEST, NUMBER_FORMATS, POOLINGS, ModelCard, model_card
 from berdslib.models.loading import (
@@ -132,7 +132,14 @@ class OwnEncoder:
                 f"a function from texts to vectors is needed, not {type(passages).__name__}", field="encode"
             )
         self._passages, self._queries, self.id = passages, queries, id
-        shapes = {self._checked(encode, ["A zoo.", "No zoo."]).shape[1] for encode in (passages, queries)}
+        try:
+            shapes = {self._checked(encode, ["A zoo.", "No zoo."]).shape[1] for encode in (passages, queries)}
+        except BerdsError:
+            raise
+        except Exception as error:
+            problem = f"of a list of two texts it failed ({type(error).__name__}: {error})"
+            hint = "give a function of several, such as lambda texts: [encode(text) for text in texts]"
+            raise InputError(f"{problem}; {hint}", field="encode") from error
         if len(shapes) > 1:
             raise InputError(f"vectors of questions and passages differ in length: {sorted(shapes)}", field="queries")
 

@@ -25,8 +25,9 @@ from berdslib.evaluation.arguments import measures_of_scenario
 from berdslib.evaluation.measures import Measure
 from berdslib.evaluation.oracle import oracle
 from berdslib.files import StrPath
-from berdslib.judging.base import Judge
+from berdslib.judging.base import Judge, short_name
 from berdslib.judging.baselines import Gold
+from berdslib.retrieval.retrievers import OwnDense
 from berdslib.study import scoring
 from berdslib.study.scoring import AnyJudge, Data, Store, System, Systems, is_recorded, judge_of
 from berdslib.study.tables import MACRO, counted, escape, file_stems, paper_table, score_table, write_csv
@@ -45,7 +46,7 @@ class Experiment:
         runs: system → run. Where p-Recall is asked for, the lists of single perspectives are there too, under the ids
             of :func:`berdslib.data.records.perspective_qid`.
         verdicts: what all systems were scored with.
-        judge: id of whoever judged; a caption has the part before its settings.
+        judge: id of whoever judged; a caption has its :func:`~berdslib.judging.base.short_name`.
         baseline: the system that the others were tested against, or None.
         questions: what was asked, in the order of the scores.
         letters: measure → letters of the systems, see :meth:`with_letters`; None where they are not shown.
@@ -70,15 +71,20 @@ class Experiment:
     @property
     def caption(self) -> str:
         """How the table is to be read: how many questions, of what kind, who judged, what all its marks mean."""
-        sizes = self.table[self.table["dataset"] != MACRO].drop_duplicates("dataset")
-        n = ", ".join(f"{row.dataset} n = {row.n}" for row in sizes.itertuples())
+        n = ", ".join(f"{name} n = {n}" for name, n in self._sizes.items())
         single = measuring.single_perspectives(self.questions, self.table["measure"].unique())
-        said = [f"Percent with 95% intervals ({self._kinds})", n, single, f"verdicts: {self.judge.partition('(')[0]}"]
-        if self.baseline and len(self.scores) > 1:
+        said = [f"Percent with 95% intervals ({self._kinds})", n, single, f"verdicts: {short_name(self.judge)}"]
+        if (self.table["p_value"] < 0.05).any():
             said.append(f"* differs from {self.baseline} (paired test, Holm, p < .05)")
         if self.letters:
             said.append("systems that share a letter are not shown to differ (all pairs, Holm)")
         return "; ".join(filter(None, said)) + "."
+
+    @property
+    def _sizes(self) -> dict[str, int]:
+        """Return data set → how many questions."""
+        table = self.table[self.table["dataset"] != MACRO]
+        return dict(zip(table["dataset"], table["n"], strict=True))
 
     @property
     def _kinds(self) -> str:
@@ -93,23 +99,25 @@ class Experiment:
         )
 
     def pairs(
-        self, measure: Measure | str, baselines: str | Iterable[str] | None = None, *, seed: int = 0
+        self, measure: Measure | str, baselines: str | Iterable[str] | None = None, *, full: bool = False, seed: int = 0
     ) -> pd.DataFrame:
         """Compare every two systems by a measure, or each with several baselines.
 
         Args:
             measure: one that was computed.
             baselines: systems; None for all pairs.
+            full: also count the questions won, tied and lost, and tell effect sizes.
             seed: of the test.
 
         Returns:
-            The frame of :func:`berdslib.evaluation.compare.all_pairs`: differences with intervals and p-values, wins
-            and losses, effect sizes; pandas' own ``to_latex`` prints it for a paper.
+            The frame of :func:`berdslib.evaluation.compare.all_pairs`, or the first six columns of it: differences with
+            intervals and p-values; pandas' own ``to_latex`` prints it for a paper.
 
         Raises:
             InputError: an unknown measure or baseline, or a single system.
         """
-        return compare.all_pairs(self.scores, self.questions, str(measure), baselines=baselines, seed=seed)
+        found = compare.all_pairs(self.scores, self.questions, str(measure), baselines=baselines, seed=seed)
+        return found if full else found.loc[:, :"p_value"]
 
     def questions_for(
         self, measure: Measure | str, differences: Sequence[float], baselines: str | Iterable[str] | None = None
@@ -142,8 +150,8 @@ class Experiment:
         found = {m: compare.letters(self.scores, self.questions, m, seed=seed) for m in measures}
         return replace(self, letters=found)
 
-    def to_latex(self, label: str = "tab:systems") -> str:
-        """Return the shown table as LaTeX (booktabs) with a label, the best of each column in bold."""
+    def to_latex(self, label: str = "tab:systems", caption: str = "") -> str:
+        """Return the shown table as LaTeX (booktabs) with label and caption, the best of each column in bold."""
         shown = self.shown.rename(index=escape, columns=escape)
         for i, (column, cells) in enumerate(self.shown.items()):
             means = cells.str.extract(r"^(-?[\d.]+)", expand=False).astype(float)  # behind it may be a star
@@ -152,7 +160,8 @@ class Experiment:
             shown.isetitem(
                 i, [rf"\textbf{{{escape(c)}}}" if b else escape(c) for c, b in zip(cells, best, strict=True)]
             )
-        caption = escape(self.caption)
+        about = " and ".join(f"{name}, {n} question{'s' * (n != 1)}" for name, n in self._sizes.items())
+        caption = escape(caption or f"Systems on {about}. {self.caption}")
         return str(shown.to_latex(escape=False, index_names=False, caption=caption, label=label))
 
     def __repr__(self) -> str:
@@ -201,7 +210,8 @@ def experiment(
         data: what is searched: a collection or the name of one; of several, each is searched and judged by itself, and
             one table shows all.
         measures: such as ``MRecall @ 5`` or "MRecall@5", one or several; the largest cut-off says how deep to retrieve
-            and judge. ``pRecall @ 5`` has every question searched from each of its perspectives, too.
+            and judge (`depth`, for RR, AP and nDCG without one). ``pRecall @ 5`` has every question searched from each
+            of its perspectives, too.
         judge: judges what the systems list, against the questions' perspectives: a name such as "laptop", a judge, or a
             function from pairs to probabilities; None for the recorded verdicts.
         baseline: name of the system that the others are tested against.
@@ -218,7 +228,7 @@ def experiment(
     """
     named = scoring.named_systems(systems)  # first: a collection in its place would be searched for systems
     wanted, collections = measuring.parse_measures(measures), scoring.collections_of(data)
-    k, kept = scoring.deepest(wanted), scoring.store_of(store)
+    k, kept = scoring.deepest(wanted, depth), scoring.store_of(store)
     which = {"questions": measuring.any_list(wanted), "perspectives": measuring.looks_at_perspectives(wanted)}
     _check(collections, wanted, judge, named)
     if isinstance(seed, bool) or not isinstance(seed, Integral):
@@ -242,7 +252,7 @@ def experiment(
         verdicts.append(scoring.verdicts_on(found, one, who, k, kept))
         for name, run in found.items():
             runs[name].append(run)
-            scores[name].append(scoring.scored(run, verdicts[-1], one, wanted))
+            scores[name].append(scoring.scored(run, verdicts[-1], one, wanted, name))
         questions += [counted(q, one) for q in one.questions]
     scored = {name: pd.concat(frames) for name, frames in scores.items()}
     return Experiment(
@@ -276,7 +286,7 @@ def choose(
     """Choose the system with the best mean on `dev`, and score it once on `test`, beside the first one.
 
     Where `test` has recorded verdicts, the best that any order of the first system's `depth` candidates could reach
-    stands beside them as "oracle". Of equal means the earlier system is chosen.
+    stands beside them as "oracle (…)", which is no system. Of equal means the earlier system is chosen.
 
     Args:
         systems: at least two, the first of which the others have to beat; finished runs know one collection only.
@@ -298,15 +308,16 @@ def choose(
         raise InputError("one measure is needed to choose by", field="measure")
     if both := {q.qid for q in chosen_on.questions} & {q.qid for q in scored_on.questions}:
         raise InputError(f"{min(both)!r} is a question of both; what is chosen must be scored on others", field="test")
+    k = scoring.deepest(by)
     first, options = next(iter(named)), {**options, "depth": depth}
     tried = experiment(named, chosen_on, measure, baseline=first, **options)
     means = tried.table[tried.table["dataset"] == MACRO].set_index("system")["mean"]
     best = (min if measuring.less_is_better(str(by[0])) else max)(named, key=means.__getitem__)
     once: dict[str, System] = {name: named[name] for name in dict.fromkeys([first, best])}
     if is_recorded(options.get("judge")) and scored_on.gold is not None:
-        k = scoring.deepest(by)
         deep = experiment({first: named[first]}, scored_on, f"MRecall@{depth}", **options).runs[first]
-        once["oracle"] = oracle(deep, scored_on.gold, scored_on.questions, k, depth=depth)
+        best_order = f"oracle (best order of {first}'s {depth}, knows the verdicts)"
+        once[best_order] = oracle(deep, scored_on.gold, scored_on.questions, k, depth=depth)
     return Choice(best, tried, experiment(once, scored_on, measure, baseline=first, **options))
 
 
@@ -324,7 +335,8 @@ def _check(
             measuring.check_without_groups(measures)
             if is_recorded(judge) and one.gold is None:
                 judge_of(None, one)  # says so
-    if len(collections) > 1 and (bound := [n for n, s in named.items() if not isinstance(s, str | pd.DataFrame)]):
+    bound = [name for name, system in named.items() if not isinstance(system, str | pd.DataFrame | OwnDense)]
+    if len(collections) > 1 and bound:
         problem = "searches one corpus, and there are several; bd.register('retriever', …) a function that makes it"
         raise InputError(f"{bound[0]!r} {problem}", field="systems")
     everybody = [q for one in collections for q in one.questions]

@@ -17,10 +17,10 @@ from berdslib.data.records import Passage, Question, check_k, list_ids, make_ver
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
 from berdslib.evaluation.arguments import evaluate_arguments
-from berdslib.evaluation.measures import Measure, evaluate
+from berdslib.evaluation.measures import Measure, cutoff_of, evaluate
 from berdslib.files import StrPath
 from berdslib.judging.aspects import judged_aspects
-from berdslib.judging.base import Judge, contains_perspective
+from berdslib.judging.base import Judge, contains_perspective, short_name
 from berdslib.judging.baselines import Gold
 from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, judge_run
@@ -28,6 +28,7 @@ from berdslib.progress import bar, begin
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import AspectsOf
 from berdslib.retrieval.rerank import Scorer
+from berdslib.retrieval.retrievers import OwnDense
 from berdslib.retrieval.systems import Workshop
 
 logger = logging.getLogger(__name__)
@@ -35,7 +36,8 @@ logger = logging.getLogger(__name__)
 AnyJudge = Judge | Callable[..., Any] | str | None
 Data = Collection | str | Path
 Store = VerdictStore | str | Path | None
-System = str | Retriever | pd.DataFrame
+_OF_WHOLE_LISTS = ("RR", "AP", "nDCG")  # as trec_eval has them
+System = str | Retriever | OwnDense | pd.DataFrame
 Systems = System | Sequence[System] | Mapping[str, System]
 
 
@@ -58,7 +60,7 @@ def named_systems(systems: Systems) -> dict[str, System]:
             raise InputError(f"a system is called by text, not by {type(name).__name__}: {name!r}", field="systems")
         if isinstance(system, type):
             raise InputError(f"{system.__name__} is a class; give what it makes", field="systems")
-        if not isinstance(system, str | pd.DataFrame) and not _searches(system) and not _transforms(system):
+        if not isinstance(system, str | pd.DataFrame | OwnDense) and not _searches(system) and not _transforms(system):
             problem = "a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
             kind = type(system).__name__
             is_model = callable(system) or hasattr(system, "encode")
@@ -191,9 +193,15 @@ def search(
         if isinstance(system, pd.DataFrame):
             runs[name] = system[system["qid"].isin(list_ids(collection.questions))]
         else:
-            searcher = built[system] if isinstance(system, str) else system
+            own = over_passages(system, name, collection)
+            searcher = built[own] if isinstance(own, str) else own
             runs[name] = pd.concat([checked_search(searcher, part, k) for part in asked], ignore_index=True)
     return runs
+
+
+def over_passages(system: str | Retriever | OwnDense, name: str, collection: Collection) -> str | Retriever:
+    """Return a system as it is, or a model of the user's as a retriever over the passages."""
+    return system.over(collection.passages, name) if isinstance(system, OwnDense) else system
 
 
 def workshop(
@@ -226,7 +234,7 @@ def judged(
         problem = f"{collection.name!r} has questions only; a judge reads passages: name the corpus"
         raise InputError(problem, field="passages")
     pool = pooled(runs, collection.questions, k)
-    begin(f"{judge.id.partition('(')[0]} judges {len(pool):,} passages of {len(collection.questions):,} questions")
+    begin(f"{short_name(judge.id)} judges {len(pool):,} passages of {len(collection.questions):,} questions")
     return judge_run(pool, collection.questions, by_docno(collection.passages), judge, k=max(1, len(pool)), store=store)
 
 
@@ -254,12 +262,16 @@ def verdicts_on(
 
 
 def scored(
-    run: pd.DataFrame, verdicts: pd.DataFrame | None, collection: Collection, measures: Sequence[Measure]
+    run: pd.DataFrame,
+    verdicts: pd.DataFrame | None,
+    collection: Collection,
+    measures: Sequence[Measure],
+    called: str = "the run",
 ) -> pd.DataFrame:
     """Return the scores of a run, a row a question; those of a scenario of PerspectiveArg come from its release."""
     if isinstance(collection, Scenario):
         return evaluate_arguments(run, collection, measures)
-    return evaluate(run, verdicts, collection.questions, measures)  # type: ignore[arg-type] # None is refused there
+    return evaluate(run, verdicts, collection.questions, measures, called)  # type: ignore[arg-type] # None is refused there
 
 
 def check_belongs(what: str, frame: pd.DataFrame, questions: Sequence[Question]) -> None:
@@ -269,8 +281,12 @@ def check_belongs(what: str, frame: pd.DataFrame, questions: Sequence[Question])
         raise InputError(f"{what} and the questions do not belong together: {there}", field="qid")
 
 
-def deepest(measures: Sequence[Measure]) -> int:
-    """Return the largest cut-off: how deep is searched and judged."""
-    if without := [str(m) for m in measures if "cutoff" not in m.params]:
-        raise InputError(f"{without[0]} needs a cut-off, such as {without[0]}@5", field="measures")
-    return max(int(m["cutoff"]) for m in measures)
+def deepest(measures: Sequence[Measure], depth: int | None = None) -> int:
+    """Return the largest cut-off: how deep is searched and judged; `depth` for those that look at the whole list."""
+    if depth is not None:
+        check_k(depth, "depth")
+    without = [m for m in measures if cutoff_of(m) is None]
+    if bad := [str(m) for m in without if not depth or m.NAME not in _OF_WHOLE_LISTS]:
+        hint = f"; only {', '.join(_OF_WHOLE_LISTS)} do without one" if depth else ""
+        raise InputError(f"{bad[0]} needs a cut-off, such as {bad[0]}@5{hint}", field="measures")
+    return max(depth or 0 if k is None else k for k in map(cutoff_of, measures))

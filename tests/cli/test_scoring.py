@@ -88,7 +88,20 @@ def test_an_experiment_prints_letters_or_pairs_where_it_is_asked_to():
         ("bm25", "rank-bm25", "MRecall@5"), ("bm25", "rank-bm25", "Precision@5")
     ]  # fmt: skip
     assert all(row["wins"] + row["ties"] + row["losses"] == 3 for row in pairs)
-    assert "detectable" in berds(*TWO, "--pairs").stdout
+    assert all(row["effect_low"] is None or row["effect_low"] <= row["effect"] for row in pairs)
+    long = (*TWO[:-3], "bm25,bm25+mmr:0.9,bm25+mmr:0.5", "-m")
+    for measures in ("MRecall@5,Precision@5", "MRecall@5"):
+        printed = berds(*long, measures, "--pairs").stdout
+        assert max(map(len, printed.splitlines())) <= 100
+        assert all(name in printed for name in ("difference, %", "low, %", "high, %", "p_value", "wins", "losses"))
+        assert ("measure" in printed) == ("," in measures) and "effect" not in printed
+
+
+def test_a_baseline_may_be_told_by_its_file(tmp_path):
+    run = tmp_path / "b.trec"
+    berds("retrieve", "-q", "sample", "--limit", "3", "-r", "bm25", "-o", run)
+    rows = json.loads(berds(*TWO, "--run", run, "--baseline", run, "--json").stdout)
+    assert {row["system"] for row in rows if row["p_value"] is None} == {"b"}
 
 
 def test_shares_are_printed_in_percent_and_written_from_0_to_1(tmp_path):
@@ -98,7 +111,7 @@ def test_shares_are_printed_in_percent_and_written_from_0_to_1(tmp_path):
     long, each = ["mean", "low", "high"], ["MRecall@5", "Precision@5"]
     for command, columns in (
         (scored, long), ((*scored, "--per-question"), each), ((*TWO, "--long"), [*long, "difference"]),
-        ((*TWO, "--pairs"), ["difference", "low", "high", "won_more", "won_low", "won_high"]),
+        ((*TWO, "--pairs"), ["difference", "low", "high"]),
     ):  # fmt: skip
         rows, (head, *lines) = json.loads(berds(*command, "--json").stdout), berds(*command).stdout.splitlines()
         names = re.split(r"\s+", head.replace(", %", ",%").strip())

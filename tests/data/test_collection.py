@@ -21,6 +21,7 @@ def test_it_says_what_it_holds():
     assert repr(Collection("pets", [ZOO])) == "Collection 'pets': 1 question, 0 passages, no gold verdicts"
     whole = Collection("pets", [ZOO, TEA], [Passage(str(i), "Tea.") for i in range(1200)], GOLD[:1], FULL)
     assert repr(whole) == ("Collection 'pets': 2 questions, 1,200 passages, 1 gold verdict, expansions of 1 question")
+    assert ", 1 gold verdict" in repr(Collection("pets", [ZOO], PASSAGES, GOLD))  # the other is not on its question
 
 
 def test_it_cannot_be_changed_and_leaves_alone_what_it_was_given():

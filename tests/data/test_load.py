@@ -16,8 +16,9 @@ from berdslib.data.datasets import load, load_expansions, load_gold, load_passag
 from berdslib.data.formats import write_passages
 from berdslib.data.records import Passage, Question, make_verdicts
 from berdslib.data.tables import write_jsonl
-from berdslib.data.trec import write_verdicts
+from berdslib.data.trec import read_trec_run, write_verdicts
 from berdslib.errors import InputError, MissingDataError
+from berdslib.evaluation.measures import evaluate
 from berdslib.study.front import register
 
 
@@ -273,6 +274,7 @@ def test_questions_passages_and_verdicts_of_ones_own(tmp_path, made, caplog):
     ]
     assert found.passages == [Passage("1", "Close them."), Passage("2", "Keep them.")]
     assert found.gold[["qid", "docno"]].values.tolist() == [["3", "1"]]
+    assert made is in_parquet or {found.name, *(q.source for q in found.questions)} == {"questions"}
     assert caplog.text.count("ids are whole numbers") == (0 if made is in_parquet else 2)
     assert [q.qid for q in load(questions, passages=passages, split="test").questions] == ["4"]
 
@@ -300,6 +302,49 @@ def test_topics_of_trec_take_their_subtopics_from_the_qrels(tmp_path):
     found = load("topics.jsonl", passages=TEXTS, gold="qrels.txt")
     assert found.questions[0].perspectives == ("subtopic 1", "subtopic 2", "subtopic 3")
     assert found.questions[1].perspectives == () and len(found.gold) == 3
+
+
+def test_qrels_of_relevance_alone_score_questions_without_perspectives_only(mine, tmp_path):
+    import ir_measures
+
+    (tmp_path / "beir" / "qrels").mkdir(parents=True)
+    (tmp_path / "beir" / "queries.jsonl").write_text('{"_id": "zoo", "text": "Zoos?"}\n')
+    (tmp_path / "beir" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nzoo\ta\t2\nzoo\tb\t0\n")
+    (tmp_path / "plain.txt").write_text("zoo 0 a 2\nzoo 0 b 0\n")
+    (tmp_path / "bare.jsonl").write_text('{"qid": "zoo", "question": "Should zoos close?"}\n')
+    (tmp_path / "zoo.trec").write_text("zoo Q0 c 1 9 x\nzoo Q0 a 2 8 x\n")
+    frame = pd.DataFrame(ir_measures.read_trec_qrels("plain.txt"))
+    for gold in ("beir", "plain.txt", frame, frame.rename(columns={"iteration": "subtopic_id"}).to_dict("records")):
+        with pytest.raises(InputError, match="qrels name no perspectives, and question 'zoo' has 2; diversity qrels"):
+            load(mine, passages="corpus.jsonl", gold=gold)
+        found = load("bare.jsonl", passages="corpus.jsonl", gold=gold)
+        assert found.questions[0].perspectives == ("subtopic 1",)
+        scores = evaluate(read_trec_run("zoo.trec"), found.gold, found.questions, "nDCG@5,P@2")
+        run = ir_measures.read_trec_run("zoo.trec")
+        assert scores.loc["zoo"].tolist() == pytest.approx(
+            [ir_measures.calc_aggregate([m], frame.assign(relevance=frame.relevance.clip(upper=1)), run)[m]
+             for run in [list(run)] for m in (ir_measures.nDCG @ 5, ir_measures.P @ 2)]
+        )  # fmt: skip
+    for command in ("experiment --gold", "evaluate --verdicts"):
+        refused = tried(*command.split(), "beir", "-q", "mine.jsonl", "-c", "corpus.jsonl", "--run", "zoo.trec")
+        assert refused.exit_code and "these qrels name no perspectives" in refused.stderr
+    bare = ("evaluate", "-q", "bare.jsonl", "--run", "zoo.trec", "--verdicts")
+    assert "50.0" in berds(*bare, "beir", "-m", "P@2").stdout
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_qrels_in_a_frame_are_taken_as_those_of_a_file(mine, tmp_path, caplog, first):
+    rows = [("zoo", first, "a", 2), ("zoo", first + 1, "b", 1), ("tea", first, "c", 0)]
+    (tmp_path / "q.qrels").write_text("".join("{} {} {} {}\n".format(*row) for row in rows))
+    frame = pd.DataFrame(rows, columns=["query_id", "iteration", "doc_id", "relevance"]).astype({"iteration": str})
+    for given in (frame, frame.rename(columns={"iteration": "subtopic_id"})):
+        found = [load(mine, passages="corpus.jsonl", gold=gold).gold for gold in ("q.qrels", given)]
+        pd.testing.assert_frame_equal(*found)
+        assert found[1].query("supports")["pid"].tolist() == [0, 1]
+    said = ["read as perspectives from 0" in record.getMessage() for record in caplog.records]
+    assert said == [True] * 4 * first
+    with pytest.raises(InputError, match=r"\[relevance\]: 'x' is no number"):
+        load(mine, gold=frame.astype({"relevance": object}).replace({"relevance": {2: "x"}}))
 
 
 def test_a_data_set_of_ir_datasets_with_subtopics():

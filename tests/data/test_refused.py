@@ -145,7 +145,7 @@ FRAMES = [
     (lambda: a_collection(passages="p.jsonl"), r"\[passages\]: a list .* not str; berdslib\.load reads"),
     (lambda: a_collection(passages={"a": "text"}), r"\[passages\]: a list of passages is needed, not dict"),
     (lambda: a_collection(gold="v.tsv"), r"verdicts are a data frame with columns qid, pid, docno.*, not str"),
-    (lambda: a_collection(gold=pd.DataFrame({"qid": ["zoos"]})), "verdicts need columns qid, pid, docno and p_yes; m"),
+    (lambda: a_collection(gold=pd.DataFrame({"qid": ["zoos"]})), "verdicts need columns qid, pid, docno and p_yes"),
     (lambda: a_collection(gold=GOLD.assign(p_yes=2.0)), "is not a number from 0 to 1"),
     (lambda: a_collection(gold=GOLD.assign(qid="cows")), r"\[gold\]: .* do not belong together: 'cows'"),
     (lambda: a_collection(expansions=None), r"\[expansions\]: qid → \[\(name, text\), …\] is needed, not NoneType"),

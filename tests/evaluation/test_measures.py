@@ -112,7 +112,7 @@ def test_thousand_random_cases_agree_with_trec_eval():
             continue
         qrels = pd.DataFrame({"query_id": "q", "doc_id": gains.index, "relevance": gains.to_numpy()})
         trec_run = run.rename(columns={"qid": "query_id", "docno": "doc_id"})
-        wanted = [nDCG @ k, P @ k, R @ k, Success @ k, AP @ k, AP, RR]
+        wanted = [nDCG @ k, P @ k, R @ k, Success @ k, AP @ k, AP, RR, nDCG]
         want = ir_measures.pytrec_eval.calc_aggregate(wanted, qrels, trec_run)
         want[RR @ k] = want[RR] if want[RR] >= 1 / k else 0.0
         got = evaluate(run, verdicts, [q], [*wanted, RR @ k]).iloc[0]

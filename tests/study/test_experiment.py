@@ -236,9 +236,10 @@ def test_an_experiment_shows_the_table_of_the_paper():
     for shown in (text, page, latex):
         assert "100.0 [20.7, 100.0]" in shown and "n = 1" in shown
     assert found.caption == (
-        "Percent with 95% intervals (Wilson); cats n = 1; verdicts: gold; "
-        "* differs from ab (paired test, Holm, p < .05)."
+        "Percent with 95% intervals (Wilson); cats n = 1; verdicts: gold."  # no star is in the table
     )
+    assert caption_of(latex) == f"Systems on cats, 1 question. {found.caption}"
+    assert caption_of(found.to_latex(caption="Mine & yours")) == "Mine & yours"
     assert "c &lt;i&gt;" in page and "<i>" not in page
     assert "\\toprule" in latex
     assert "*" not in experiment("bm25", CATS, "MRecall@2", baseline="bm25").caption  # nothing is tested
@@ -260,7 +261,56 @@ def test_latex_holds_whatever_a_collection_is_called():
     hostile = Collection(HOSTILE, asked, CATS.passages, CATS.gold)
     for data in (hostile, [hostile, DOGS]):
         found = experiment(["bm25", "rank-bm25"], data, "MRecall@2", baseline="bm25")
-        assert HOSTILE in found.caption and caption_of(found.to_latex()) == found.caption
+        assert HOSTILE in found.caption and caption_of(found.to_latex()).endswith(f". {found.caption}")
+
+
+def test_stars_are_explained_where_there_are_some_and_pairs_show_what_counts(sample):
+    asked = [Question(f"q{i}", f"{i}?", ("Yes.",)) for i in range(12)]
+    made = Collection("many", asked, gold=make_verdicts([(q.qid, 0, "d", 1.0, True) for q in asked], "gold"))
+    runs = {name: ranked_run({q.qid: [docno] for q in asked}) for name, docno in (("minilm+mmr:0.9", "d"), ("no", "x"))}
+    found = experiment(runs, made, "P@1", baseline="no")
+    assert "100.0* [" in repr(found) and found.caption.endswith("* differs from no (paired test, Holm, p < .05).")
+    assert "*" not in experiment(runs, made, "P@1").caption
+    with pd.option_context("display.width", 80, "display.max_columns", 0):
+        assert "p_value" in repr(found.pairs("P@1"))
+    assert found.pairs("P@1", full=True).loc[0, ["wins", "ties", "losses"]].tolist() == [12, 0, 0]
+
+
+def test_a_run_of_another_corpus_is_named(sample, caplog):
+    lists = {q.qid: ["nowhere"] for q in sample.questions[1:]}
+    experiment({"bm25": "bm25", "theirs": ranked_run(lists)}, sample, "P@1")
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert told == [
+        "1 of 16 questions have no passage in theirs; they count as unanswered",
+        "no verdict is about a passage in the top 10 of theirs; is it of another corpus?",
+    ]
+
+
+def test_a_model_is_a_system_over_every_corpus(sample):
+    from berdslib.retrieval.retrievers import dense
+
+    pair = experiment({"mine": dense("minilm"), "minilm": "minilm"}, [sample, CATS], "Precision@2")
+    assert pair.scores["mine"].equals(pair.scores["minilm"]) and pair.scores["mine"].to_numpy().sum() > 0
+
+
+def test_measures_of_whole_lists_are_those_of_trec_eval(sample):
+    import ir_measures
+
+    run = experiment("bm25", sample, "RR", depth=30).runs["bm25"]
+    assert run.groupby("qid").size().max() == 30
+    cut = run[run["rank"] <= 8]  # fewer than there are gold passages
+    found = experiment({"cut": cut}, sample, [ir_measures.RR, ir_measures.AP, "nDCG"], depth=5)
+    gains = sample.gold[sample.gold["qid"].isin(run["qid"])].groupby(["qid", "docno"], as_index=False)["supports"].sum()
+    qrels = gains.rename(columns={"qid": "query_id", "docno": "doc_id", "supports": "relevance"})
+    theirs = cut.rename(columns={"qid": "query_id", "docno": "doc_id"})
+    for measure in (ir_measures.RR, ir_measures.AP, ir_measures.nDCG):
+        want = {m.query_id: m.value for m in ir_measures.pytrec_eval.iter_calc([measure], qrels, theirs)}
+        assert found.scores["cut"][str(measure)].to_dict() == pytest.approx(want, abs=1e-6), measure
+    assert found.shown.columns.get_level_values(-1).unique().tolist() == ["RR", "AP", "nDCG"]
+    with pytest.raises(InputError, match=r"MRecall needs a cut-off, such as MRecall@5; only RR, AP, nDCG do without"):
+        experiment("bm25", sample, ["RR", MRecall])
+    with pytest.raises(InputError, match="RR needs a cut-off"):
+        choose(["bm25", "minilm"], load("sample", split="dev"), sample, "RR")
 
 
 # ---------------------------------------------------------------- choosing, and systems of other tools
@@ -271,14 +321,15 @@ def test_what_is_best_on_dev_is_scored_once_on_test_beside_the_first_and_the_ora
     choice = choose(names, dev, held_out, "Precision@5")
     tried = {name: experiment(name, dev, "Precision@5").scores[name].mean().iloc[0] for name in names}
     assert choice.system == max(tried, key=tried.get) == "minilm"
-    assert list(choice.test.scores) == ["bm25", "minilm", "oracle"]
+    ideal = "oracle (best order of bm25's 100, knows the verdicts)"
+    assert list(choice.test.scores) == ["bm25", "minilm", ideal]
     alone = experiment("minilm", held_out, "Precision@5").scores["minilm"]
     assert choice.test.scores["minilm"].equals(alone)
-    first, best = (choice.test.scores[name]["Precision@5"] for name in ("bm25", "oracle"))
+    first, best = (choice.test.scores[name]["Precision@5"] for name in ("bm25", ideal))
     assert (best >= first).all() and best.mean() > first.mean()
     assert repr(choice).startswith("chosen of 3: minilm, ")
     same = choose(["bm25", "bm25+mmr:1"], dev, held_out)  # as good as the first: the first
-    assert same.system == "bm25" and list(same.test.scores) == ["bm25", "oracle"]
+    assert same.system == "bm25" and list(same.test.scores) == ["bm25", ideal]
     judged = choose(names[:2], dev, held_out, "Precision@5", judge=lambda pairs: [0.9] * len(pairs))
     assert list(judged.test.scores) == ["bm25"]  # both have 100; nobody judged the candidates of an oracle
     with pytest.raises(InputError, match="one measure is needed"):

@@ -397,10 +397,6 @@ class Own:
         return ELSEWHERE
 
 
-def len_of(texts):
-    return [[len(text), 1.0] for text in texts]
-
-
 def own_data_set():
     bd.register("dataset", "mine", lambda: None)
     bd.load("mine")
@@ -417,10 +413,6 @@ def own_data_set():
         # arguments
         (lambda: bd.experiment("bm25", PETS, measure="P@5"), "keyword argument 'measure'; it takes systems, data, "),
         (lambda: bd.experiment(PETS, "bm25"), "a method search(questions, k); 'pets' is of type Collection"),
-        (
-            lambda: bd.experiment(bd.dense(len_of), PETS),
-            "is of type OwnDense; a model is one once it has a name: bd.reg",
-        ),
         (lambda: bd.evaluate(GOLD, RUN, PETS), "a run needs columns qid, docno and score (or rank); missing: score"),
         (lambda: bd.experiment("bm25", PETS, seed="x"), "[seed]: a whole number is needed, not 'x'"),
         # nothing at all, or something else

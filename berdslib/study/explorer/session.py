@@ -46,6 +46,7 @@ from berdslib.study.scoring import (
     judge_of,
     judged,
     named_systems,
+    over_passages,
     store_of,
     workshop,
 )
@@ -393,7 +394,8 @@ def session_for(
         raise InputError("two collections have one name; give one another", field="data")
     if len(named) != 2:
         raise InputError(f"two systems stand side by side, not {len(named)}", field="systems")
-    own = {name: one for name, one in named.items() if not isinstance(one, str)}
+    made = {n: s if isinstance(s, pd.DataFrame) else over_passages(s, n, given[0]) for n, s in named.items()}
+    own = {name: one for name, one in made.items() if not isinstance(one, str)}
     if own and len(collections) > 1:
         raise InputError("a run or a retriever of your own belongs to one corpus; give one collection", field="data")
     left, right = (one if isinstance(one, str) else name for name, one in named.items())
