@@ -290,7 +290,7 @@ def experiment(
         named, collections, wanted, judge=chosen, baseline=baseline.strip() if baseline else next(iter(named)), **given
     )
     asked, size = (sum(len(getattr(one, part)) for one in collections) for part in ("questions", "passages"))
-    tell(f"{asked} questions, {size} passages, judge {result.judge}")
+    begin(f"{asked} questions, {size} passages, judge {result.judge}")
     if plain and (said := single_perspectives(result.questions, map(str, wanted))):
         tell(f"berds: {said}")
     if as_pairs:
