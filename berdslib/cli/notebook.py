@@ -135,7 +135,7 @@ def notebook_check(folder: Path) -> None:
 
 
 @main.command()
-@click.argument("name", nargs=-1)
+@click.argument("name", nargs=-1, shell_complete=options.completes("table"))
 @flag("--latex", "Print its numbers as LaTeX.")
 @flag("--csv", "Print all its numbers, published and ours, as CSV.")
 def table(name: tuple[str, ...], latex: bool, csv: bool) -> None:

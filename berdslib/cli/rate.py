@@ -26,7 +26,8 @@ def rate() -> None:
 
 
 def _judges(default: str) -> options.Option:
-    return click.option("-j", "--judges", default=default, show_default=True, help="Comma-separated.")
+    how: dict[str, Any] = {"show_default": True, "shell_complete": options.completes("judge", ",+")}
+    return click.option("-j", "--judges", default=default, help="Comma-separated.", **how)
 
 
 @rate.command("pairs")

@@ -12,6 +12,7 @@ import urllib.request
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 from shell import berds, tried
 
 from berdslib.cli.root import MOVED, main
