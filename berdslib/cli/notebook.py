@@ -145,7 +145,7 @@ def table(name: tuple[str, ...], latex: bool, csv: bool) -> None:
 
     \b
     berds table 3
-    berds table pir 4 --latex
+    berds table pir4 --latex
     berds table "BeRDS Figure 2" --csv
     """
     from berdslib.study.published import census, page
