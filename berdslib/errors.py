@@ -49,7 +49,7 @@ def known(kind: str, name: str, choices: Iterable[str]) -> str:
     """
     import difflib
 
-    names = sorted(choices)
+    names = sorted(choices, key=lambda one: re.sub(r"\d+", lambda digits: digits[0].zfill(9), one))
     if name in names:
         return name
     close = difflib.get_close_matches(str(name), names, n=1)

@@ -1,11 +1,12 @@
-"""How far long work is: a line when it begins, a bar meanwhile, or whoever watches, who may also stop it."""
+"""How far long work is: a line when it begins, a bar or more lines meanwhile, or who watches, who may also stop it."""
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
@@ -14,6 +15,8 @@ from berdslib.errors import printable
 # Lines of what begins, level INFO: the shell shows them, Python does not. Without warnings there are no bars either.
 PROGRESS = logging.getLogger("berds")
 DELAY = 2.0  # seconds until a bar is shown
+EVERY = 15.0  # seconds between two lines, where there is no bar
+_LINE = "{desc}: {n_fmt} of {total_fmt}, {elapsed}, about {remaining} left{postfix}"
 
 # Is told what is being done, how many chunks of it are done, and of how many; what it raises ends the work.
 Watcher = Callable[[str, int, int], None]
@@ -33,11 +36,23 @@ def bars_are_seen() -> bool:
     return (in_notebook or sys.stderr.isatty()) and PROGRESS.isEnabledFor(logging.WARNING)
 
 
-def bar(things: Iterable[Any] | None = None, **how: Any) -> Any:
-    """Return tqdm's bar over things, where bars are seen; it goes away when it is done."""
-    from tqdm.auto import tqdm
+class _Lines(io.StringIO):
+    """Where tqdm writes a bar that nobody would see: each state of it becomes a line."""
 
-    return tqdm(things, **{"delay": DELAY, "leave": False, **how}, disable=not bars_are_seen())
+    def write(self, text: str) -> int:
+        if text.startswith("\r") and text.strip():  # the rest clears a bar away
+            begin(text.strip())
+        return len(text)
+
+
+def bar(things: Iterable[Any] | None = None, **how: Any) -> Any:
+    """Return tqdm's bar over things, which goes away when it is done; in a file, now and then a line in its place."""
+    from tqdm import auto, std
+
+    if bars_are_seen():
+        return auto.tqdm(things, **{"delay": DELAY, "leave": False, **how})
+    lines = {"delay": EVERY, "mininterval": EVERY, "miniters": 1, "bar_format": _LINE, "leave": False, "position": 0}
+    return std.tqdm(things, **how | lines, file=_Lines(), disable=not PROGRESS.isEnabledFor(logging.INFO))
 
 
 @contextmanager
@@ -54,21 +69,17 @@ def watched(watcher: Watcher) -> Iterator[None]:
         _watcher.reset(before)
 
 
-def chunk_starts(n: int, size: int, doing: str) -> Iterable[int]:
-    """Return where chunks of `size` of n things start; where nobody watches, with a line and a bar if several."""
+def chunk_starts(n: int, size: int, doing: str) -> Iterator[int]:
+    """Yield where chunks of `size` of n things start; where nobody watches, with a line and a bar if several."""
     starts, watcher = range(0, n, size), _watcher.get()
-    if watcher is not None:
-        return _told(starts, doing, watcher)
-    if len(starts) < 2:
-        return starts
-    begin(f"{doing}: {n:,}, {size:,} at a time")
+    if several := watcher is None and len(starts) > 1:
+        begin(f"{doing}: {n:,}, {size:,} at a time")
     # The first chunk of a large model can take minutes; in a notebook, a bar that is gone leaves its trace.
     delay = 0.0 if sys.stderr.isatty() else DELAY
-    shown: Iterable[int] = bar(starts, desc=doing, unit="chunk", delay=delay)
-    return shown
-
-
-def _told(starts: range, doing: str, watcher: Watcher) -> Iterator[int]:
-    for done, start in enumerate(starts):
-        watcher(doing, done, len(starts))
-        yield start
+    with bar(total=n, desc=doing, delay=delay) if several else nullcontext() as shown:
+        for done, start in enumerate(starts):
+            if watcher is not None:
+                watcher(doing, done, len(starts))
+            yield start
+            if shown is not None:
+                shown.update(min(size, n - start))

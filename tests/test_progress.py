@@ -90,7 +90,23 @@ def test_without_a_watcher_several_chunks_have_a_line_and_a_bar(capsys, caplog, 
     work(1001, 1000, "both")
     assert caplog.messages == ["both: 1,001, 1,000 at a time"]
     shown = capsys.readouterr().err
-    assert "alone" not in shown and "both: " in shown and "/2 [" in shown
+    assert "alone" not in shown and "both: " in shown and "/1001 [" in shown
+
+
+def test_a_file_gets_a_line_now_and_then_and_nothing_that_moves_the_cursor(capsys, caplog, monkeypatch):
+    caplog.set_level(logging.INFO, PROGRESS.name)
+    work(500, 128, "soon done")
+    assert caplog.messages == ["soon done: 500, 128 at a time"]
+    monkeypatch.setattr(progress, "EVERY", 0)
+    caplog.clear()
+    work(500, 128, "encoding")
+    said = [line.partition(", 00:0")[0] for line in caplog.messages[1:]]
+    assert [line for line in said if line] == [f"encoding: {done} of 500" for done in (0, 128, 256, 384, 500)]
+    assert caplog.messages[2].endswith(" left") and "\r" not in capsys.readouterr().err + "".join(caplog.messages)
+    caplog.clear()
+    caplog.set_level(logging.ERROR, PROGRESS.name)
+    work(500, 128, "quiet")
+    assert not caplog.messages
 
 
 @pytest.mark.parametrize(("level", "seen"), [(0, True), (20, True), (30, True), (40, False)])
@@ -134,5 +150,6 @@ def test_a_terminal_shows_a_line_and_bars_a_file_the_line_and_nobody_who_is_quie
     with log.open("w") as file:
         subprocess.run(COMMAND, stdout=subprocess.DEVNULL, stderr=file, cwd=tmp_path, check=True, timeout=60)
     assert log.read_bytes().decode().startswith(line) and b"\r" not in log.read_bytes()
+    assert "berds: rank-bm25: done, " in log.read_text()
     quiet = in_a_terminal([*COMMAND, "--quiet"], tmp_path)
-    assert quiet.count("\r") == quiet.count("\r\n") and "berds: " not in quiet and "3 questions, " in quiet
+    assert quiet.count("\r") == quiet.count("\r\n") and "berds: " not in quiet and "3 questions, " not in quiet

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
@@ -128,6 +129,9 @@ def _report(built: Built, examples: int) -> None:
         show(None, f"{one.reason} ({one.step}) {one.draft.key}: {one.detail}\n    {words}")
     tell(f"{stats['n']} questions ({stats['dev']} dev, {stats['test']} test), {stats['mean_perspectives']:.2f} "
          f"perspectives of {stats['mean_words']:.2f} words → {built.folder}")  # fmt: skip
+    if built.rejected:
+        counted = ", ".join(f"{n} {why}" for why, n in Counter(map(by_reason, built.rejected)).most_common())
+        tell(f"left out: {counted} → {built.folder / 'rejected.jsonl'}")
     if built.spent:
         tell(f"its answers cost {built.spent:.4f}")
     if built.unanswered:

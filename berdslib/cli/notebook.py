@@ -65,6 +65,8 @@ def notebook_students(folder: Path, repository: str) -> None:
     from berdslib.study.exercises import write_students
 
     counts = write_students(folder, repository=repository)
+    if not (folder.resolve().parent / "docs").is_dir():
+        options.tell("the copies' links to ../docs and ../data work beside these folders of a checkout")
     lines = [f"{count:2}  {path}" for path, count in counts.items()]
     options.show(
         {str(p): n for p, n in counts.items()}, "\n".join([*lines, f"{sum(counts.values())} exercises, all blank"])
@@ -77,7 +79,8 @@ def notebook_students(folder: Path, repository: str) -> None:
 def notebook_check(folder: Path) -> None:
     """Make one table of a class's copies in FOLDER: which exercises are right, not yet, blank or not run.
 
-    It reads the outputs that students saved, and runs nothing. "changed" is a check that is not the notebook's own.
+    A copy's name holds the notebook's: ada/03_retrieval.ipynb or 03_retrieval_ada.ipynb. Read are the outputs that
+    students saved, and nothing is run. "changed" is a check that is not the notebook's own.
     """
     from berdslib.study.exercises import class_table
 
@@ -85,7 +88,7 @@ def notebook_check(folder: Path) -> None:
 
 
 @main.command()
-@click.argument("name", nargs=-1)
+@click.argument("name", nargs=-1, shell_complete=options.completes("table"))
 @flag("--latex", "Print its numbers as LaTeX.")
 @flag("--csv", "Print all its numbers, published and ours, as CSV.")
 def table(name: tuple[str, ...], latex: bool, csv: bool) -> None:
@@ -95,7 +98,7 @@ def table(name: tuple[str, ...], latex: bool, csv: bool) -> None:
 
     \b
     berds table 3
-    berds table pir 4 --latex
+    berds table pir4 --latex
     berds table "BeRDS Figure 2" --csv
     """
     from berdslib.study.published import census, page

@@ -33,6 +33,24 @@ def together(*options: Option) -> Option:
     return wrap
 
 
+def completes(kind: str, apart: str = ",") -> Callable[[click.Context, click.Parameter, str], list[Any]]:
+    """Complete the last of several names, each behind a character of `apart`; where none begins so, files."""
+
+    def complete(_: click.Context, __: click.Parameter, typed: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        from berdslib.study.front import names
+        from berdslib.study.published import census
+
+        start = max(typed.rfind(one) for one in apart) + 1
+        there = [name.replace(" ", "-") for name in census()["name"]] if kind == "table" else names(kind)
+        begun = [name.rstrip("…") for name in there if name.casefold().startswith(typed[start:].casefold())]
+        found = [CompletionItem(typed[:start] + name) for name in begun]
+        return found or [CompletionItem(typed, type="file")]
+
+    return complete
+
+
 def text(name: str, said: str, default: str | None = None, **how: Any) -> Option:
     """Ask for a word; a default, if there is one, is shown."""
     return click.option(name, default=default, show_default=bool(default), help=said, **how)
@@ -72,12 +90,14 @@ def questions(**how: Any) -> Option:
     """Say which questions are asked; required, unless told otherwise."""
     names = "Data set names, comma-separated, a file or a BEIR folder; RELEASE:SCENARIO for PerspectiveArg."
     return together(
-        click.option("-q", "--questions", help=names, **({"required": True} | how)),
+        click.option("-q", "--questions", help=names, shell_complete=completes("dataset"),
+                     **({"required": True} | how)),
         click.option("--split", type=click.Choice(["train", "dev", "test", "all"]), help="[dev where a data set has "
                      "splits, else all]"),
         click.option("--limit", default=0, help="Only the first N questions of each set; 0 for all.",
                      show_default=True),
-        click.option("-c", "--corpus", help="Data set name, file or folder. [the corpus of the questions]"),
+        click.option("-c", "--corpus", help="Data set name, file or folder. [the corpus of the questions]",
+                     shell_complete=completes("dataset")),
     )  # fmt: skip
 
 
@@ -87,7 +107,8 @@ def systems(default: str | None, more: str = "") -> Option:
         "Systems, comma-separated: a retriever and its parts, such as minilm+mmr:0.9, minilm+pap:1.0, "
         "bm25+expand:rule, bm25+multi:rule, minilm+expand:recorded+coverage:0.5, minilm+expand:chat:MODEL (or hyde)."
     )
-    return click.option("-r", "--systems", default=default, show_default=True, help=parts + more)
+    return click.option("-r", "--systems", default=default, show_default=True, help=parts + more,
+                        shell_complete=completes("retriever"))  # fmt: skip
 
 
 def judge(default: str | None = "gold", more: str = "") -> Option:
@@ -96,7 +117,8 @@ def judge(default: str | None = "gold", more: str = "") -> Option:
         "gold, random, overlap, similarity, laptop, laptop-mpnet, mistral-berds, nli-t5, causal:MODEL, "
         "nli:MODEL, cross:MODEL or chat:MODEL; a committee is joined by +, such as overlap+similarity."
     )
-    return click.option("-j", "--judge", default=default, show_default=True, help=names + more)
+    return click.option("-j", "--judge", default=default, show_default=True, help=names + more,
+                        shell_complete=completes("judge", ",+"))  # fmt: skip
 
 
 RUNS = click.option(
@@ -132,6 +154,7 @@ SEED = number("--seed", 0, "Of the draw.", NATURAL)
 MEASURES = click.option(
     "-m",
     "--measures",
+    shell_complete=completes("measure"),
     help="Comma-separated, such as MRecall@10. For PerspectiveArg also task, or official: its measures at 4, 8, 16 and "
     "20 by the papers' definitions, or the published script's. [MRecall@5,Precision@5]",
 )

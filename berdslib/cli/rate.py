@@ -26,7 +26,8 @@ def rate() -> None:
 
 
 def _judges(default: str) -> options.Option:
-    return click.option("-j", "--judges", default=default, show_default=True, help="Comma-separated.")
+    how: dict[str, Any] = {"show_default": True, "shell_complete": options.completes("judge", ",+")}
+    return click.option("-j", "--judges", default=default, help="Comma-separated.", **how)
 
 
 @rate.command("pairs")
@@ -94,7 +95,8 @@ def rate_pairs(
 def rate_judge(path: str, judges: str, store: Path | None) -> None:
     """Evaluate judges against human labels; intervals are clustered by question. BeRDS Table 4.
 
-    The first rows are those of a judge that says yes to everything: an F1 near its own is worth nothing.
+    The first row is that of a judge that says yes to everything: an F1 near its own is worth nothing. --json has more
+    measures: accuracy, the share of yes, kappa; and the thresholds.
 
     Use this only for evaluation: choose judges, prompts and thresholds on other data.
     """
@@ -106,12 +108,19 @@ def rate_judge(path: str, judges: str, store: Path | None) -> None:
     table = judge_table(pairs, split_names(judges), VerdictStore(store))
     questions, positive = len({p.question for p in pairs}), sum(p.label for p in pairs) / len(pairs)
     tell(f"{len(pairs)} pairs, {questions} questions, {positive:.1%} positive")
-    if not options.wants_json():
-        share = ~table["measure"].isin(["kappa", "auc"])
-        table["measure"] += share.map({True: ", %", False: ""})
-        for column in ("value", "low", "high"):
-            table[column] = (100 * table[column]).map("{:.1f}".format).where(share, table[column].map("{:.4f}".format))
-    print_frame(table)
+    print_frame(table if options.wants_json() else _wide(table))
+
+
+def _wide(table: Any) -> Any:
+    """Return a row a judge, a column a measure, each with its interval."""
+    names = ["f1", "precision", "recall", "auc", "calibration_error"]
+    shown = table[table["measure"].isin(names)]
+    parts = [(100 * shown[c]).map("{:.1f}".format).where(shown["measure"] != "auc", shown[c].map("{:.3f}".format))
+             for c in ("value", "low", "high")]  # fmt: skip
+    text = parts[0] + (" [" + parts[1] + ", " + parts[2] + "]").where(shown["low"] < shown["high"], "")
+    wide = shown.assign(text=text).pivot(index="judge", columns="measure", values="text")
+    wide = wide.reindex(index=shown["judge"].unique(), columns=names).rename_axis(columns=None)
+    return wide.rename(columns={name: f"{name}, %" for name in names if name != "auc"}).reset_index()
 
 
 @rate.command("systems")

@@ -149,9 +149,10 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Score runs, or an official BeRDS JSONL with recorded predictions, without any model.
 
-    Without -q, FILES is a BeRDS JSONL; with it, they are further runs. A run that cannot be used costs its own scores
-    only. Of RELEASE:SCENARIO, the measures are by default those of the task, and -o writes the results as it reports
-    them; its owners have not put the exact names of their columns on record, so these are ours. Of rKL less is better.
+    Without -q, FILES is a BeRDS JSONL (what is in it: docs/everyday.md, "The official BeRDS JSONL"); with it, they are
+    further runs. A run that cannot be used costs its own scores only. Of RELEASE:SCENARIO, the measures are by default
+    those of the task, and -o writes the results as it reports them; its owners have not put the exact names of their
+    columns on record, so these are ours. Of rKL less is better.
 
     \b
     berds evaluate outputs.jsonl                       (mistral-preds, gpt4-preds, … as found)
@@ -206,8 +207,9 @@ def evaluate(
     else:
         table = score_table(scores, asked).rename(columns={"system": column})
         table = table.drop(columns=["difference", "p_value"])
+        if scenario or table["dataset"].nunique() == 2:  # of one data set, the mean says the same again
+            table = table[table["dataset"] != "macro"]
     if scenario:
-        table = table if per_question else table[table["dataset"] != "macro"]
         table = table.assign(synthetic=scenario.release.synthetic)
     print_frame(table, next(iter(scores.values())).columns if per_question else options.SCORES)
     if output and scenario:
@@ -234,6 +236,10 @@ def _recorded(
         if cutoff is not None:
             with errors_in(path):
                 wanted = [measure @ official_cutoff(run, asked) for measure in wanted]
+        k = max((int(measure["cutoff"]) for measure in wanted if "cutoff" in measure.params), default=0)
+        lengths = run["qid"].value_counts().reindex([q.qid for q in asked], fill_value=0)
+        if field == fields[0] and (short := int((lengths < k).sum())):
+            tell(f"berds: {short} of {len(asked)} questions list fewer than {k} passages; what is not listed is a no")
         with errors_in(field):
             scores[field] = score(run, verdicts, asked, wanted)  # type: ignore[arg-type] # a field has some
     return asked, scores
@@ -298,7 +304,7 @@ def experiment(
             check_trec_ids(one.questions, one.passages)
     result = run_experiment(named, collections, wanted, judge=chosen, baseline=base, **given)
     asked, size = (sum(len(getattr(one, part)) for one in collections) for part in ("questions", "passages"))
-    tell(f"{asked} questions, {size} passages, judge {result.judge}")
+    begin(f"{asked} questions, {size} passages, judge {result.judge}")
     if plain and (said := single_perspectives(result.questions, map(str, wanted))):
         tell(f"berds: {said}")
     if as_pairs:

@@ -63,8 +63,8 @@ class Training:
         for batch in self.plan[len(self.losses) :]:
             self.losses.append(self._step(batch))
             after_step(self)
+            shown.set_postfix(loss=f"{sum(self.losses[-50:]) / len(self.losses[-50:]):.3f}", refresh=False)
             shown.update()
-            shown.set_postfix(loss=f"{sum(self.losses[-50:]) / len(self.losses[-50:]):.3f}")
         shown.close()
         self.model.eval()
         return self.losses

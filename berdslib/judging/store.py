@@ -7,6 +7,7 @@ import logging
 import os
 import platform
 import sqlite3
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -135,8 +136,10 @@ def judge_run(
 ) -> pd.DataFrame:
     """Return the verdicts on the top k of a run for every perspective of each question; see :func:`judge_pairs`."""
     pairs = pairs_of(run, questions, passages, k)
+    started = time.monotonic()
     p_yes, new = judge_pairs(judge, pairs, store)
-    logger.info("judged %d pairs with %s: %d new, %d from the store", len(pairs), judge.id, new, len(pairs) - new)
+    said = "judged %d pairs with %s: %d new, %d from the store, %.1f s"
+    logger.info(said, len(pairs), judge.id, new, len(pairs) - new, time.monotonic() - started)
     return verdicts_of(pairs, p_yes, judge)
 
 

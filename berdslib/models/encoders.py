@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 import tempfile
 from collections.abc import Callable, Sequence
@@ -41,6 +42,8 @@ from berdslib.paths import cache_dir
 
 if TYPE_CHECKING:
     import torch
+
+logger = logging.getLogger(__name__)
 
 # From texts, the prefix of each, and the number of texts in a forward pass to float32 (n, d).
 VectorsOf = Callable[[list[str], str, int], np.ndarray]
@@ -255,6 +258,7 @@ def load_checkpoint(checkpoint: str, card: ModelCard, mark: str = "", trust_remo
     model on the hub this commit is loaded.
     """
     revision = mark[1:] if mark.startswith("@") else "main"
+    logger.info("loading %s (%s, %s)", checkpoint, card.engine, card.number_format)
     if card.pooling == "latent attention":
         # Inside, because its classes need torch, which is imported late.
         from berdslib.models.nv_embed import nv_embed_vectors

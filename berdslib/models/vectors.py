@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ from berdslib.errors import InputError
 from berdslib.files import Rows, write_transaction
 from berdslib.models.base import Encoder
 from berdslib.progress import chunk_starts
+
+logger = logging.getLogger(__name__)
 
 _NUMBER = np.dtype("<f4")
 
@@ -35,11 +38,10 @@ class CachedEncoder:
         InputError: (on use) no texts, or an encoder whose vectors have another shape than those on disk.
     """
 
-    def __init__(self, encoder: Encoder, folder: Path, chunk: int = 256) -> None:
+    def __init__(self, encoder: Encoder, folder: Path, chunk: int = 64) -> None:
         self.encoder, self.id, self.chunk = encoder, encoder.id, chunk
         self._path = folder / f"{hashlib.sha256(encoder.id.encode()).hexdigest()[:16]}.sqlite"
         self._rows = Rows(self._path, "a cache of vectors", "vector", "numbers BLOB")
-        self._rows.do(self._take_over)
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode questions, float32 (n, d)."""
@@ -48,21 +50,6 @@ class CachedEncoder:
     def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
         """Encode passages, float32 (n, d)."""
         return self._encode(texts, "p", self.encoder.encode_passages)
-
-    def _take_over(self, table: sqlite3.Connection) -> None:
-        """Read a cache of old, which had a row's place in the table and its numbers in a file beside it."""
-        rows = self._path.with_suffix(".f32")
-        if not table.execute("SELECT 1 FROM sqlite_master WHERE name = 'row'").fetchone():
-            return
-        with write_transaction(table):
-            dim = table.execute("SELECT dim FROM model").fetchone()
-            if rows.exists() and dim:
-                whole = rows.stat().st_size // (dim[0] * _NUMBER.itemsize)  # fewer than listed, where it was cut short
-                old = np.fromfile(rows, _NUMBER, count=whole * dim[0]).reshape(whole, dim[0])
-                listed = table.execute("SELECT key, at FROM row WHERE at < ? ORDER BY at", [whole])
-                self._rows.add(table, ((key, old[at].tobytes()) for key, at in listed))
-            table.execute("DROP TABLE row")
-        rows.unlink(missing_ok=True)
 
     def _encode(self, texts: Sequence[str], role: str, encode: Callable[[list[str]], np.ndarray]) -> np.ndarray:
         from filelock import FileLock
@@ -74,6 +61,8 @@ class CachedEncoder:
         def all_of(table: sqlite3.Connection) -> dict[bytes, bytes]:
             found = self._rows.find(table, keys)
             missing = [(key, text) for key, text in dict(zip(keys, texts, strict=True)).items() if key not in found]
+            missing.sort(key=lambda row: -len(row[1]))  # texts of like length share a batch, which is padded less
+            logger.info("%s: %d of %d different texts from the cache", self.id, len(found), len(found) + len(missing))
             for start in chunk_starts(len(missing), self.chunk, "encoding"):
                 chunk = dict(missing[start : start + self.chunk])
                 with write_transaction(table, FileLock(self._path.with_suffix(".turn"), poll_interval=0.01)):

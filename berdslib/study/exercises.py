@@ -292,8 +292,9 @@ def class_table(folder: StrPath) -> pd.DataFrame:
         try:
             handed_in = _checks(read_notebook(path))
         except InputError:
-            handed_in = {}  # each of its exercises is missing
-        states = {n: _state(handed_in.get(n), check) for n, (check, _) in ours[stem].items()}
+            states = dict.fromkeys(ours[stem], "unreadable")
+        else:
+            states = {n: _state(handed_in.get(n), check) for n, (check, _) in ours[stem].items()}
         right = sum(state == "right" for state in states.values())
         rows.append(
             {"copy": str(path.relative_to(folder)), "notebook": stem, "right": right, "of": len(states), **states}

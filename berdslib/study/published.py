@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import html
 import re
+import shutil
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -111,7 +113,7 @@ class Page:
         """Paper, number and title; in brackets the number in BeRDS' earlier version."""
         before = self.told.get("earlier", self.name.split()[-1])
         earlier = f" ({before} in the earlier version)" if before != self.name.split()[-1] else ""
-        return f"{_full_name(self.name)}{earlier}: {self.title}"
+        return f"{self.name if 'Figure' in self.name else self.name.replace(' ', ' Table ')}{earlier}: {self.title}"
 
     @property
     def lines(self) -> list[tuple[str, str]]:
@@ -212,11 +214,9 @@ class Page:
     def __repr__(self) -> str:
         """Show the page as text."""
         table = [self.beside.to_string(index=False)] if len(self.beside) else []
-        return "\n".join([self.heading, *table, *(f"{word}: {text}" for word, text in self.lines)])
-
-
-def _full_name(name: str) -> str:
-    return name if "Figure" in name else name.replace(" ", " Table ")
+        wrap = TextWrapper(shutil.get_terminal_size((100, 0)).columns, subsequent_indent="  ", break_on_hyphens=False)
+        said = [(word, f"{word}: {text}") for word, text in self.lines]
+        return "\n".join([self.heading, *table, *(line if word in CODE else wrap.fill(line) for word, line in said)])
 
 
 def _joined(rows: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
@@ -238,14 +238,14 @@ def census() -> pd.DataFrame:
 
 
 def page(name: str, ours: Experiment | None = None) -> Page:
-    """Return the page of a table or figure: "BeRDS 3", "pir 4", "PIR Figure 2"; without a paper, BeRDS.
+    """Return the page of a table or figure: "BeRDS 3", "pir4", "PIR Figure 2"; without a paper, BeRDS.
 
     BeRDS is numbered as in its later version. An experiment of yours takes the place of our numbers.
 
     >>> page("3").heading
     'BeRDS Table 3: base retrievers, 5 documents'
     """
-    words = re.sub(r"\btable\b", "", name.lower()).split()
+    words = re.findall(r"\d+|[^\W\d_]+", name.lower().replace("table", ""))
     words = words if words[:1] in (["berds"], ["pir"]) else ["berds", *words]
     wanted = " ".join(words).replace("berds", "BeRDS").replace("pir", "PIR").replace("figure", "Figure")
     entry = _entries()[known("table or figure", wanted, _entries())]

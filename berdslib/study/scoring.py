@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ from berdslib.judging.base import Judge, contains_perspective, short_name
 from berdslib.judging.baselines import Gold
 from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, judge_run
-from berdslib.progress import bar, begin
+from berdslib.progress import bar, bars_are_seen, begin
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import AspectsOf
 from berdslib.retrieval.rerank import Scorer
@@ -178,24 +179,29 @@ def search(
     three are those of :class:`berdslib.retrieval.systems.Workshop`.
     """
     check_k(depth, "depth")
+    began = time.monotonic()
     texts, built = [system for system in named.values() if isinstance(system, str)], dict[str, Retriever]()
     if searching := [name for name, system in named.items() if not isinstance(system, pd.DataFrame)]:
         sizes = f"{len(collection.questions):,} questions, {len(collection.passages):,} passages"
-        begin(f"{collection.name}: {sizes}; first models and indexes are made ready for {', '.join(searching)}")
+        begin(f"{collection.name}: {sizes}; making models and indexes ready for {', '.join(searching)}")
     if texts:
         kept = Path(recordings) if recordings else None
         options: dict[str, Any] = {"depth": depth, "recordings": kept, "scorers": scorers}
         built = workshop(collection, aspect_judge=aspect_judge, store=store, **options).make(texts)
+        logger.info("models and indexes are ready: %.1f s", time.monotonic() - began)
     queries = collection.queries if perspectives else []
     asked = [part for part in (list(collection.questions) if questions else [], queries) if part]
     runs = {}
     for name, system in bar(named.items(), desc="systems", unit="system"):
+        started = time.monotonic()
         if isinstance(system, pd.DataFrame):
             runs[name] = system[system["qid"].isin(list_ids(collection.questions))]
         else:
             own = over_passages(system, name, collection)
             searcher = built[own] if isinstance(own, str) else own
             runs[name] = pd.concat([checked_search(searcher, part, k) for part in asked], ignore_index=True)
+            if not bars_are_seen():  # a line would cut through them
+                begin(f"{name}: done, {time.monotonic() - started:.0f} s")
     return runs
 
 

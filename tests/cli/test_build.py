@@ -1,6 +1,8 @@
 """`berds build`, `berds data add` and `validate`, as a user meets them."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 from chat_server import SECRET, Billing, chat_server
@@ -20,6 +22,8 @@ def questions(tmp_path):
 def test_from_a_text_file_to_an_experiment_in_four_commands(questions):
     said = berds("build", "questions", questions, "mine", "--licence", "CC0-1.0", "--source", "us", "-c", "sample")
     assert "2 questions (0 dev, 0 test), 2.00 perspectives" in said.stderr
+    (path,) = re.findall(r"left out: 1 no rule → (.*)\n", said.stderr)
+    assert json.loads(Path(path).read_text())["reason"] == "no rule"
     assert "nothing is wrong" in berds("data", "validate", "mine").stderr
     berds("data", "add", "mine")
     assert "my" not in berds("data", "card", "mine").output.partition("\n")[0]

@@ -46,7 +46,7 @@ def test_evaluate_official_file_with_two_recorded_judges(tmp_path):
     row["gpt4-preds"] = [["Yes", "No"], ["No", "No"]]
     path.write_text(json.dumps(row))
     table = json.loads(berds("evaluate", str(path), "-m", "MRecall@2,Precision@2", "--json").stdout)
-    found = {(r["verdicts"], r["measure"]): r["mean"] for r in table if r["dataset"] == "macro"}
+    found = {(r["verdicts"], r["measure"]): r["mean"] for r in table if r["dataset"] == "berds"}
     assert found == {
         ("mistral-preds", "MRecall@2"): 1.0, ("mistral-preds", "Precision@2"): 1.0,
         ("gpt4-preds", "MRecall@2"): 0.0, ("gpt4-preds", "Precision@2"): 0.5,

@@ -31,12 +31,17 @@ def test_pairs_labelled_by_gold_are_read_by_judge_eval(found, tmp_path):
     assert [p.label for p in written] == [bool(gold.get((p.qid, p.pid, p.passage.docno), False)) for p in want]
     assert done["pairs"] == len(want) and done["questions"] == len(questions) and done["judge"].startswith("gold(")
     rated = ("rate", "judge", "--data", out, "-j", "random")
-    for row, line in zip(
-        json.loads(berds(*rated, "--json").stdout), berds(*rated).stdout.splitlines()[1:], strict=True
-    ):
-        share = row["measure"] not in ("kappa", "auc")
-        assert (f"{row['measure']}, % " if share else f"{row['measure']} ") in line
-        assert line.split()[-3] == (f"{100 * row['value']:.1f}" if share else f"{row['value']:.4f}")
+    long = {(row["judge"], row["measure"]): row for row in json.loads(berds(*rated, "--json").stdout)}
+    head, *lines = berds(*rated).stdout.splitlines()
+    assert " ".join(head.split()) == "judge f1, % precision, % recall, % auc calibration_error, %"
+    for judge, line in zip(dict.fromkeys(judge for judge, _ in long), lines, strict=True):
+        want = []
+        for measure in ("f1", "precision", "recall", "auc", "calibration_error"):
+            row = long[judge, measure]
+            ends = (row["value"], row["low"], row["high"])
+            value, low, high = (f"{one:.3f}" if measure == "auc" else f"{100 * one:.1f}" for one in ends)
+            want += [value, f"[{low},", f"{high}]"] if row["low"] < row["high"] else [value]
+        assert line.split() == [*judge.split(), *want]
 
 
 def test_questions_are_drawn_from_each_data_set(tmp_path):

@@ -12,6 +12,7 @@ import urllib.request
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 from shell import berds, tried
 
 from berdslib.cli.root import MOVED, main
@@ -67,8 +68,33 @@ def test_how_much_a_command_says(behind, caplog):
         said = [option] * bool(option)
         berds(*([*command, *said] if behind else [*said, *command]))
         first = next((one.getMessage() for one in caplog.records if one.name == "berds"), "")
-        assert first.startswith("sample: 2 questions, ") == lines and ("made ready for bm25" in first) == lines
-        assert any(one.message.startswith("judged ") for one in caplog.records) == told
+        assert first.startswith("sample: 2 questions, ") == lines and ("ready for bm25" in first) == lines
+        for step in ("models and indexes are ready: ", "judged "):
+            assert any(one.message.startswith(step) for one in caplog.records) == told
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "first"),
+    [
+        ("experiment -q", "pir-", ["pir-sample", "pir-perspectrum"]),
+        ("data stats -q", "arguana,SAMP", ["arguana,sample"]),
+        ("experiment -r", "bm25,minil", ["bm25,minilm"]),
+        ("judge -j", "overlap+lap", ["overlap+laptop", "overlap+laptop-mpnet", "overlap+laptop:"]),
+        ("rate judge -j", "random,nli-", ["random,nli-t5", "random,nli-t5:"]),
+        ("evaluate -m", "MRecall@5,alpha_n", ["MRecall@5,alpha_nDCG"]),
+        ("table", "pir-f", ["PIR-Figure-1", "PIR-Figure-2"]),
+        ("table", "", ["BeRDS-1", "BeRDS-2"]),
+    ],
+)
+def test_names_are_completed_after_the_last_comma(words, typed, first):
+    main.list_commands(None)
+    found = ShellComplete(main, {}, "berds", "_BERDS_COMPLETE").get_completions(words.split(), typed)
+    assert [one.value for one in found][: len(first)] == first and {one.type for one in found} == {"plain"}
+
+
+def test_where_no_name_begins_so_files_are_completed():
+    (found,) = ShellComplete(main, {}, "berds", "_BERDS_COMPLETE").get_completions(["experiment", "-q"], "./my")
+    assert (found.type, found.value) == ("file", "./my")
 
 
 def test_an_old_name_says_the_new_one():

@@ -70,6 +70,22 @@ def test_the_published_cutoff_is_there_by_name(tmp_path):
     assert found == [("MRecall@2", 0.0), ("MRecall@1", 1.0)]
 
 
+def test_one_data_set_has_each_row_once_and_short_lists_are_said_once(tmp_path):
+    row = {"question": "Q?", "perspectives": ["Yes.", "No."], "x-preds": [[1, 0]], "ctxs": [{"text": "a"}]}
+    (tmp_path / "out.jsonl").write_text(json.dumps(row | {"y-preds": [["Yes", "No"]]}))
+    command = ("evaluate", tmp_path / "out.jsonl", "-m", "MRecall@5,Precision@5")
+    shown = berds(*command)
+    assert [line.split()[:3] for line in shown.stdout.splitlines()[1:]] == [
+        [judge, "berds", measure] for measure in ("MRecall@5", "Precision@5") for judge in ("x-preds", "y-preds")
+    ]
+    assert shown.stderr.count("1 of 1 questions list fewer than 5 passages") == 1
+    two = [row | {"id": name, "source": name, "y-preds": [["Yes", "No"]]} for name in "ab"]
+    (tmp_path / "two.jsonl").write_text("\n".join(map(json.dumps, two)))
+    shown = json.loads(berds("evaluate", tmp_path / "two.jsonl", *command[2:], "--json").stdout)
+    assert {one["dataset"] for one in shown} == {"a", "b", "macro"}
+    assert "fewer than" not in berds(*command, "--k", "official").stderr
+
+
 def test_what_the_aspect_judge_says_goes_to_the_store_that_is_named(tmp_path, user_cache):
     store, run = tmp_path / "own.sqlite", tmp_path / "run.trec"
     command = ("retrieve", "-q", "sample", "--limit", "1", "-r", "bm25+coverage:0.5", "--aspect-judge", "overlap")

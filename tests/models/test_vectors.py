@@ -17,7 +17,7 @@ from berdslib.errors import InputError
 from berdslib.models.vectors import CachedEncoder
 
 CHUNK = 100
-TEXTS = [f"text number {i}" for i in range(2000)]
+TEXTS = [f"text number {i:04}" for i in range(2000)]  # of one length, so encoded as they come
 
 
 class Fake:
@@ -77,12 +77,14 @@ def cached(log, folder, **options):
 # ---------------------------------------------------------------- one process
 
 
-def test_a_text_is_encoded_once(log, folder):
+def test_a_text_is_encoded_once(log, folder, caplog):
+    caplog.set_level("INFO", "berdslib")
     for _ in range(3):
         np.testing.assert_array_equal(cached(log, folder).encode_passages(TEXTS[:350]), true_vectors(TEXTS[:350]))
     got = cached(log, folder).encode_passages(TEXTS[300:450])  # 50 of them are known
     np.testing.assert_array_equal(got, true_vectors(TEXTS[300:450]))
     assert encoded(log) == TEXTS[:450]
+    assert caplog.messages[-1] == "fake: 50 of 150 different texts from the cache"
     assert assert_whole(folder, TEXTS) == 450
 
 
@@ -94,6 +96,12 @@ def test_repeats_within_a_call_and_texts_that_nearly_repeat(log, folder):
     assert len(log.read_text().splitlines()) == len(set(asked))
 
 
+def test_long_texts_come_first_so_that_a_small_chunk_is_padded_no_more_than_a_large_one(log, folder):
+    texts = ["x" * n for n in np.random.default_rng(0).permutation(np.arange(1, 301))]
+    np.testing.assert_array_equal(cached(log, folder).encode_passages(texts), true_vectors(texts))
+    assert encoded(log) == sorted(texts, key=len, reverse=True)
+
+
 def test_each_model_has_its_own_file(log, folder):
     for model in ("one", "two", "one"):
         encoder = cached(log, folder, model=model)
@@ -102,27 +110,10 @@ def test_each_model_has_its_own_file(log, folder):
     assert encoded(log) == ["same", "same"] and len(list(folder.glob("*.sqlite"))) == 2
 
 
-@pytest.mark.parametrize("left", [100, 60, 0])
-def test_a_cache_of_old_is_taken_over_as_far_as_its_file_goes(log, folder, left):
-    """Rows in a file of their own, their places in a table; a file that was cut short gives what it holds."""
-    folder.mkdir()
-    stem = folder / hashlib.sha256(b"fake").hexdigest()[:16]
-    with sqlite3.connect(stem.with_suffix(".sqlite")) as table:
-        table.execute("CREATE TABLE row (key BLOB PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID")
-        table.execute("CREATE TABLE model (id TEXT, dim INTEGER)")
-        table.execute("INSERT INTO model VALUES ('fake', 8)")
-        keys = [hashlib.sha256(f"p\0{text}".encode()).digest() for text in TEXTS[:100]]
-        table.executemany("INSERT INTO row VALUES (?, ?)", [(key, i) for i, key in enumerate(keys)])
-    stem.with_suffix(".f32").write_bytes(true_vectors(TEXTS[:left]).tobytes() + b"half")
-    np.testing.assert_array_equal(cached(log, folder).encode_passages(TEXTS[:120]), true_vectors(TEXTS[:120]))
-    assert encoded(log) == TEXTS[left:120] and assert_whole(folder, TEXTS) == 120
-    assert not stem.with_suffix(".f32").exists()
-
-
 def test_an_encoder_that_fails_leaves_the_chunks_before_it(log, folder):
     class Failing(Fake):
         def encode_passages(self, texts):
-            if "text number 150" in texts:
+            if "text number 0150" in texts:
                 raise RuntimeError("out of memory")
             return super().encode_passages(texts)
 
@@ -156,6 +147,7 @@ class Broken:
 
 def test_a_damaged_cache_is_named_as_what_it_is(log, folder):
     cached = CachedEncoder(Broken(), folder)
+    folder.mkdir()
     cached._path.write_bytes(b"no database at all" * 100)
     with pytest.raises(InputError, match=r"\.sqlite: cannot be used as a cache of vectors: file is not a database"):
         cached.encode_passages(["a"])
@@ -181,7 +173,8 @@ def test_a_file_that_sqlite_cannot_read_is_mended_and_a_copy_of_it_stays(log, fo
     path = cached(log, folder)._path
     cached(log, folder).encode_passages(TEXTS)
     content = bytearray(path.read_bytes())
-    content[len(content) // 2 // 4096 * 4096] = 0  # the kind of a page in the middle
+    pages = range(len(content) // 2 // 4096 * 4096, len(content), 4096)
+    content[next(page for page in pages if content[page] == 10)] = 0  # the kind of a leaf, behind the middle
     path.write_bytes(content)
     np.testing.assert_array_equal(cached(log, folder).encode_passages(TEXTS), true_vectors(TEXTS))
     assert len(encoded(log)) < len(TEXTS) + 600 and assert_whole(folder, TEXTS) == len(TEXTS)

@@ -170,6 +170,9 @@ def test_copies_are_written_beside_and_an_error_names_the_notebook(tmp_path):
 def test_the_command_writes_all_and_counts_them(tmp_path):
     done = CliRunner().invoke(main, ["notebook", "students", str(tmp_path / "class")], catch_exceptions=False)
     assert done.exit_code == 0 and "exercises, all blank" in done.output
+    assert "links to ../docs" in done.stderr
+    (tmp_path / "docs").mkdir()
+    assert not CliRunner().invoke(main, ["notebook", "students", str(tmp_path / "again")]).stderr
     assert len(list((tmp_path / "class").glob("*.ipynb"))) == 13
 
 
@@ -202,7 +205,7 @@ def test_a_class_is_one_table_of_what_its_copies_say(tmp_path):
     assert table[[1, 2, 3, 4]].to_numpy().tolist() == [
         ["right", "not yet", "blank", "not run"],
         ["changed", "right", "NameError", "missing"],
-        ["missing"] * 4,
+        ["unreadable"] * 4,
     ]
     done = CliRunner().invoke(main, ["notebook", "check", str(tmp_path / "class")], catch_exceptions=False)
     assert done.exit_code == 0 and "late_00_quickstart.ipynb" in done.output

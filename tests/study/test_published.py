@@ -21,6 +21,7 @@ from berdslib.retrieval.systems import parse_system
 from berdslib.study.grid import read_grid
 from berdslib.study.notebooks import notebook_folder
 from berdslib.study.published import (
+    CODE,
     STATUS,
     census,
     page,
@@ -65,7 +66,7 @@ def test_values_typed_by_hand(version, table, where, value):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: published_table("42"), r"table of BeRDS v2 '42'.*Known: 1, 16, 17"),
+        (lambda: published_table("42"), r"table of BeRDS v2 '42'.*Known: 1, 2, 3"),
         (lambda: published_table("3", "v3"), "Known: pir, v1, v2"),
         (
             lambda: published_value("3", corpus="sphere"),
@@ -210,11 +211,24 @@ def test_an_experiment_of_ones_own_takes_the_place_of_ours():
     assert page("3", mine).ours["retriever"].tolist() == ["bm25"]  # a table of retrievers has no chains
 
 
+@pytest.mark.parametrize("name", EVERY)
+def test_a_page_as_text_is_as_narrow_as_the_terminal_but_for_tables_and_commands(name, monkeypatch):
+    for columns, width in (("60", 60), ("", 100)):  # no terminal: 100
+        monkeypatch.setenv("COLUMNS", columns)
+        found = page(name)
+        text = repr(found).removeprefix(found.heading).removeprefix("\n" + found.beside.to_string(index=False))
+        lines = [line for line in text.splitlines() if not line.startswith(tuple(f"{word}: " for word in CODE))]
+        assert all(len(line) <= width or " " not in line.strip() for line in lines)
+        assert text.split() == "\n".join(f"{word}: {said}" for word, said in found.lines).split()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["table", "3"], "BeRDS Table 3: base retrievers"),
         (["table", "PIR 4", "--latex"], r"\toprule"),
+        (["table", "pir4"], "PIR Table 4: "),
+        (["table", "PIR-Figure-2"], "PIR Figure 2: "),
         (["table", "berds", "17", "--csv"], "whose,low,high,n,judge"),
         (["table"], "PIR Figure 6"),
     ],
@@ -228,6 +242,7 @@ def test_the_command_prints(words, said):
     ("words", "said"),
     [
         (["table", "42"], "unknown table or figure 'BeRDS 42'"),
+        (["table", "42"], "BeRDS 9, BeRDS 10, BeRDS 11"),
         (["table", "pir", "figure", "7"], "Did you mean 'PIR Figure"),
         (["table", "--csv"], "name a table"),
         (["table", "3", "--csv", "--latex"], "not both"),
