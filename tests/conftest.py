@@ -1,6 +1,7 @@
 """What several test files need."""
 
 import importlib
+import logging
 import os
 import sys
 import tempfile
@@ -33,6 +34,16 @@ def _stays_on_this_machine():
         tried = _LEFT.read_text(encoding="utf-8")
         _LEFT.unlink()
         pytest.fail(f"tests reach no machine but this one; asked for: {tried}")
+
+
+@pytest.fixture(autouse=True)
+def _levels_of_logs_as_they_were():
+    """What a command sets for its process (`--quiet`, `-v`) is not for the tests after it."""
+    names = ("", "berds", "berdslib")
+    before = [logging.getLogger(name).level for name in names]
+    yield
+    for name, level in zip(names, before, strict=True):
+        logging.getLogger(name).setLevel(level)
 
 
 # The same figures on every processor; what is chosen where none is named has tests of its own.

@@ -268,11 +268,11 @@ def data_encode(
     from berdslib.data.datasets import load_passages
     from berdslib.models.corpus_vectors import encode_part
     from berdslib.retrieval.retrievers import encoding_of
-    from berdslib.study.grid import _cluster, _processes
+    from berdslib.study.running import cluster, processes
 
     refuse(workers and scheduler, "give --workers for this machine or --scheduler for a cluster, not both")
     (encoder, text_of), passages = encoding_of(model), load_passages(corpus)
-    with _cluster(scheduler) if scheduler else _processes(workers) if workers else nullcontext() as pool:
+    with cluster(scheduler) if scheduler else processes(workers) if workers else nullcontext() as pool:
         folder = encode_part(passages, encoder, part, vectors, pool, text_of)
     say({"vectors": folder, "passages": len(passages), "part": part}, f"part {part[0]} of {part[1]} → {folder}")
 

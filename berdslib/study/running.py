@@ -60,7 +60,7 @@ def run_grid(
         at_once = len(todo) if scheduler else _places(workers, grid.resources)  # a cluster may grow: it gets everything
         with (
             _progress(grid, states.count(grids.DONE), progress) as tell,
-            _cluster(scheduler, grid.resources) if scheduler else _processes(at_once) as pool,
+            cluster(scheduler, grid.resources) if scheduler else processes(at_once) as pool,
         ):
             for run, problem, running in _outcomes(pool, grid, todo, at_once, stop_after):
                 if problem:
@@ -157,7 +157,7 @@ def _run_one(notebook: Notebook, limits: Resources, run: Run, wait_for_it: bool)
 
 
 @contextmanager
-def _processes(workers: int) -> Iterator[futures.Executor]:
+def processes(workers: int) -> Iterator[futures.Executor]:
     """Processes of this machine, which end at the first Ctrl-C: a second one would leave some waiting for work."""
     others = set(multiprocessing.active_children())
 
@@ -191,7 +191,7 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def _cluster(scheduler: str, needed: Resources) -> Iterator[futures.Executor]:
+def cluster(scheduler: str, needed: Resources | None = None) -> Iterator[futures.Executor]:
     """Workers of a dask cluster; those that say what they have (--resources "GPU=1 MEMORY=16") get what fits there."""
     try:
         distributed = importlib.import_module("distributed")
@@ -201,7 +201,8 @@ def _cluster(scheduler: str, needed: Resources) -> Iterator[futures.Executor]:
     except (OSError, ValueError) as error:
         problem = f"no dask scheduler at {scheduler!r} ({error}); such as tcp://host:8786 is accepted"
         raise InputError(problem, field="scheduler") from None
-    wanted = {name: amount for name, amount in (("GPU", needed.gpu), ("MEMORY", needed.memory)) if amount}
+    resources = (("GPU", needed.gpu), ("MEMORY", needed.memory)) if needed else ()
+    wanted = {name: amount for name, amount in resources if amount}
     with client:
         for name, amount in wanted.items():  # otherwise dask would wait for such a worker for ever
             has = [worker["resources"].get(name, 0) for worker in client.scheduler_info(-1)["workers"].values()]
