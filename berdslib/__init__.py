@@ -3,7 +3,7 @@
 >>> import berdslib as bd
 >>> sample = bd.load("sample", split="dev")
 >>> sample
-Collection 'sample': 8 questions, 373 passages, 907 gold verdicts, expansions of 8 questions
+Collection 'sample': 8 questions, 373 passages, 326 gold verdicts, expansions of 8 questions
 >>> bd.experiment("bm25", sample, "MRecall@5").table["n"].tolist()
 [3, 3, 2, 8]
 

@@ -11,6 +11,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -22,7 +23,7 @@ from berdslib.data.records import Passage
 from berdslib.errors import BerdsError, InputError
 from berdslib.files import atomic_path
 from berdslib.models.base import Encoder
-from berdslib.models.manifest import BLOCK, check_manifest, damaged_blocks, write_manifest
+from berdslib.models.manifest import BLOCK, MANIFEST, check_manifest, damaged_blocks, write_manifest
 from berdslib.models.vectors import CachedEncoder
 from berdslib.paths import cache_dir
 from berdslib.progress import bar
@@ -171,7 +172,8 @@ def _prepared(
 def _locked(folder: Path) -> Any:
     from filelock import FileLock
 
-    return FileLock(folder / ".lock")
+    readable_alone = (folder / MANIFEST).exists() and not os.access(folder, os.W_OK)
+    return nullcontext() if readable_alone else FileLock(folder / ".lock")  # what is complete there changes no more
 
 
 def _take_apart_if_damaged(result: Path, said: list[int], shards: Sequence[_Shard]) -> None:

@@ -45,7 +45,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         if found["format"] != _FORMAT:
             raise InputError(f"is of format {found['format']}, and {_FORMAT} is needed; make it again", path=path)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"is no manifest of vectors: {error!r}", path=path) from None
+        problem = f"is no manifest of vectors ({type(error).__name__}); delete its folder, and make it again"
+        raise InputError(problem, path=path) from None
     return found
 
 

@@ -86,7 +86,8 @@ def openvino_reader(module: torch.nn.Module, tokenizer: Any, number_format: str)
 
 def _compiled(network: Any, tokenizer: Any, number_format: str) -> VectorsOfIds:
     """Return the function from word pieces of n texts to float32 (n, d)."""
-    import openvino
+    with _no_telemetry():
+        import openvino
     import torch
 
     short = number_format == "bfloat16" or (number_format == "int8" and has_bf16())
@@ -133,7 +134,8 @@ def _converted_whole(model: Any) -> Any:
 
 def _converted(module: torch.nn.Module, tokenizer: Any) -> Any:
     """Return a module as OpenVINO's network from input_ids and attention_mask to vectors."""
-    import openvino
+    with _no_telemetry():
+        import openvino
     import torch
 
     # Padded, because the library leaves the mask out of the network where all texts are of one length.
@@ -146,7 +148,8 @@ def _converted(module: torch.nn.Module, tokenizer: Any) -> Any:
 
 def _quantised(model: Any) -> Any:
     """Return the network in 8 bits, from the user's cache or made now (about a minute)."""
-    import openvino
+    with _no_telemetry():
+        import openvino
     from filelock import FileLock
 
     texts = [p.full_text for p in load_passages("sample")]
