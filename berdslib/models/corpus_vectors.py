@@ -315,6 +315,10 @@ def _encode_shard(
             return True
     except Timeout:
         return False
+    except FileNotFoundError:
+        if not (target.parents[1] / VECTORS).exists():
+            raise
+        return True  # another run has joined all shards meanwhile, and their folder is gone
 
 
 def _join(files: Sequence[Path], folder: Path, about: dict[str, Any]) -> None:

@@ -268,6 +268,7 @@ def test_questions_corpus_and_gold_of_ones_own_run_through_it(tmp_path, monkeypa
     """From the shell, in another process: files of questions and TREC qrels, and a corpus that a plugin registers."""
     (tmp_path / "my_shelf.py").write_text(PLUGIN)
     monkeypatch.setenv("BERDS_PLUGINS", "my_shelf")
+    monkeypatch.syspath_prepend(tmp_path)  # the command, which is in this process here, looks at the data too
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT), os.environ.get("PYTHONPATH", "")]))
     asked = [{"qid": f"t{i}", "query": text} for i, text in enumerate(("horse hooves", "green tea", "trams"))]
     (tmp_path / "mine.jsonl").write_text("".join(json.dumps(one) + "\n" for one in asked))

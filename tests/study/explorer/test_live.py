@@ -344,7 +344,7 @@ def test_the_page_says_what_the_app_says(tmp_path, warm_cache):
             view = list(session.looks(Wish("sample", "k03", asked=asked)))[-1]
             assert listed(page) == [[row["docno"] for row in one["rows"]] for one in view["lists"]]
             figures = page.locator(".berds-figures dd").all_inner_texts()
-            assert figures == [f"{one['value']:.2f}" for both in view["lists"] for one in both["figures"]]
+            assert figures == [f"{100 * one['value']:.1f}%" for both in view["lists"] for one in both["figures"]]
         page.get_by_label("Order by").select_option(index=1)
         assert "MRecall" in page.get_by_label("Question", exact=True).evaluate("menu => menu.selectedOptions[0].text")
         page.locator(".berds-list button").first.click()
