@@ -9,7 +9,6 @@ import struct
 import threading
 import time
 from contextlib import ExitStack, contextmanager
-from functools import cache
 
 import httpx
 
@@ -23,11 +22,6 @@ MANY_CRAWLERS = "".join(f"User-agent: a{i}\n" for i in range(10_000)) + "Disallo
 
 def html(text, head=""):
     return f"<html><head><title>A nasty page</title>{head}</head><body><p>{text}</p></body></html>"
-
-
-@cache
-def gzip_bomb():
-    return gzip.compress(b"\0" * 300_000_000, 6)
 
 
 class Quiet(socketserver.ThreadingTCPServer):
@@ -161,9 +155,6 @@ class _NastyHandler(http.server.BaseHTTPRequestHandler):
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.close()
 
-    def first_time(self, path):
-        return self.server.count(path) == 1
-
 
 def _page(body=None, **headers):
     """Return what answers with a page."""
@@ -175,28 +166,19 @@ def _to(where, status=302):
     return lambda h: h.redirect(where.format(private=h.server.private_port, self=h.server.address), status)
 
 
-PDF = b"%PDF-1.7\n1 0 obj <</Type/Catalog>> endobj\n" * 50
+PDF = b"%PDF-1.7\n" + bytes(range(256)) * 50
 ATTRIBUTES = "<p " + " ".join(f"a{i}=1" for i in range(80_000)) + f">{SENTENCE}</p>"
 TORN = f"<html><body><div><p>{SENTENCE}<b>{SENTENCE}<table><tr><td>{SENTENCE}<p </div></html"
-ZIPPED = gzip.compress(html(SENTENCE).encode())
 # path → the outcome it must have, and what answers
 CASES = {
     "good": ("ok", _page(html(SENTENCE * 3))),
     "plain-text": ("ok", _page(SENTENCE, Content_Type="text/plain; charset=utf-8")),
-    "gzip": ("ok", _page(ZIPPED, Content_Encoding="gzip")),
     "redirect": ("ok", _to("good?from=redirect", 308)),
-    "charset-header-is-wrong": (
-        "ok",
-        _page(html(FRENCH).encode("cp1252"), Content_Type="text/html; charset=utf-8"),
-    ),
     "charset-by-meta": ("ok", _page(html(FRENCH, '<meta charset="windows-1252">').encode("cp1252"))),
     "charset-by-nothing": ("ok", _page(html(FRENCH).encode("cp1252"))),
     "charset-utf16": ("ok", _page(html(FRENCH).encode("utf-16"))),
     "streams-forever": ("size", lambda h: h.drip(b"<p>on and on</p>" * 1000, 0, Server="x")),
-    "gzip-bomb": ("size", lambda h: h.page(gzip_bomb(), Content_Encoding="gzip")),
-    "gzip-twice": ("encoding", lambda h: h.page(gzip.compress(gzip_bomb(), 9), Content_Encoding="gzip, gzip")),
-    "gzip-truncated": ("network", _page(ZIPPED[:-12], Content_Encoding="gzip")),
-    "brotli": ("encoding", _page(b"\x0b\x02\x80abc\x03", Content_Encoding="br")),
+    "packed-unasked": ("encoding", _page(gzip.compress(html(SENTENCE).encode()), Content_Encoding="gzip")),
     "slow-body": ("timeout", lambda h: h.drip(b"x", Content_Length="100000")),
     "slow-headers": ("timeout", lambda h: (h.raw(b"HTTP/1.1 200 OK\r\n"), h.drip(b"X-A: b\r\n"))),
     "continues-forever": ("timeout", lambda h: h.drip(b"HTTP/1.1 100 Continue\r\n\r\n", 0.01)),
@@ -206,8 +188,7 @@ CASES = {
     "huge-headers": ("network", lambda h: h.raw(b"HTTP/1.1 200 OK\r\nX-A: " + b"a" * 500_000)),
     "not-found": ("status", _page(status=404)),
     "server-error": ("status", _page(status=500)),
-    "error-then-good": ("ok", lambda h: h.page(html(SENTENCE), 503 if h.first_time("error-then-good") else 200)),
-    "too-many": ("status", _page(status=429, Retry_After="3600")),
+    "too-many": ("status", _page(status=429)),
     "redirect-loop": ("redirects", _to("/redirect-loop")),
     "redirect-private": ("refused", _to("http://127.0.0.1:{private}/")),
     "redirect-mapped": ("refused", _to("http://[::ffff:127.0.0.1]/")),
@@ -232,7 +213,7 @@ ROBOTS = {
     "robots.txt with a thousand wildcards": ("User-agent: *\nDisallow: /" + "*o" * 1000 + "\n", "ok"),
     "robots.txt with rules for ten thousand crawlers": (MANY_CRAWLERS, "ok"),
 }
-SMALL = Limits(connect=2, read=1, total=2.5, max_bytes=1024 * 1024, retries=1, back_off=0.05, longest_wait=2, pause=0)
+SMALL = Limits(silence=1, total=2.5, max_bytes=1024 * 1024, pause=0, longest_pause=2)
 
 
 class World(httpx.AsyncHTTPTransport):
@@ -274,7 +255,6 @@ REBINDING = {
 def outcomes():
     """Return what became of every case, (page, text, seconds, expected), and the private service's visitors."""
     found = {}
-    gzip_bomb()  # made now, so that no page's time goes into it
     with ExitStack() as stack:
         private = stack.enter_context(running(PrivateService()))
         server = stack.enter_context(running(NastyServer(private.port)))

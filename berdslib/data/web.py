@@ -13,22 +13,22 @@ import os
 import re
 import time
 import zlib
-from collections import UserDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import pandas as pd
 
+from berdslib.data import fetch
 from berdslib.data.formats import read_passages, write_passages
-from berdslib.data.passages import corpus_statistics, split_words
+from berdslib.data.passages import split_words
 from berdslib.data.records import Passage, Question, check_questions
-from berdslib.data.webpage import Fetcher, Limits, Page, PageError, PageText, TextReader, back_off, status_error
+from berdslib.data.tables import read_json
+from berdslib.data.webpage import Fetcher, Limits, Page, PageText, TextReader
 from berdslib.errors import BerdsError, InputError, MissingDataError
-from berdslib.files import StrPath, write_text
+from berdslib.files import StrPath, atomic_path, write_text
 from berdslib.paths import cache_dir
 from berdslib.progress import bar
 
@@ -39,13 +39,12 @@ REPORT_COLUMNS = [
     "reason",
 ]  # fmt: skip
 MISSING = "missing"  # the outcome of a page that is not in the cache, offline
-_REPORT, _LIST = "pages.csv", "corpora.json"  # the second is written last: with it, a folder is complete
+_REPORT, _LIST = "pages.csv", "corpora.json"
 
 
 # ---------------------------------------------------------------- searching
 
 _KEY = "SERPER_API_KEY"  # the environment variable that holds it
-_LONGEST_WAIT = 60.0  # seconds that the service may ask for; if it asks for more, that is an error
 
 
 class SearchError(BerdsError):
@@ -67,8 +66,6 @@ class Serper:
     """
 
     def __init__(self, url: str = "https://google.serper.dev/search", retries: int = 3) -> None:
-        if not url.startswith(("https://", "http://")):
-            raise InputError(f"a search service must be an http or https address, not {url!r}")
         self.url, self.retries, self.id = url, retries, f"serper({url})"
 
     def ask(self, query: str, num: int) -> bytes:
@@ -80,31 +77,28 @@ class Serper:
             state = "holds characters that no key has" if key else "is not set"
             raise SearchError(f"{self.url} asks for a key; the variable {_KEY} {state}")
         for attempt in range(self.retries + 1):
-            hint = ""
+            time.sleep(fetch.BACK_OFF * (2**attempt - 1))
             try:
                 answer = httpx.post(self.url, json={"q": query, "num": num}, headers={"X-API-KEY": key}, timeout=30)
-                if answer.is_success:
-                    return answer.content.replace(key.encode(), b"[key]")
-                failure = status_error(answer)
-                if failure.status in (401, 403):
-                    hint = f"; the key in the variable {_KEY} is refused"
-                elif failure.status == 400:  # out of credits, for one
-                    hint = f": {answer.text[:300].replace(key, '[key]')}"
             except httpx.RequestError as error:
-                failure = PageError("network", f"no answer ({error or type(error).__name__})", again=True)
-            if not failure.again or failure.wait > _LONGEST_WAIT or attempt == self.retries:
+                problem = f"no answer ({error or type(error).__name__})"
+                continue
+            if answer.is_success:
+                return answer.content.replace(key.encode(), b"[key]")
+            problem = f"status {answer.status_code}: {answer.text.replace(key, '[key]')[:300]}"
+            if answer.status_code in (401, 403):
+                problem = f"status {answer.status_code}; the key in the variable {_KEY} is refused"
+            if answer.status_code not in fetch.TRANSIENT:
                 break
-            time.sleep(failure.wait or back_off(1.0, attempt))
-        raise SearchError(f"{self.url}: {failure}{hint}")
+        raise SearchError(f"{self.url}: {problem}")
 
     def read(self, answer: bytes) -> list[Result]:
         """Return the organic results in their order."""
         try:
-            rows = json.loads(answer)["organic"]
-            found = [(row["link"].partition("#")[0], str(row.get("title") or "")) for row in rows]
             # Half of a surrogate pair is legal JSON, but no text: it cannot be written.
-            texts = [[text.encode("utf-8", "replace").decode() for text in pair] for pair in found]
-            return [Result(url, title, place) for place, (url, title) in enumerate(texts, start=1)]
+            rows = json.loads(json.dumps(json.loads(answer)["organic"], ensure_ascii=False).encode("utf-8", "replace"))
+            found = [(row["link"].partition("#")[0], str(row.get("title") or "")) for row in rows]
+            return [Result(url, title, place) for place, (url, title) in enumerate(found, start=1)]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             problem = f"{self.url} answered in another form than serper's ({type(error).__name__})"
             raise SearchError(problem) from None
@@ -129,50 +123,33 @@ class Web:
     retry_failed: bool = False
     workers: int = 16
 
-    def __post_init__(self) -> None:
-        for name in ("num", "workers"):
-            if getattr(self, name) < 1:
-                raise InputError(f"must be at least 1, not {getattr(self, name)}", field=name)
-
 
 def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None = None) -> pd.DataFrame:
     """Write a corpus for each question, QID.jsonl, pages.csv with what came of each page, and corpora.json (BeRDS 4.2).
 
-    The last one lists the questions' files and is written last: without it, a folder is not complete. In an older
-    folder, what is asked again is replaced, and what is not is no longer listed. Returned is what pages.csv holds: qid,
-    position, url, outcome (see :class:`Page` and :class:`PageText`), status, seconds, words, passages, docid (what the
-    page's docnos begin with), final_url, fetched, reason.
+    The last one lists the questions' files. The folder appears when all is done, and replaces an earlier one that holds
+    no more than it. Returned is what pages.csv holds: qid, position, url, outcome (see :class:`Page` and
+    :class:`PageText`), status, seconds, words, passages, docid (what the page's docnos begin with), final_url, fetched,
+    reason.
     """
     check_questions(questions)
-    web, folder = web or Web(), Path(folder)
-    if folder.is_dir() and any(folder.iterdir()) and not is_web_corpora(folder):
-        raise InputError("holds other files; name a new folder, or one with corpora from the web", path=folder)
+    web, rows = web or Web(), list[tuple[Any, ...]]()
     files = {q.qid: corpus_name(q.qid) for q in questions}
-    fetcher, rows = Fetcher(web.limits, web.workers), []
-    with TextReader(web.extractor) as reader:
+    fetcher = Fetcher(web.limits, web.workers)
+    with atomic_path(Path(folder), marker=_LIST) as unfinished, TextReader(web.extractor) as reader:
         for question in bar(questions, desc="web corpora", unit="question"):
             passages, pages = _corpus(question, web, fetcher, reader)
             rows += pages
             if not passages:
                 logger.warning("no page for question %r gave any text", question.qid)
-            (folder / _LIST).unlink(missing_ok=True)  # until the end, the folder holds some of both runs
-            if not is_web_corpora(folder):
-                _write_report(folder, [])  # so that one can tell what began here
-            write_passages(folder / files[question.qid], passages)
-    report = _write_report(folder, rows)
-    with write_text(folder / _LIST) as file:
-        json.dump(files, file, ensure_ascii=False, indent=1)
+            write_passages(unfinished / files[question.qid], passages)
+        report = pd.DataFrame(rows, columns=REPORT_COLUMNS)
+        report.to_csv(unfinished / _REPORT, index=False, lineterminator="\n")
+        (unfinished / _LIST).write_text(json.dumps(files, ensure_ascii=False, indent=1), encoding="utf-8")
     missing = report.loc[report["outcome"] == MISSING, "url"].tolist()
     if missing:
         some = ", ".join(missing[:10]) + (" …" if len(missing) > 10 else "")
         logger.warning("offline, and %d of %d pages are not in the cache: %s", len(missing), len(report), some)
-    return report
-
-
-def _write_report(folder: Path, rows: list[tuple[Any, ...]]) -> pd.DataFrame:
-    report = pd.DataFrame(rows, columns=REPORT_COLUMNS)
-    with write_text(folder / _REPORT) as file:
-        report.to_csv(file, index=False, lineterminator="\n")
     return report
 
 
@@ -196,12 +173,10 @@ def failures(report: pd.DataFrame) -> str:
     '2 of 3 pages gave no text: 2 status (status 404)'
     """
     failed = report[report["outcome"] != "ok"]
-    parts = []
-    for outcome, n in failed["outcome"].value_counts().items():
-        reasons = failed.loc[failed["outcome"] == outcome, "reason"].value_counts()
-        usual = str(reasons.index[0]) or "fetched, but nothing could be taken out"
-        rarer = f", and {len(reasons) - 1} other reasons" if len(reasons) > 1 else ""
-        parts.append(f"{n} {outcome} ({usual}{rarer})")
+    parts = [
+        f"{len(part)} {outcome} ({part['reason'].mode()[0] or 'fetched, but nothing could be taken out'})"
+        for outcome, part in failed.groupby("outcome")
+    ]
     return f"{len(failed)} of {len(report)} pages gave no text" + (f": {'; '.join(parts)}" if parts else "")
 
 
@@ -209,45 +184,38 @@ def failures(report: pd.DataFrame) -> str:
 
 
 def is_web_corpora(path: StrPath) -> bool:
-    """Say whether this is a folder that :func:`web_corpora` wrote, be it complete or not."""
-    report = Path(path) / _REPORT
-    return report.is_file() and report.read_bytes()[:3] == b"qid"
+    """Say whether this is a folder that :func:`web_corpora` wrote."""
+    return all((Path(path) / name).is_file() for name in (_LIST, _REPORT))
 
 
-def open_web_corpora(folder: StrPath) -> WebCorpora:
-    """Return the corpora of a folder that :func:`web_corpora` wrote and completed, by the ids of their questions."""
+def open_web_corpora(folder: StrPath) -> dict[str, list[Passage]]:
+    """Return the corpora of a folder that :func:`web_corpora` wrote, by the ids of their questions."""
     folder = Path(folder)
     if not is_web_corpora(folder):
-        raise InputError(f"holds no corpora from the web ({_REPORT})", path=folder)
-    path = folder / _LIST
-    if not path.is_file():
-        problem = f"holds no {_LIST}, which comes last: a run did not end here; again, it goes on from the cache"
-        raise InputError(problem, path=folder)
-    try:
-        qids = list(dict(json.loads(path.read_bytes())))
-    except (TypeError, ValueError, RecursionError):
-        raise InputError("is no list of corpora from the web, {qid: file}", path=path) from None
+        raise InputError(f"holds no corpora from the web ({_LIST}, {_REPORT})", path=folder)
+    if not isinstance(qids := read_json(folder / _LIST), dict):
+        raise InputError("is no list of corpora from the web, {qid: file}", path=folder / _LIST)
     # Which file is opened is up to the question's id, not to what a list from elsewhere says.
-    return WebCorpora({qid: folder / corpus_name(qid) for qid in qids})
+    return {qid: _read_corpus(qid, folder / corpus_name(qid)) for qid in qids}
 
 
-class WebCorpora(UserDict[str, Any]):
-    """The corpora of questions, qid → passages, in the order of the questions; each is read when it is asked for."""
-
-    def __getitem__(self, qid: str) -> list[Passage]:
-        path = self.data[qid]
-        if not path.is_file():
-            raise InputError(f"is missing, the corpus of question {qid!r}", path=path)
-        return read_passages(path) if path.stat().st_size else []
+def _read_corpus(qid: str, path: Path) -> list[Passage]:
+    if not path.is_file():
+        raise InputError(f"is missing, the corpus of question {qid!r}", path=path)
+    return read_passages(path) if path.stat().st_size else []
 
 
-class OwnCorpora(Sequence[Passage]):
-    """Corpora by question, each searched in its own; as a sequence all their passages, each once, held in memory.
+class OwnCorpora(list[Passage]):
+    """Corpora by question, each searched in its own; as a list all their passages, each once.
 
     A page that was found for two questions has the same docnos in both, and its text is that of the first.
     """
 
     def __init__(self, corpora: Mapping[str, Sequence[Passage]]) -> None:
+        by_docno: dict[str, Passage] = {}
+        for passage in chain.from_iterable(corpora.values()):
+            by_docno.setdefault(passage.docno, passage)
+        super().__init__(by_docno.values())
         self._corpora = corpora
 
     def of(self, question: Question) -> Sequence[Passage]:
@@ -261,36 +229,6 @@ class OwnCorpora(Sequence[Passage]):
             there = ", ".join(map(repr, list(self._corpora)[:3]))
             raise InputError(f"question {qid!r} has no corpus of its own; these have: {there} …", field="qid")
         return qid
-
-    @cached_property
-    def _all(self) -> list[Passage]:
-        by_docno: dict[str, Passage] = {}
-        for passage in chain.from_iterable(self._corpora.values()):
-            by_docno.setdefault(passage.docno, passage)
-        return list(by_docno.values())
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    @overload
-    def __getitem__(self, index: int) -> Passage: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Passage]: ...
-
-    def __getitem__(self, index: int | slice) -> Passage | list[Passage]:
-        return self._all[index]
-
-
-def web_statistics(folder: StrPath) -> dict[str, float]:
-    """Return the last row of BeRDS Table 2 for a folder of :func:`web_corpora`: means over its questions.
-
-    The keys are corpora (number), passages, documents and mean_words (per passage, of questions that have one).
-    """
-    corpora = open_web_corpora(folder)
-    nothing = {"passages": 0, "documents": 0, "mean_words": float("nan")}
-    means = pd.DataFrame([corpus_statistics(one) if one else nothing for one in corpora.values()]).mean()
-    return {"corpora": len(corpora), **{column: float(means[column]) for column in nothing}}
 
 
 # ---------------------------------------------------------------- one question
@@ -334,24 +272,16 @@ def search(query: str, web: Web | None = None) -> list[Result]:
 
 
 def _pages(urls: Sequence[str], web: Web, fetcher: Fetcher) -> list[Page]:
-    """Return the pages in order, from the cache or the web; silence is kept only if some page was answered."""
+    """Return the pages in order, from the cache or the web."""
     pages = {url: page for url in urls if (page := _recalled(url)) is not None}
     if web.offline:
         return [pages.get(url) or Page(url, MISSING, "offline, and not in the cache") for url in urls]
     needed = [url for url in urls if url not in pages or (web.retry_failed and pages[url].outcome != "ok")]
-    silent, somebody = [], False
     for page in bar(fetcher.fetch_all(needed), desc="pages", total=len(needed), unit="page"):
         pages[page.url] = page
-        somebody |= bool(page.status) or page.outcome == "robots"
-        if page.outcome in ("network", "timeout") and not page.status:
-            silent.append(page)
-        else:
-            _keep_page(page)
-    if somebody:
-        for page in silent:
-            _keep_page(page)
-    elif silent:
-        logger.warning("no answer from any of %d pages; this is not kept (is there a network?)", len(silent))
+        _keep_page(page)
+    if needed and all(pages[url].outcome == "network" for url in needed):
+        logger.warning("no answer from any of %d pages (is there a network?); --retry-failed asks again", len(needed))
     return [pages[url] for url in urls]
 
 
@@ -368,8 +298,7 @@ def _recalled(url: str) -> Page | None:
     kept = _recall(cache_path("page", url))
     if kept is None:
         return None
-    note = {name: value for name, value in kept[0].items() if name in Page._fields}  # another version may note more
-    return Page(**{**note, "url": url, "body": kept[1]})
+    return Page(**{**kept[0], "body": kept[1]})
 
 
 def _keep_page(page: Page) -> None:

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import email.utils
 import ipaddress
 import logging
-import math
 import multiprocessing
 import os
-import random
 import re
 import socket
 import ssl
 import threading
 import time
 import weakref
-import zlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import as_completed
@@ -29,11 +25,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.util import find_spec
-from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urljoin
 
-from berdslib.data.fetch import TRANSIENT
 from berdslib.errors import MissingDataError, known
 from berdslib.version import __version__
 
@@ -43,14 +37,13 @@ if TYPE_CHECKING:
 
 AGENT = "berdslib"
 PORTS = {"http": 80, "https": 443}
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_REDIRECTS, _MOST_REDIRECTS = frozenset({301, 302, 303, 307, 308}), 5
 _TYPES = frozenset({"", "text/html", "application/xhtml+xml", "text/plain"})
-_CODINGS = frozenset({"", "identity", "gzip", "x-gzip"})
 _KEPT = ("content-type", "content-language", "last-modified", "date", "location")
 _ASKED = {
     "User-Agent": f"{AGENT}/{__version__}",
     "Accept": "text/html,application/xhtml+xml,text/plain;q=0.8,*/*;q=0.1",
-    "Accept-Encoding": "gzip",
+    "Accept-Encoding": "identity",  # what unpacks to gigabytes is not for us
     "Connection": "close",
 }
 _ROBOTS_BYTES = 500 * 1024  # of a robots.txt are read: what RFC 9309 asks for at least
@@ -72,21 +65,16 @@ Resolve = Callable[[str, int], Collection[str]]
 class Limits(NamedTuple):
     """What a page may take.
 
-    ``connect``, ``read`` and ``total`` are seconds (the last of all requests for a page, without the pauses between);
-    ``max_bytes`` counts a page as sent and as unpacked; ``back_off`` seconds are doubled for each further of
-    ``retries``. A page that asks for more than ``longest_wait`` seconds is given up; ``pause`` is between two requests
-    to a host. ``allow`` is an "address:port" that may be reached although not public.
+    ``silence`` (of a server that says nothing), ``total`` (of one request) and ``pause`` (between two to a host) are
+    seconds, and so is ``longest_pause``, for which a site may ask. ``allow`` is an "address:port" that may be reached
+    although not public.
     """
 
-    connect: float = 10.0
-    read: float = 20.0
+    silence: float = 10.0
     total: float = 60.0
     max_bytes: int = 5 * 1024 * 1024
-    redirects: int = 5
-    retries: int = 2
-    back_off: float = 1.0
-    longest_wait: float = 30.0
     pause: float = 1.0
+    longest_pause: float = 30.0
     allow: Collection[str] = frozenset()
 
 
@@ -95,7 +83,7 @@ class Page(NamedTuple):
 
     ``outcome`` is "ok", or "refused" (address), "robots", "status", "type", "size", "timeout", "network", "redirects"
     or "encoding", with its ``reason``; ``status`` the last HTTP status, 0 if none, that of robots.txt where this
-    failed.
+    failed; ``seconds`` count from the first attempt, waiting for its turn included.
     """
 
     url: str
@@ -110,11 +98,11 @@ class Page(NamedTuple):
 
 
 class PageError(Exception):
-    """Why a page could not be had; `again`: the failure may pass; `wait`: seconds that the server asks for."""
+    """Why a page could not be had."""
 
-    def __init__(self, outcome: str, reason: str, *, status: int = 0, again: bool = False, wait: float = 0.0) -> None:
+    def __init__(self, outcome: str, reason: str, status: int = 0) -> None:
         super().__init__(reason)
-        self.outcome, self.status, self.again, self.wait = outcome, status, again, wait
+        self.outcome, self.status = outcome, status
 
 
 # ---------------------------------------------------------------- addresses
@@ -163,32 +151,6 @@ def system_addresses(host: str, port: int) -> Collection[str]:
 
 # ---------------------------------------------------------------- politeness
 
-
-def retry_after(value: str) -> float:
-    """Return the seconds that a Retry-After header (seconds or a date) asks to wait; 0 for none or nonsense.
-
-    >>> retry_after("120"), retry_after("soon")
-    (120.0, 0.0)
-    """
-    with contextlib.suppress(ValueError):
-        return max(float(value), 0.0) if math.isfinite(float(value)) else 0.0
-    with contextlib.suppress(ValueError, TypeError, OverflowError):
-        return max(email.utils.parsedate_to_datetime(value).timestamp() - time.time(), 0.0)
-    return 0.0
-
-
-def status_error(response: httpx.Response) -> PageError:
-    """Return what a response without success is: whether it may pass, and how long the server asks to wait."""
-    status, wait = response.status_code, retry_after(response.headers.get("retry-after", ""))
-    asks = f", asks to wait {wait:.0f} s" if wait else ""
-    return PageError("status", f"status {status}{asks}", status=status, again=status in TRANSIENT, wait=wait)
-
-
-def back_off(first: float, attempt: int) -> float:
-    """Return the seconds to wait behind an attempt (from 0), drawn below a limit that doubles (full jitter)."""
-    return first * 2.0**attempt * random.random()
-
-
 _AGENT_LINE = re.compile(r"^\s*user(?:-|\s*)agent(?:[\s:]+|$)([^#\n]*).*", re.I | re.M)
 
 
@@ -219,20 +181,6 @@ class _Host:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     free_at: float = 0.0
 
-    def rest(self, seconds: float) -> None:
-        """Let the next request start so many seconds from now, or later if that was asked for before."""
-        self.free_at = max(self.free_at, time.monotonic() + seconds)
-
-
-@dataclass
-class _Visit:
-    """Where the redirects of a page or a robots.txt have led, and what seconds and attempts it may still use."""
-
-    url: str
-    left: float
-    retries: int
-    robots: bool = False
-
 
 # ---------------------------------------------------------------- fetching
 
@@ -252,16 +200,15 @@ class Fetcher:
         resolve: Resolve = system_addresses,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        for package in ("httpx", "protego"):
-            if find_spec(package) is None:
-                raise MissingDataError(f"fetching pages needs {package}; install with: pip install 'berdslib[web]'")
+        if find_spec("protego") is None:
+            raise MissingDataError("fetching pages needs protego; install with: pip install 'berdslib[web]'")
         import httpx
 
         self.limits, self.resolve = limits or Limits(), resolve
         self._transport = transport or httpx.AsyncHTTPTransport(verify=ssl.create_default_context())
         self._workers = asyncio.Semaphore(workers)
         self._hosts: defaultdict[str, _Host] = defaultdict(lambda: _Host(self.limits.pause))
-        self._robots: dict[str, asyncio.Task[Protego | PageError]] = {}  # of an origin, or why there is none
+        self._robots: dict[str, asyncio.Task[Protego | Page]] = {}  # of an origin, or why there is none
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True, name="web").start()
         weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
@@ -280,78 +227,64 @@ class Fetcher:
             for page in pages:
                 page.cancel()  # an interrupt must not leave the rest running
 
-    async def _fetch(self, url: str) -> Page:
-        began = datetime.now(UTC).isoformat(timespec="seconds")
-        visit = _Visit(url, self.limits.total, self.limits.retries)
+    async def _fetch(self, url: str, *, robots: bool = False) -> Page:
+        """Follow redirects; each address is checked as the first was. For a robots.txt no other one is asked."""
+        fetched, began, place = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic(), url
         try:
-            page = await self._follow(visit)
+            asked = page_url(url)
+            for _ in range(_MOST_REDIRECTS + 1):
+                place = str(asked)
+                if not robots and not (await self._rules(asked)).can_fetch(place, AGENT):
+                    raise PageError("robots", "robots.txt does not allow it")
+                page = await self._ask_in_turn(asked, any_type=robots)
+                if page.status not in _REDIRECTS:
+                    break
+                asked = page_url(page.headers["location"], place)
+            else:
+                raise PageError("redirects", f"more than {_MOST_REDIRECTS} redirects", page.status)
         except PageError as error:
             page = Page(url, error.outcome, str(error), error.status)
-        seconds = round(self.limits.total - visit.left, 3)
-        return page._replace(url=url, final_url=visit.url, seconds=seconds, fetched=began)
-
-    async def _follow(self, visit: _Visit) -> Page:
-        """Follow redirects; each address is checked as the first was. For a robots.txt no other one is asked."""
-        url = page_url(visit.url)
-        for _ in range(self.limits.redirects + 1):
-            visit.url = str(url)
-            if not visit.robots and not (await self._rules(url)).can_fetch(visit.url, AGENT):
-                raise PageError("robots", "robots.txt does not allow it")
-            page = await self._insist(url, visit)
-            if page.status not in _REDIRECTS:
-                return page
-            url = page_url(page.headers["location"], visit.url)
-        raise PageError("redirects", f"more than {self.limits.redirects} redirects", status=page.status)
+        return page._replace(url=url, final_url=place, seconds=round(time.monotonic() - began, 3), fetched=fetched)
 
     async def _rules(self, url: httpx.URL) -> Protego:
         origin = f"{url.scheme}://{url.netloc.decode()}"
         if origin not in self._robots:
             self._robots[origin] = asyncio.create_task(self._read_robots(origin, self._hosts[url.host]))
         rules = await asyncio.shield(self._robots[origin])
-        if isinstance(rules, PageError):  # a new one, as an exception collects the traces of all who raise it
-            raise PageError(rules.outcome, f"robots.txt: {rules}", status=rules.status)
+        if isinstance(rules, Page):
+            raise PageError(rules.outcome, f"robots.txt: {rules.reason}", rules.status)
         return rules
 
-    async def _read_robots(self, origin: str, host: _Host) -> Protego | PageError:
-        visit = _Visit(f"{origin}/robots.txt", self.limits.total, self.limits.retries, robots=True)
-        try:
-            page = await self._follow(visit)
-        except PageError as error:
-            absent = error.outcome == "status" and 400 <= error.status < 500 and error.status != 429
-            return robots_rules("") if absent else error
+    async def _read_robots(self, origin: str, host: _Host) -> Protego | Page:
+        page = await self._fetch(f"{origin}/robots.txt", robots=True)
+        absent = page.outcome == "status" and 400 <= page.status < 500 and page.status != 429
+        if page.outcome != "ok" and not absent:
+            return page
         rules = robots_rules(page.body[:_ROBOTS_BYTES].decode("utf-8-sig", "replace"))
-        host.pause = max(host.pause, min(rules.crawl_delay(AGENT) or 0.0, self.limits.longest_wait))
-        host.rest(host.pause)
+        host.pause = max(host.pause, min(rules.crawl_delay(AGENT) or 0.0, self.limits.longest_pause))
+        host.free_at = time.monotonic() + host.pause
         return rules
 
-    async def _insist(self, url: httpx.URL, visit: _Visit) -> Page:
-        """Ask until there is an answer, or a failure that stays; one at a time at a host, with a pause between two."""
+    async def _ask_in_turn(self, url: httpx.URL, *, any_type: bool) -> Page:
+        """Ask one at a time at a host, with a pause between two."""
         host = self._hosts[url.host]
-        while True:
-            async with host.turn:
-                await asyncio.sleep(host.free_at - time.monotonic())
-                async with self._workers:
-                    began = time.monotonic()
-                    try:
-                        async with asyncio.timeout(visit.left):
-                            return await self._ask(url, any_type=visit.robots)
-                    except TimeoutError:
-                        raise PageError("timeout", f"not complete after {self.limits.total:g} s") from None
-                    except PageError as error:
-                        if not error.again or not visit.retries or error.wait > self.limits.longest_wait:
-                            raise
-                        host.rest(error.wait or back_off(self.limits.back_off, self.limits.retries - visit.retries))
-                        visit.retries -= 1
-                    finally:
-                        visit.left -= time.monotonic() - began
-                        host.rest(host.pause)
+        async with host.turn:
+            await asyncio.sleep(host.free_at - time.monotonic())
+            async with self._workers:
+                try:
+                    async with asyncio.timeout(self.limits.total):
+                        return await self._ask(url, any_type=any_type)
+                except TimeoutError:
+                    raise PageError("timeout", f"not complete after {self.limits.total:g} s") from None
+                finally:
+                    host.free_at = time.monotonic() + host.pause
 
     async def _ask(self, url: httpx.URL, *, any_type: bool) -> Page:
         """Send one request to the first of the host's addresses that answers."""
         import httpx
 
         failure = PageError("network", f"{url.host} has no address")
-        timeout = httpx.Timeout(self.limits.read, connect=self.limits.connect).as_dict()
+        timeout = httpx.Timeout(self.limits.silence).as_dict()
         for address in await self._addresses(url):
             request = httpx.Request(
                 "GET",
@@ -365,8 +298,7 @@ class Fetcher:
                     return await self._read(response, any_type)
             except httpx.TransportError as error:
                 outcome = "timeout" if isinstance(error, httpx.TimeoutException) else "network"
-                again = "CERTIFICATE_VERIFY_FAILED" not in str(error)
-                failure = PageError(outcome, f"{type(error).__name__}: {str(error)[:200]}", again=again)
+                failure = PageError(outcome, f"{type(error).__name__}: {str(error)[:200]}")
                 if not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
                     break
         raise failure
@@ -377,8 +309,7 @@ class Fetcher:
         try:
             found = await asyncio.to_thread(self.resolve, url.raw_host.decode(), port)
         except (OSError, ValueError) as error:
-            again = getattr(error, "errno", None) == socket.EAI_AGAIN
-            raise PageError("network", f"{url.host} is not known ({error})", again=again) from None
+            raise PageError("network", f"{url.host} is not known ({error})") from None
         for address in found:
             if (f"[{address}]:{port}" if ":" in address else f"{address}:{port}") in self.limits.allow:
                 continue
@@ -389,43 +320,27 @@ class Fetcher:
         return found
 
     async def _read(self, response: httpx.Response, any_type: bool) -> Page:
-        status, sent, limit = response.status_code, response.headers, self.limits.max_bytes
+        status, sent = response.status_code, response.headers
         kept = {name: sent[name] for name in _KEPT if name in sent}
         if status in _REDIRECTS and "location" in kept:
             return Page("", status=status, headers=kept)
         if not response.is_success:
-            raise status_error(response)
+            raise PageError("status", f"status {status}", status)
         kind = re.split("[;,]", sent.get("content-type", ""))[0].strip().lower()
         if kind not in _TYPES and not any_type:
-            raise PageError("type", f"not a page but {kind[:60]}", status=status)
-        coding = sent.get("content-encoding", "").strip().lower()
-        if coding not in _CODINGS:
-            raise PageError("encoding", f"packed by {coding[:40]!r}, asked for was gzip", status=status)
-        # Unpacked here, as httpx would hold all that a chunk unpacks to, however much it is.
-        unpack = zlib.decompressobj(wbits=31) if coding.endswith("gzip") else None
-        body, arrived = bytearray(), 0
+            raise PageError("type", f"not a page but {kind[:60]}", status)
+        if (coding := sent.get("content-encoding", "identity").strip().lower()) not in ("", "identity"):
+            raise PageError("encoding", f"packed by {coding[:40]!r}, which was not asked for", status)
+        body = bytearray()
         async for chunk in response.aiter_raw():
-            arrived += len(chunk)
-            try:
-                body += unpack.decompress(chunk, limit + 1 - len(body)) if unpack else chunk
-            except zlib.error as error:
-                raise PageError("encoding", f"damaged gzip ({error})", status=status) from None
-            if max(arrived, len(body)) > limit:
-                raise PageError("size", f"more than {limit:,} bytes", status=status)
-        if unpack and arrived and not unpack.eof:
-            raise PageError("network", "the gzip data break off", status=status, again=True)
+            body += chunk
+            if len(body) > self.limits.max_bytes:
+                raise PageError("size", f"more than {self.limits.max_bytes:,} bytes", status)
         return Page("", status=status, headers=kept, body=bytes(body))
 
 
 # ---------------------------------------------------------------- text
 
-# Codecs of Python that are no charsets of the web; some fail on bytes, and punycode can take forever.
-_NO_CHARSETS = frozenset({
-    "punycode", "idna", "unicode-escape", "raw-unicode-escape", "undefined",
-    "zlib", "bz2", "hex", "base64", "quopri", "uu", "rot-13",
-})  # fmt: skip
-# Text may begin with the last words too, but has no NUL soon after.
-_BINARY = re.compile(rb"(?s)%PDF-|\x89PNG|\xff\xd8\xff|PK\x03\x04|\x1f\x8b|\x7fELF|(?=.{,31}\0)(?:GIF8|OggS|ID3|RIFF)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ufffd]")
 _LONGEST_TITLE = 300
 
@@ -441,38 +356,25 @@ class PageText(NamedTuple):
 def decode(body: bytes, content_type: str = "") -> str:
     """Return the text of a page: by a byte order mark, else the header, else the page's own word, else detection.
 
-    A declared charset that fits less than half of what is beyond ASCII is passed over; names mean what browsers take
-    them for.
-
     >>> decode("é".encode("latin-1"), "text/html; charset=iso-8859-1")
     'é'
     """
-    from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom, to_unicode
+    from w3lib.encoding import html_to_unicode
 
-    charset, mark = read_bom(body)
-    if charset and mark:
-        return to_unicode(body[len(mark) :], charset)
-    meta = html_body_declared_encoding(body) or ""
-    meta = "utf-8" if meta.startswith("utf-16") else meta  # else its own word could not be read byte by byte
-    for declared in (http_content_type_encoding(content_type), meta):
-        if declared and declared not in _NO_CHARSETS:
-            text = to_unicode(body, declared)
-            wrong = text.count("\ufffd")
-            if not wrong or 2 * wrong < sum(not c.isascii() for c in text):
-                return text
-    return _detected(body)
+    return html_to_unicode(content_type, body, auto_detect_fun=_detected)[1]
 
 
-def _detected(body: bytes) -> str:
+def _detected(body: bytes) -> str | None:
     from charset_normalizer import from_bytes
 
     with contextlib.suppress(UnicodeDecodeError):
-        return body.decode("utf-8")
+        body.decode("utf-8")
+        return "utf-8"
     found = from_bytes(body[:65536])
     best = found.best()
     # Several charsets of one byte often fit equally well; then it is the one that browsers assume.
     usual = any(m.encoding == "cp1252" and m.chaos <= best.chaos for m in found) if best else False
-    return body.decode("cp1252" if usual else best.encoding if best else "utf-8", "replace")
+    return "cp1252" if usual else best.encoding if best else None
 
 
 def _trafilatura(html: str) -> tuple[str, str]:
@@ -507,17 +409,16 @@ def check_extractor(name: str) -> str:
 
 def page_text(body: bytes, content_type: str = "", extractor: str = "trafilatura") -> PageText:
     """Return title and text of a page, in this process and without a time limit; see :class:`TextReader`."""
-    text = decode(body, content_type)
-    if _BINARY.match(body) or 20 * len(_CONTROL.findall(text)) > len(text):
-        return PageText("binary")
-    kind = content_type.partition(";")[0].strip().lower()
-    title = ""
-    if kind != "text/plain" and (kind or "<" in text[:1024]):
-        try:
+    kind, title = content_type.partition(";")[0].strip().lower(), ""
+    try:
+        text = decode(body, content_type)
+        if 20 * len(_CONTROL.findall(text)) > len(text):
+            return PageText("binary")
+        if kind != "text/plain" and (kind or "<" in text[:1024]):
             title, text = EXTRACTORS[extractor](_CONTROL.sub(" ", text))
-        except Exception as error:  # noqa: BLE001  the libraries document no errors, and the page is anything at all
-            logging.getLogger(__name__).info("the parser failed: %r", error)
-            return PageText("parser")
+    except Exception as error:  # noqa: BLE001  the libraries document no errors, and the page is anything at all
+        logging.getLogger(__name__).info("the parser failed: %r", error)
+        return PageText("parser")
     text = _CONTROL.sub(" ", text).strip()
     return PageText("ok" if text else "no text", " ".join(_CONTROL.sub(" ", title).split())[:_LONGEST_TITLE], text)
 
@@ -527,45 +428,38 @@ class TextReader:
 
     def __init__(self, extractor: str = "trafilatura", seconds: float = 20.0) -> None:
         self.extractor, self.seconds = check_extractor(extractor), seconds
-        self._process: Any = None
+        self._pool: Any = None
 
     def __enter__(self) -> TextReader:
+        # Else the process would look for its own modules in the current folder first, which may be somebody else's.
+        self._before = os.environ.get("PYTHONSAFEPATH", "")
+        os.environ["PYTHONSAFEPATH"] = "1"
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
-            self._pipe.close()
-            self._process = None
+        os.environ["PYTHONSAFEPATH"] = self._before  # blank counts as unset
+        self._end()
+
+    def _end(self) -> None:
+        if self._pool is not None:
+            self._pool.terminate()
+            self._pool = None
 
     def read(self, body: bytes, content_type: str = "") -> PageText:
         """Return title and text of a page."""
-        if self._process is None:
-            self._start()
-        with contextlib.suppress(EOFError, OSError):  # it has ended: the page broke it
-            self._pipe.send((body, content_type, self.extractor))
-            if self._pipe.poll(self.seconds):
-                found: PageText = self._pipe.recv()
-                return found
-        self.__exit__()  # too slow, or broken
-        return PageText("parser")
-
-    def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        # Else it would look for its own modules in the current folder first, which may be somebody else's.
-        before = os.environ.get("PYTHONSAFEPATH", "")
-        os.environ["PYTHONSAFEPATH"] = "1"
-        self._process.start()
-        os.environ["PYTHONSAFEPATH"] = before  # blank counts as unset
-        theirs.close()
-        self._pipe.recv()  # it is ready: no page's time goes into loading the libraries
+        if self._pool is None:
+            self._pool = multiprocessing.get_context("spawn").Pool(1, _prepare)
+            self._pool.apply(int)  # it is ready: no page's time goes into loading the libraries
+        try:
+            found: PageText = self._pool.apply_async(page_text, (body, content_type, self.extractor)).get(self.seconds)
+        except multiprocessing.TimeoutError:  # the page is too much for it, or broke it
+            self._end()
+            return PageText("parser")
+        return found
 
 
-def _serve(pipe: Connection) -> None:
-    """Answer pages until the other end closes."""
+def _prepare() -> None:
+    """Make a new process ready to read pages."""
     kept = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT or name.startswith("PYTHON")}
     os.environ.clear()  # keys of services and the like: a page that broke a parser would find none
     os.environ.update(kept)
@@ -576,7 +470,3 @@ def _serve(pipe: Connection) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
     logging.disable()  # the libraries complain about pages; outcomes tell what is to be told
-    pipe.send("ready")
-    with contextlib.suppress(EOFError, OSError):
-        while True:
-            pipe.send(page_text(*pipe.recv()))

@@ -23,7 +23,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from nasty_server import PUBLIC, SENTENCE, SMALL, FakeSerper, NastyServer, PrivateService, World, html, running
 
-from berdslib.data.formats import read_passages, write_passages
+from berdslib.data.datasets import describe_corpus
+from berdslib.data.formats import read_passages
 from berdslib.data.records import Question
 from berdslib.data.web import (
     SearchError,
@@ -31,11 +32,9 @@ from berdslib.data.web import (
     Web,
     cache_path,
     corpus_name,
-    is_web_corpora,
     open_web_corpora,
     search,
     web_corpora,
-    web_statistics,
 )
 from berdslib.data.webpage import (
     AGENT,
@@ -60,6 +59,7 @@ def surroundings(monkeypatch, user_cache):
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.setenv(name, "*")
     monkeypatch.setenv("SERPER_API_KEY", KEY)
+    monkeypatch.setattr("berdslib.data.fetch.BACK_OFF", 0.01)
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def secure(server):
 
 
 def test_a_name_server_that_hangs_does_not_outlast_the_time(server):
-    fetcher = Fetcher(SMALL._replace(total=0.3, retries=0), resolve=lambda *_: time.sleep(3))
+    fetcher = Fetcher(SMALL._replace(total=0.3), resolve=lambda *_: time.sleep(3))
     began = time.monotonic()
     assert fetcher.fetch("http://slow.example/").outcome == "timeout"
     assert time.monotonic() - began < 2
@@ -247,7 +247,7 @@ def test_only_rules_forbid(server):
     found = {}
     for status in (404, 403, 410, 429, 500, 503):
         server.robots = status
-        page = Fetcher(limits(server, retries=0)).fetch(server.url("good"))
+        page = Fetcher(limits(server)).fetch(server.url("good"))
         found[status] = (page.outcome, page.status, page.reason)
     assert {found.pop(status) for status in (404, 403, 410)} == {("ok", 200, "")}
     assert found == {status: ("status", status, f"robots.txt: status {status}") for status in (429, 500, 503)}
@@ -269,12 +269,11 @@ def test_one_request_at_a_time_with_a_pause(server):
     assert [page.outcome for page in pages] == ["ok"] * 4
     assert server.most_active == 1
     assert min(gaps(server)) >= 0.3
-    assert max(page.seconds for page in pages) < 0.8  # waiting for one's turn does not count
 
 
 def test_a_crawl_delay_is_kept(server):
     server.robots = "User-agent: *\nCrawl-delay: 30\n"
-    fetcher = Fetcher(limits(server, longest_wait=0.3))
+    fetcher = Fetcher(limits(server, longest_pause=0.3))
     for _ in range(2):
         fetcher.fetch(server.url("good"))
     assert 0.29 <= gaps(server)[-1] < 15  # within the bound
@@ -284,21 +283,13 @@ def gaps(server):
     return [later - when for (_, when), (_, later) in itertools.pairwise(server.seen)]
 
 
-@pytest.mark.parametrize(
-    ("path", "requests"), [("too-many", 1), ("server-error", 3), ("not-found", 1), ("reset", 3), ("truncated", 3)]
-)
-def test_only_what_may_pass_is_tried_again(server, path, requests):
-    Fetcher(limits(server, retries=2, back_off=0.01)).fetch(server.url(path))
-    assert server.count(path) == requests
-
-
 # ---------------------------------------------------------------- search
 
 
 def test_the_key_is_nowhere(server, serper, user_cache, tmp_path, monkeypatch, caplog):
     caplog.set_level(logging.DEBUG)
     serper.links = [server.url("good")]
-    serper.failures = [(503, {"Retry-After": "0"}, {"message": KEY})]
+    serper.failures = [(503, {}, {"message": KEY})]
     web_corpora([Question("q1", "Who pays?")], tmp_path / "out", web_of(server, serper))
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.endswith(".lock")]
     assert len(kept) == 5  # a search, a page, a corpus, a report, a list
@@ -316,17 +307,17 @@ def test_the_key_is_nowhere(server, serper, user_cache, tmp_path, monkeypatch, c
 
 
 @pytest.mark.parametrize(
-    ("status", "headers", "message", "requests"),
+    ("status", "message", "requests"),
     [
-        (403, {}, "403; the key in the variable SERPER_API_KEY is refused", 1),
-        (400, {}, r"status 400: .*Not enough credits", 1),
-        (429, {"Retry-After": "0.01"}, "status 429", 3),
-        (429, {"Retry-After": "3600"}, "asks to wait 3600 s", 1),
-        (302, {"Location": "http://10.0.0.7/"}, "status 302", 1),
+        (403, "403; the key in the variable SERPER_API_KEY is refused", 1),
+        (400, r"status 400: .*Not enough credits", 1),
+        (429, "status 429", 3),
+        (302, "status 302", 1),
     ],
 )
-def test_a_search_engine_that_refuses(serper, status, headers, message, requests):
-    serper.failures = [(status, headers, {"message": "Not enough credits", "statusCode": status})] * 9
+def test_a_search_engine_that_refuses(serper, status, message, requests):
+    body = {"message": "Not enough credits", "statusCode": status}
+    serper.failures = [(status, {"Location": "http://10.0.0.7/"}, body)] * 9
     with pytest.raises(SearchError, match=message):
         Serper(serper.url, retries=2).ask("x", 1)
     assert len(serper.seen) == requests
@@ -383,18 +374,10 @@ def test_corpora_and_report(server, serper, tmp_path):
 def test_a_folder_of_other_files_is_left_alone(server, serper, tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
-    serper.links = [server.url("good")]
-    for name, text in (("q1.jsonl", "my own work"), ("pages.csv", "title,pages\nUlysses,730\n")):
-        (folder / name).write_text(text)
-        with pytest.raises(InputError, match="holds other files; name a new folder"):
-            web_corpora(questions(), folder, web_of(server, serper))
-        assert (folder / name).read_text() == text
-    assert serper.seen == []
-    for path in folder.iterdir():
-        path.unlink()
-    web_corpora(questions(), folder, web_of(server, serper))
-    web_corpora(questions(), folder, web_of(server, serper))
-    assert is_web_corpora(folder)
+    (folder / "q1.jsonl").write_text("my own work")
+    with pytest.raises(InputError, match="has other content; it is not replaced"):
+        web_corpora(questions(), folder, web_of(server, serper))
+    assert (folder / "q1.jsonl").read_text() == "my own work" and serper.seen == []
 
 
 @pytest.mark.slow
@@ -418,78 +401,57 @@ def test_the_same_web_again_without_a_web(server, tmp_path, caplog):
     assert f"2 of 8 pages are not in the cache: {server.url('utf16')}" in caplog.text
 
 
-@pytest.mark.slow
-def test_a_network_that_was_away_is_asked_again(server, serper, tmp_path, monkeypatch, caplog):
-    addresses = {"first.example": PUBLIC, "second.example": "8.8.8.8"}
-    up = set()
-
+def test_a_network_that_was_away_is_asked_again_on_request(server, serper, tmp_path, monkeypatch, caplog):
     class Network(World):
+        up = False
+
         async def handle_async_request(self, request):
-            if request.url.host not in up:
-                self.asked.append(request.url.host)
+            if not self.up:
                 raise httpx.ConnectError("down")
-            request.url = request.url.copy_with(host=PUBLIC)
             return await super().handle_async_request(request)
 
     network = Network(server, server)
-    fetcher = lambda limits, _: Fetcher(limits, resolve=lambda host, _: [addresses[host]], transport=network)  # noqa: E731
+    fetcher = lambda limits, _: Fetcher(limits, resolve=lambda *_: [PUBLIC], transport=network)  # noqa: E731
     monkeypatch.setattr("berdslib.data.web.Fetcher", fetcher)
-    serper.links = [f"http://{host}/good" for host in ("first.example", "second.example", "user@refused.example")]
+    serper.links = ["http://first.example/good"]
 
     def outcomes(name, **changes):
         web = Web(provider=Serper(serper.url), limits=SMALL, **changes)
         return web_corpora(questions()[:1], tmp_path / name, web)["outcome"].tolist()
 
-    assert outcomes("away") == ["network", "network", "refused"]
-    assert "no answer from any of 2 pages; this is not kept" in caplog.text
-    assert outcomes("offline", offline=True) == ["missing", "missing", "refused"]
-    up.add(PUBLIC)
-    assert outcomes("one is there") == ["ok", "network", "refused"]
-    asked = len(network.asked)
-    up.add("8.8.8.8")
-    for name, offline in (("again", False), ("offline", True)):
-        assert outcomes(name, offline=offline) == ["ok", "network", "refused"]
-    assert len(network.asked) == asked
-    assert outcomes("retry", retry_failed=True) == ["ok", "ok", "refused"]
+    assert outcomes("away") == ["network"]
+    assert "no answer from any of 1 pages (is there a network?); --retry-failed asks again" in caplog.text
+    network.up = True
+    assert outcomes("again") == ["network"]
+    assert outcomes("retry", retry_failed=True) == ["ok"]
 
 
-def test_a_folder_holds_the_questions_of_its_last_run(server, serper, tmp_path, monkeypatch):
+def test_a_folder_holds_the_questions_of_its_run_or_is_not_there(server, serper, tmp_path, monkeypatch):
     serper.links = [server.url("good")]
     serper.failures = [(200, {}, b'{"organic": []}')]
     folder, web = tmp_path / "out", web_of(server, serper)
-    web_corpora([Question("none", "Nobody?"), *questions(), Question("", "What?")], folder, web)
+    asked = [Question("none", "Nobody?"), *questions(), Question("", "What?")]
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("berdslib.data.web.write_passages", stop)
+        with pytest.raises(KeyboardInterrupt):
+            web_corpora(asked, folder, web)
+    assert not folder.exists()
+    for _ in range(2):  # what it wrote, it replaces
+        web_corpora(asked, folder, web)
     corpora = open_web_corpora(folder)
     found = corpora["q1"]
-    assert dict(corpora) == {"none": [], "q1": found, "q/2": found, "": found}
-    assert web_statistics(folder)["corpora"] == 4
-    with pytest.raises(KeyError):
-        corpora["mine"]
-    report = web_corpora(questions(), folder, web)
-    assert list(open_web_corpora(folder)) == report["qid"].tolist() == ["q1", "q/2"]
-    assert web_statistics(folder) == {"corpora": 2, "passages": 1, "documents": 1, "mean_words": 48}
-    # a run that ends in the middle leaves a folder that says so; the next one completes it from the cache
-    seen = len(server.seen)
-    with monkeypatch.context() as patch:
-        patch.setattr("berdslib.data.web.write_passages", _stop_at("q1.jsonl"))
-        with pytest.raises(KeyboardInterrupt):
-            web_corpora([Question("q9", "Who pays?"), *questions()], folder, web)
-    for use in (open_web_corpora, web_statistics):
-        with pytest.raises(InputError, match=r"holds no corpora\.json.* a run did not end here"):
-            use(folder)
-    web_corpora(questions()[1:], folder, web)
-    assert (list(open_web_corpora(folder)), len(server.seen)) == (["q/2"], seen)
+    assert corpora == {"none": [], "q1": found, "q/2": found, "": found} and server.count("good") == 1
+    told = describe_corpus(str(folder))
+    assert (told["corpora"], told["passages"], told["documents"], told["mean_words"]) == (4, 0.75, 0.75, 48)
+    with pytest.raises(InputError, match="beside files of its own; it is not replaced"):
+        web_corpora(questions(), folder, web)
     (folder / corpus_name("q/2")).unlink()
     with pytest.raises(InputError, match="is missing, the corpus of question 'q/2'"):
-        open_web_corpora(folder)["q/2"]
-
-
-def _stop_at(name):
-    def write(path, passages):
-        if path.name == name:
-            raise KeyboardInterrupt
-        write_passages(path, passages)
-
-    return write
+        open_web_corpora(folder)
 
 
 def test_a_list_from_elsewhere_opens_nothing_but_corpora(tmp_path):
@@ -499,10 +461,10 @@ def test_a_list_from_elsewhere_opens_nothing_but_corpora(tmp_path):
     (folder / "pages.csv").write_text("qid\n")
     (folder / "corpora.json").write_text('{"q": "../q.jsonl"}')
     with pytest.raises(InputError, match=r"out/q\.jsonl: is missing, the corpus of question 'q'"):
-        open_web_corpora(folder)["q"]
-    for content in ("", "3", "[" * 99999, "qid,file\n"):
+        open_web_corpora(folder)
+    for content in ("", "3", "qid,file\n"):
         (folder / "corpora.json").write_text(content)
-        with pytest.raises(InputError, match="is no list of corpora from the web"):
+        with pytest.raises(InputError, match=r"corpora\.json"):
             open_web_corpora(folder)
 
 
@@ -511,9 +473,6 @@ def test_what_cannot_be_had(corpus, server, serper, tmp_path, monkeypatch):
     web_corpora(questions()[:1], tmp_path / "out", web)
     (tmp_path / "file").write_text("a file")
     refused = [
-        (lambda: Web(num=0), "at least 1"),
-        (lambda: Web(workers=0), "at least 1"),
-        (lambda: Serper("ftp://example.org"), "http or https"),
         (lambda: corpus(Web(extractor="trafilature")), r"unknown extractor 'trafilature'\. Did you mean 'trafilatura'"),
         (lambda: open_web_corpora(tmp_path), "holds no corpora from the web"),
         (
@@ -526,7 +485,7 @@ def test_what_cannot_be_had(corpus, server, serper, tmp_path, monkeypatch):
         with pytest.raises((InputError, MissingDataError, SearchError), match=words):
             call()
     monkeypatch.setattr("berdslib.data.webpage.find_spec", lambda name: None)
-    for call, package in ((Fetcher, "httpx"), (lambda: check_extractor("readability+html2text"), "readability")):
+    for call, package in ((Fetcher, "protego"), (lambda: check_extractor("readability+html2text"), "readability")):
         with pytest.raises(MissingDataError, match=rf"needs {package}; install with: pip install 'berdslib\[web"):
             call()
 
@@ -551,9 +510,8 @@ def test_a_damaged_file_counts_as_not_there(server, serper, corpus, caplog):
 
 @pytest.mark.parametrize(
     ("charset", "text"),
-    [("cp1251", "Кто должен платить за университет? "), ("koi8-r", "Кто должен платить за университет? "),
-     ("shift_jis", "大学の費用は誰が払うべきですか。"), ("utf-8", "Wer soll die Universität bezahlen? "),
-     ("gbk", "谁应该支付大学教育的费用？"), ("euc-kr", "누가 대학 교육비를 내야 합니까? ")],
+    [("koi8-r", "Кто должен платить за университет? "), ("shift_jis", "大学の費用は誰が払うべきですか。"),
+     ("utf-8", "Wer soll die Universität bezahlen? "), ("gbk", "谁应该支付大学教育的费用？")],
 )  # fmt: skip
 def test_charsets_by_header_by_meta_and_by_detection(charset, text):
     page = html(text * 8)
@@ -565,10 +523,10 @@ def test_charsets_by_header_by_meta_and_by_detection(charset, text):
 
 def test_a_codec_that_is_no_charset_is_not_used():
     text = "plain \\u0041 +AGE- text"
-    for name in ("punycode", "idna", "unicode_escape", "utf-7", "zip", "rot13", "hex", "", "x" * 40, "a\0b"):
+    for name in ("utf-7", "", "x" * 40, "a\0b"):
         assert decode(text.encode(), f"text/html; charset={name}") == text, name
-    page = html("plain text", '<meta charset="utf-16">')  # could not be read byte by byte, then
-    assert decode(page.encode()) == page
+    for name in ("zip", "rot13", "hex"):
+        assert page_text(text.encode(), f"text/html; charset={name}").outcome == "parser", name
 
 
 @given(st.binary(max_size=300), st.text(max_size=40))
