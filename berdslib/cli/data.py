@@ -94,8 +94,7 @@ def data_stats(questions: str | None, corpus: str | None, split: str | None, lim
     """
     import pandas as pd
 
-    from berdslib.data.corpora import describe_corpus
-    from berdslib.data.datasets import load_questions, statistics
+    from berdslib.data.datasets import describe_corpus, load_questions, statistics
 
     refuse((questions is None) == (corpus is None), "give either questions with -q, or corpora with -c")
     if corpus is not None:
@@ -202,7 +201,7 @@ def data_export(
     berds data export sample.beir -q sample
     berds data export wikipedia -c my_articles.jsonl --cut words --duplicates near
     """
-    from berdslib.data.corpora import write_source
+    from berdslib.data.datasets import write_source
     from berdslib.data.formats import export_collection
 
     if given["questions"] is None:

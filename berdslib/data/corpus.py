@@ -1,7 +1,7 @@
 """A corpus on disk: passages in an Arrow file that is mapped into memory, never loaded.
 
 Its folder holds ``passages.arrow`` (docno, text, title); to find a docno, ``hashes.npy`` and ``positions.npy``; and
-checksums, ``sums.npy`` of each passage and ``blocks.npy`` of whole columns, which corpora from before do not have.
+checksums, ``sums.npy`` of each passage and ``blocks.npy`` of whole columns.
 """
 
 from __future__ import annotations
@@ -32,10 +32,8 @@ from berdslib.files import StrPath, atomic_path, store_errors, unfinished_names
 from berdslib.progress import bar
 
 _FORMAT = "2"  # raised whenever what is written changes
-_READABLE = ("1", _FORMAT)  # 1 does not say how its passages were cut
 _ROWS = 4096  # of a record batch, all of them but the last: so a position says where a passage lies
-_PASSAGES, _HASHES, _POSITIONS = "passages.arrow", "hashes.npy", "positions.npy"
-_SUMS, _BLOCKS = "sums.npy", "blocks.npy"
+_PASSAGES, _SIDE_FILES = "passages.arrow", ("hashes.npy", "positions.npy", "sums.npy", "blocks.npy")
 _CUTS = ("none", *CUTS)
 DUPLICATES = ("keep", "exact", "near")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -65,15 +63,13 @@ class Corpus(Sequence[Passage]):
         self.path = Path(path)
         with _damage_told(self.path, "holds no complete corpus"):
             self._reader = pa.ipc.open_file(pa.memory_map(str(self.path / _PASSAGES)))
-            names = (_HASHES, _POSITIONS, *((_SUMS, _BLOCKS) if (self.path / _SUMS).exists() else ()))
-            self._hashes, self._positions, *sums = (np.load(self.path / name, mmap_mode="r") for name in names)
             about = {name: value.decode() for name, value in (self._reader.schema.metadata or {}).items()}
-        written = about.get(b"berdslib", "none")
-        if written not in _READABLE:
-            raise InputError(f"is of format {written}, and {_FORMAT} is needed; write it again", path=path)
-        self.cut = about.get(b"cut", "none")
-        self._sums: Any = sums[0] if sums else None  # of each passage
-        self._blocks: Any = sums[1] if sums else None  # of the columns of each batch; of hashes and positions
+            if (written := about.get(b"berdslib", "none")) != _FORMAT:
+                raise ValueError(f"it is of format {written}, and {_FORMAT} is needed; write it again")
+            self.cut = about[b"cut"]
+            files = (np.load(self.path / name, mmap_mode="r") for name in _SIDE_FILES)
+            # Sums: of each passage. Blocks: of the columns of each batch, and last of hashes and positions.
+            self._hashes, self._positions, self._sums, self._blocks = files
         self._bytes = cache(partial(_bytes_of, self._reader))  # refers to the mapped file, and holds a few pointers
         self._checked = set[tuple[int, int]]()
         with _damage_told(self.path):
@@ -86,9 +82,8 @@ class Corpus(Sequence[Passage]):
         """Say whether the side files are as long as the table, and name the right passages at their two ends."""
         batches = self._reader.num_record_batches
         n = (batches - 1) * _ROWS + self._reader.get_batch(batches - 1).num_rows if batches else 0
-        if not self._hashes.shape == self._positions.shape == (n,):
-            return False
-        if self._sums is not None and (self._sums.shape, self._blocks.shape) != ((n,), (batches + 1, 3)):
+        shapes = [one.shape for one in (self._hashes, self._positions, self._sums, self._blocks)]
+        if shapes != [(n,), (n,), (n,), (batches + 1, 3)]:
             return False
         ends = [(self._hashes[i], int(self._positions[i])) for i in (0, -1)] if n else []
         return all(0 <= position < n and _hash(self._parts(position)[0]) == key for key, position in ends)
@@ -104,7 +99,7 @@ class Corpus(Sequence[Passage]):
             found = self._reader.get_batch(batch).column(column)
             if (batch, column) not in self._checked:
                 found.validate(full=True)
-                if self._blocks is not None and _sum_of(found) != self._blocks[batch, column]:
+                if _sum_of(found) != self._blocks[batch, column]:
                     raise ValueError(f"passages from {batch * _ROWS} do not fit their checksum")
                 self._checked.add((batch, column))
             return list(found.to_pylist())
@@ -124,7 +119,7 @@ class Corpus(Sequence[Passage]):
         position = range(len(self))[index]  # knows negative indices, and which are too large
         with _damage_told(self.path):
             parts = self._parts(position)
-            if self._sums is not None and zlib.crc32(b"\0".join(parts)) != self._sums[position]:
+            if zlib.crc32(b"\0".join(parts)) != self._sums[position]:
                 raise ValueError(f"passage {position} does not fit its checksum")
             return Passage(*(part.decode() for part in parts))
 
@@ -159,7 +154,7 @@ class Corpus(Sequence[Passage]):
                 position = int(self._positions[place])
                 if self._parts(position)[0] == coded:
                     return position
-            if self._blocks is not None and not self._found_whole:
+            if not self._found_whole:
                 raise ValueError("hashes.npy and positions.npy do not fit their checksums")
         return None
 
@@ -253,8 +248,7 @@ def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") 
         order: Any = np.argsort(hashes, kind="stable")
         hashes = hashes[order]
         blocks.append([zlib.crc32(hashes), zlib.crc32(order), 0])
-        named = {_HASHES: hashes, _POSITIONS: order, _SUMS: sums, _BLOCKS: np.array(blocks, dtype=np.uint32)}
-        for name, numbers in named.items():
+        for name, numbers in zip(_SIDE_FILES, (hashes, order, sums, np.array(blocks, np.uint32)), strict=True):
             np.save(folder / name, numbers)
         if (hashes[1:] == hashes[:-1]).any():  # not opened else: Windows renames nothing that is open
             _check_distinct(Corpus(folder))

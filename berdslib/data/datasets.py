@@ -22,9 +22,9 @@ from berdslib.data import formats, own
 from berdslib.data.arguments import is_release
 from berdslib.data.catalogue import DATASETS, Dataset
 from berdslib.data.collection import Collection
-from berdslib.data.corpus import Corpus, cut_rows, is_corpus, open_corpus
+from berdslib.data.corpus import Corpus, Written, cut_rows, is_corpus, make_corpus, open_corpus
 from berdslib.data.fetch import every_place, fetch_files, fetch_hint, marked
-from berdslib.data.passages import CUTS
+from berdslib.data.passages import CUTS, corpus_statistics
 from berdslib.data.pir import is_pir, load_task
 from berdslib.data.readers import READERS, LabelledPair, aspects_at, beir_at, from_ir_datasets, nuggets_at, table_at
 from berdslib.data.records import Passage, Question, check_questions, check_verdicts
@@ -32,7 +32,7 @@ from berdslib.data.scenario import Scenario, load_scenario
 from berdslib.data.tables import Records, is_records
 from berdslib.data.trec import are_qrels
 from berdslib.data.web import OwnCorpora, is_web_corpora, open_web_corpora
-from berdslib.errors import InputError, MissingDataError, known, says_what_it_takes
+from berdslib.errors import InputError, MissingDataError, errors_in, known, says_what_it_takes
 
 logger = logging.getLogger(__name__)
 
@@ -327,9 +327,6 @@ def _task(name: str | Path, split: str | None) -> Collection | None:
     text, (head, _, task) = str(name), str(name).rpartition(":")
     data_set = text.partition(":")[0]
     is_known = isinstance(name, str) and data_set in DATASETS
-    if is_known and Path(data_set).is_dir() and (DATASETS.is_built_in(data_set) or not own.is_own(data_set)):
-        problem = "%r is a data set; a folder %r is here, too; to open it: './%s'"
-        logger.warning(problem, data_set, data_set, data_set)
     for place, chosen in ((text, ""), (head, task)):
         one = DATASETS.get(place) if is_known else None
         reader = one.reader if one else ""
@@ -439,6 +436,35 @@ def statistics(questions: Sequence[Question]) -> dict[str, float]:
         "mean_perspectives": len(lengths) / len(questions),
         "mean_words": sum(lengths) / len(lengths) if lengths else float("nan"),
     }
+
+
+def write_source(source: str, folder: Path, *, limit: int = 0, **shape: Any) -> Written:
+    """Write the passages of a data set, file, BEIR folder or corpus on disk as a corpus, replacing one there.
+
+    `limit` is for the first so many rows; `shape` goes to :func:`berdslib.data.corpus.make_corpus`.
+    """
+    check_limit(limit)
+    with errors_in(source):
+        return make_corpus(passage_file(source), folder, limit=limit, **shape)
+
+
+def describe_corpus(name: str, documents: str = "auto") -> dict[str, Any]:
+    """Return the columns of BeRDS Table 2 for a data set, file or folder.
+
+    NAME:words and NAME:sentences cut its rows first. Of a folder with a corpus for each question, the means over them.
+    `documents` "auto": passages of one document are told by the docno's final -NUMBER only where documents were cut
+    here, as names such as MED-10 end so too.
+    """
+    if is_web_corpora(name):
+        nothing = {"passages": 0, "documents": 0, "mean_words": float("nan")}
+        each = [corpus_statistics(one) if one else nothing for one in open_web_corpora(name).values()]
+        return {"corpus": name, "corpora": len(each), **pd.DataFrame(each).mean(), "documents_by": "docno"}
+    source, _, cut = name.rpartition(":")
+    source, cut = (source, cut) if cut in CUTS else (name, "none")
+    with errors_in(name):
+        passages, is_cut = cut_rows(passage_file(source), cut)
+        by = documents if documents != "auto" else "passage" if is_cut == "none" else "docno"
+        return {"corpus": name, **corpus_statistics(passages, documents=by), "documents_by": by}
 
 
 def check_limit(limit: int) -> None:

@@ -1,7 +1,6 @@
 """The corpus on disk: what is written is read back, nothing half-written opens, and real layouts are read."""
 
 import gzip
-import json
 import os
 import pickle
 import shutil
@@ -11,10 +10,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from layouts import jsonl
 
 from berdslib.data import corpus as corpus_module
-from berdslib.data.corpora import describe_corpus, write_source
 from berdslib.data.corpus import Corpus, make_corpus, open_corpus, write_corpus
+from berdslib.data.datasets import describe_corpus, write_source
 from berdslib.data.passages import cut_documents
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
@@ -56,7 +56,7 @@ def test_every_passage_comes_back_as_it_was(tmp_path_factory, passages):
 
 
 @pytest.mark.usefixtures("small_batches")
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 6, 7, 50])
+@pytest.mark.parametrize("n", [1, 3, 4, 7])
 def test_all_ways_of_reading_agree_across_batches(tmp_path, n):
     passages = numbered(n)
     corpus = write_corpus(passages, tmp_path / "c")
@@ -100,12 +100,6 @@ def test_documents_are_counted_by_what_is_known_of_the_cut(tmp_path, monkeypatch
     assert describe_corpus(str(unknown.path), "docno")["documents"] == 1
     with pytest.raises(InputError, match="Did you mean 'words'"):
         write_corpus(named, tmp_path / "x", "word")
-    # Of the first format, which did not say it, nothing is known.
-    table = pa.ipc.open_file(str(known.path / "passages.arrow")).read_all().replace_schema_metadata({"berdslib": "1"})
-    with pa.ipc.new_file(str(known.path / "passages.arrow"), table.schema) as writer:
-        writer.write_table(table)
-    old = Corpus(known.path)
-    assert (len(old), old.cut, documents_of(old)) == (10, "none", 10)
 
 
 def documents_of(corpus):
@@ -120,10 +114,8 @@ def everything_in(folder):
 
 
 def test_a_corpus_is_five_files_and_nothing_else_stays_but_a_lock(few, tmp_path):
-    files = [
-        "few",
-        *(f"few/{name}" for name in ("blocks.npy", "hashes.npy", "passages.arrow", "positions.npy", "sums.npy")),
-    ]
+    names = ("blocks.npy", "hashes.npy", "passages.arrow", "positions.npy", "sums.npy")
+    files = ["few", *(f"few/{name}" for name in names)]
     assert everything_in(tmp_path) == files
     assert list(write_corpus(FEW[:1], few.path)) == FEW[:1]  # replaced
     assert list(few) == FEW, "what was open stays readable"
@@ -150,7 +142,7 @@ def test_what_cannot_be_written_leaves_what_was_there(few, tmp_path, passages, p
 # ---------------------------------------------------------------- what does not open
 
 
-@pytest.mark.parametrize("name", ["passages.arrow", "hashes.npy", "positions.npy"])
+@pytest.mark.parametrize("name", ["passages.arrow", "hashes.npy", "sums.npy"])
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut"])
 def test_a_damaged_corpus_does_not_open(few, name, damage):
     file = few.path / name
@@ -189,13 +181,6 @@ def test_a_docno_that_is_not_found_is_told_from_one_that_cannot_be(few):
     assert lost == 2  # the one, and "nobody"
 
 
-def test_a_corpus_without_checksums_is_read(few):
-    for name in ("sums.npy", "blocks.npy"):
-        (few.path / name).unlink()
-    corpus = Corpus(few.path)
-    assert list(corpus) == FEW == corpus[:] and list(corpus.docnos()) == ["b", "a", "ü/1"]
-
-
 def test_what_a_killed_writer_has_left_goes_with_the_next(tmp_path):
     left = tmp_path / ".few.0123"
     left.mkdir()
@@ -230,10 +215,6 @@ def put(path, content):
     data = content.encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path
-
-
-def jsonl(*rows):
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def test_a_file_is_converted_once_and_again_after_a_change(tmp_path, user_cache, monkeypatch):
@@ -359,6 +340,5 @@ def test_no_such_corpus_and_another_format(few, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="no complete corpus"):
         Corpus(tmp_path / "nowhere")
     monkeypatch.setattr(corpus_module, "_FORMAT", "3")
-    monkeypatch.setattr(corpus_module, "_READABLE", ("3",))
-    with pytest.raises(InputError, match="is of format 2, and 3 is needed"):
+    with pytest.raises(InputError, match="is of format 2, and 3 is needed; write it again"):
         Corpus(few.path)
