@@ -127,29 +127,27 @@ def read_release(folder: StrPath, name: str | None = None, *, problems: list[Inp
     docnos = {one.docno for one in arguments}
     found: dict[str, list[ArgumentQuery]] = {kind: [] for kind in _KINDS}
     query_numbers = True
-    for kind, queries in found.items():
+    for kind in _KINDS:
         place = folder / f"{kind}-queries"
         with _collected(problems):
             _check_files(place)
-        for path, split in ((_plain_or_gz(place / f"queries_{split}.jsonl"), split) for split in SPLITS):
+        for split in SPLITS:
+            path = _plain_or_gz(place / f"queries_{split}.jsonl")
             with _collected(problems):
-                if path.is_file():
-                    more, are_numbers = _read_queries(path, split, docnos, named=kind == "perspective")
-                    queries += more
-                    query_numbers &= are_numbers
+                more, are_numbers = _read_queries(path, split, docnos, kind) if path.is_file() else ([], True)
+                found[kind] += more
+                query_numbers &= are_numbers
     if not any(found.values()) and not problems:
         tried = ", ".join(f"{kind}-queries/queries_{{{','.join(SPLITS)}}}.jsonl" for kind in _KINDS)
         raise InputError(f"holds no queries; looked for {tried}", path=folder)
-    with _collected(problems):
-        _check_splits(found, folder)
     return Release(
         name or str(about.get("name", folder.resolve().name)),
         tuple(arguments),
         tuple(found["baseline"]),
         tuple(found["perspective"]),
-        about.get("ranked_for", AUTHOR),
-        about.get("synthetic", False),
-        (numbers, query_numbers),
+        ranked_for=about.get("ranked_for", AUTHOR),
+        synthetic=about.get("synthetic", False),
+        number_ids=(numbers, query_numbers),
     )
 
 
@@ -190,61 +188,51 @@ def _check_files(folder: Path) -> None:
 
 def _read_corpus(path: Path) -> tuple[list[Argument], bool]:
     """Return the arguments, and whether all their ids are numbers."""
-    arguments, lines, numbers = [], dict[Any, int](), True
-    for row in _rows(path):
-        docno, is_number = row.id("argument_id", "argument", lines)
-        numbers &= is_number
-        stance = row.text("stance") if row.has("stance") else ""
-        profile = row.profile("demographic_profile")
-        arguments.append(Argument(docno, row.text("text", "argument"), row.text("target", "topic"), stance, profile))
+    rows, seen = _rows(path), dict[Any, int]()
+    arguments = [
+        Argument(
+            row.id("argument_id", "argument", seen),
+            row.text("text", "argument"),
+            row.text("target", "topic"),
+            row.text("stance") if row.has("stance") else "",
+            row.profile("demographic_profile"),
+        )
+        for row in rows
+    ]
     if not arguments:
         raise InputError("holds no arguments", path=path)
-    return arguments, numbers
+    return arguments, all(isinstance(row["argument_id"], int) for row in rows)
 
 
-def _read_queries(path: Path, split: str, docnos: set[str], *, named: bool) -> tuple[list[ArgumentQuery], bool]:
+def _read_queries(path: Path, split: str, docnos: set[str], kind: str) -> tuple[list[ArgumentQuery], bool]:
     """Return the queries, which name a property or not, and whether all their ids are numbers."""
-    queries, lines, numbers = [], dict[Any, int](), True
-    for row in _rows(path):
-        qid, is_number = row.id("query_id", "query", lines)
-        numbers &= is_number
+    rows, queries, seen = _rows(path), [], dict[Any, int]()
+    for row in rows:
+        qid = row.id("query_id", "query", seen)
         given = next((name for name in _ASKED if not is_missing(row.get(name))), None)
-        if not named and given is not None:
+        if kind == "baseline" and given is not None:
             raise row.wrong(given, "a baseline query names no property")
-        asked = row.profile(*_ASKED) if named else NOBODY
-        if named and not asked:
+        asked = NOBODY if kind == "baseline" else row.profile(*_ASKED)
+        if kind == "perspective" and not asked:
             raise row.wrong(given, "names no property")
         relevant = None if is_missing(row.get(_RELEVANT)) else row.docnos(_RELEVANT, docnos)
         queries.append(ArgumentQuery(qid, row.text("text", "argument"), split, asked, relevant))
     if not queries:
         raise InputError("holds no queries", path=path)
-    return queries, numbers
-
-
-def _check_splits(found: Mapping[str, list[ArgumentQuery]], folder: Path) -> None:
-    """Refuse ids and issues that two splits share: predictions name queries by id, and systems learn of issues."""
-    split_of_issue: dict[str, str] = {}
-    for kind, queries in found.items():
-        place, split_of = folder / f"{kind}-queries", dict[str, str]()
-        for query in queries:
-            if (other := split_of.setdefault(query.qid, query.split)) != query.split:
-                problem = f"{query.qid!r} is a query of {other} and of {query.split}"
-                raise InputError(problem, path=place, field="query_id")
-            if (other := split_of_issue.setdefault(query.text, query.split)) != query.split:
-                problem = f"the issue of query {query.qid!r} ({query.split}) is also in {other}"
-                raise InputError(f"{problem}; the splits of a release share no issue", path=place, field="text")
+    return queries, all(isinstance(row["query_id"], int) for row in rows)
 
 
 # ---------------------------------------------------------------- rows and fields
 
 
-def _rows(path: Path) -> Iterator[Row]:
-    """Yield the objects of a JSONL file, or those of one JSON list, which are counted in place of lines."""
+def _rows(path: Path) -> list[Row]:
+    """Return the objects of a JSONL file, or those of one JSON list, which are counted in place of lines."""
     first = next((text.lstrip()[:1] for _, text in read_lines(path) if text.strip()), "")
-    for line, cells in enumerate(read_json(path), start=1) if first == "[" else read_jsonl(path):
+    found = list(enumerate(read_json(path), start=1) if first == "[" else read_jsonl(path))
+    for line, cells in found:
         if not isinstance(cells, dict):
             raise InputError(f"a JSON object was expected, not {type(cells).__name__}", path=path, line=line)
-        yield Row(cells, path, line)
+    return [Row(cells, path, line) for line, cells in found]
 
 
 def property_name(name: str) -> str:
@@ -276,22 +264,21 @@ class Row(tables.Row):
         self.of_kind(names, str, "text")
         return super().text(*names, default=default)
 
-    def id(self, name: str, what: str, lines: dict[Any, int]) -> tuple[str, bool]:
-        """Return an id as text, which no line before has, and whether it was a number."""
+    def id(self, name: str, what: str, seen: dict[Any, int]) -> str:
+        """Return an id as text, which no line before has."""
         _, value = self.first(name)
         if not _is_id(value) or not str(value).strip():
             raise self.wrong(name, f"text or a whole number was expected, not {_harmless(value)}")
-        self.check_new(lines, str(value), f"{what} {str(value)!r}", name)
-        return str(value), isinstance(value, int)
+        self.check_new(seen, str(value), f"{what} {str(value)!r}", name)
+        return str(value)
 
     def docnos(self, name: str, known_docnos: Container[str], *, once: bool = False) -> tuple[str, ...]:
         """Return a list of argument ids; of one that is there twice, the first if `once`, else that is an error."""
         _, value = self.of_kind((name,), list, "a list of argument ids")
         if not value:
             raise self.wrong(name, "is empty")
-        for one in value:
-            if not _is_id(one):
-                raise self.wrong(name, f"{_harmless(one)} is not an argument id")
+        if strange := [one for one in value if not _is_id(one)]:
+            raise self.wrong(name, f"{_harmless(strange[0])} is not an argument id")
         ids = Counter(map(str, value))
         if unknown := [one for one in ids if one not in known_docnos]:
             raise self.wrong(name, f"{unknown[0]!r} is not in the corpus")
@@ -313,10 +300,8 @@ class Row(tables.Row):
                 continue
             listed = content if own == ISSUES and isinstance(content, list) else [content]
             if not all(isinstance(one, str) and one.strip() for one in listed):
-                several = "a list of non-blank texts was expected"
-                raise self.wrong(
-                    field, several if own == ISSUES else f"text was expected, not {type(content).__name__}"
-                )
+                several, plain = "a list of non-blank texts was", f"text was expected, not {type(content).__name__}"
+                raise self.wrong(field, f"{several} expected" if own == ISSUES else plain)
             found[own] = tuple(dict.fromkeys(one.strip() for one in listed))
         return MappingProxyType(found)
 
@@ -340,9 +325,9 @@ def summarise(release: Release) -> dict[str, Any]:
     """
     queries = []
     for kind, found in zip(_KINDS, (release.baseline, release.perspective), strict=True):
-        answered = Counter(q.split for q in found if q.relevant is not None)
-        for split, n in Counter(q.split for q in found).items():
-            queries.append({"kind": kind, "split": split, "queries": n, "with_answers": answered[split]})
+        for split in dict.fromkeys(q.split for q in found):
+            answered = [q.relevant is not None for q in found if q.split == split]
+            queries.append({"kind": kind, "split": split, "queries": len(answered), "with_answers": sum(answered)})
     return {
         "release": release.name,
         "synthetic": release.synthetic,

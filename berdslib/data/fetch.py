@@ -21,7 +21,6 @@ from filelock import FileLock
 
 from berdslib import paths
 from berdslib.data.catalogue import Dataset, HubTable
-from berdslib.data.tables import write_jsonl
 from berdslib.errors import InputError, MissingDataError
 from berdslib.files import atomic_path
 from berdslib.progress import bar
@@ -121,30 +120,12 @@ def fetch_files(one: Dataset) -> list[Path]:
 
 
 def fetch_splits(one: Dataset) -> list[Path]:
-    """Write each split of a repository as JSONL (id, question, perspectives, stances if any) into the cache."""
+    """Write each split of a repository as JSONL into the cache."""
     tables = _hub_tables(one, str(one.hf_repo))
-    written = []
-    for split, aliases in _HUB_SPLITS.items():
-        rows = next((tables[alias] for alias in aliases if alias in tables), None)
-        if rows is None:
-            continue
-        columns = list(rows.column_names)
-        for field in ("question", "perspectives"):
-            if field not in columns:
-                problem = f"the {split} split of {one.hf_repo} has no such field; it has: {', '.join(columns)}"
-                raise InputError(problem, field=field)
-        written.append(cache_of(one) / f"{split}.jsonl")
-        start = one.dev_starts_at if split == "dev" else 0
-        write_jsonl(written[-1], (_plain_row(row, number) for number, row in enumerate(rows, start=start)))
-    if not written:
+    there = {split: next((name for name in names if name in tables), "") for split, names in _HUB_SPLITS.items()}
+    if not any(there.values()):
         raise MissingDataError(f"{one.hf_repo} has neither a dev nor a test split; it has: {', '.join(tables)}")
-    return written
-
-
-def _plain_row(row: Mapping[str, Any], number: int) -> dict[str, Any]:
-    number_or_id = next((row[f] for f in ("qid", "id") if row.get(f) is not None), number)
-    plain = {"id": number_or_id, "question": row["question"], "perspectives": row["perspectives"]}
-    return plain | ({"stances": row["stances"]} if row.get("stances") else {})
+    return [_write(tables[name], cache_of(one) / f"{split}.jsonl") for split, name in there.items() if name]
 
 
 def _fetch_table(one: Dataset, table: HubTable) -> Path:
@@ -153,9 +134,12 @@ def _fetch_table(one: Dataset, table: HubTable) -> Path:
     if table.split not in tables:
         problem = f"{table.repo}, {table.config}: there is no split {table.split!r}; it has: {', '.join(tables)}"
         raise MissingDataError(problem)
-    path = cache_of(one) / table.name
+    return _write(tables[table.split], cache_of(one) / table.name)
+
+
+def _write(table: Any, path: Path) -> Path:
     with atomic_path(path) as unfinished:
-        tables[table.split].to_json(unfinished, force_ascii=False)
+        table.to_json(unfinished, force_ascii=False)
     return path
 
 

@@ -16,13 +16,9 @@ from typing import Any
 import pandas as pd
 
 from berdslib.data.records import (
-    LARGEST_SCORE,
-    OPPOSE,
-    SUPPORT,
     VERDICT_COLUMNS,
     Passage,
     Question,
-    check_passages,
     check_questions,
     check_run,
     check_verdicts,
@@ -60,7 +56,6 @@ def read_questions(path: StrPath | Records, *, source: str = "", split: str = ""
     first = next(rows, None)
     if first is None:
         raise InputError("holds no questions", path=_name(path))
-    _say_that_ids_are_text(first[1], _QID)
     rows = chain([first], rows)
     if "org_q" in first[1]:
         return [q for q, _ in _group_expansions(rows, source, split)]
@@ -73,31 +68,28 @@ def read_questions(path: StrPath | Records, *, source: str = "", split: str = ""
 
 
 def _question(row: Row, number: int, source: str, split: str) -> Question:
-    perspectives = row.texts("perspectives", optional=True)
-    n, stances, labels = len(perspectives), row.listed("stances") or [None] * len(perspectives), row.get("labels")
-    if not isinstance(stances, list) or len(stances) != n or any(one not in (SUPPORT, OPPOSE, None) for one in stances):
-        raise row.wrong("stances", f'a list of {n} stances was expected, each "support", "oppose" or null')
+    perspectives, labels = row.texts("perspectives", optional=True), row.get("labels")
+    n = len(perspectives)
     # A field that holds something else than the short names of the perspectives is another tool's.
     if not isinstance(labels, list) or len(labels) != n or not all(isinstance(one, str) for one in labels):
         labels = []
-    return Question(
+    listed = (row.listed("stances") or [None] * n, row.listed("weights") or [])
+    stances, weights = (tuple(one) if isinstance(one, list) else one for one in listed)
+    question = Question(
         qid=row.text(*_QID) if row.has(*_QID) else str(number),
         text=row.text("question", "text", "title", "query"),
         perspectives=perspectives,
-        stances=tuple(stances),
+        stances=stances,
         source=row.text("source", default=source),
         split=row.text("split", default=split),
         labels=tuple(labels),
-        weights=_weights(row, n),
+        weights=weights,
     )
-
-
-def _weights(row: Row, n: int) -> tuple[float, ...]:
-    weights = row.listed("weights") or []
-    usable = isinstance(weights, list) and all(type(w) in (int, float) and 0 <= w < LARGEST_SCORE for w in weights)
-    if not usable or (weights and (len(weights) != n or not any(weights))):
-        raise row.wrong("weights", f"a list of {n} numbers from 0, not all of them 0, was expected")
-    return tuple(map(float, weights))
+    try:
+        check_questions([question])
+    except InputError as error:
+        raise row.wrong(error.field, error.problem) from None
+    return question
 
 
 # ---------------------------------------------------------------- recorded expansions
@@ -150,8 +142,8 @@ def iter_passages(path: StrPath | Records) -> Iterator[Passage]:
     * id: `docno`, `_id`, `id`, `pid`, `passage_id`, `docid`, `doc_id`; the first that is there. A row without an id is
       named after the line of the file in which it starts, as in "line-17", and one warning says so,
     * text: `text`, `contents`, `content`, `raw`, `passage`, `passage_text`, `segment`, `body`; the first that is not
-      blank. One of them has to be there, but all may be blank,
-    * title: `title`, `page_title`, `wikipedia_title`, `headline`; the first that is not blank, "" without any.
+      empty. One of them has to be there, but all may be empty,
+    * title: `title`, `page_title`, `wikipedia_title`, `headline`; the first that is not empty, "" without any.
 
     This covers BEIR's corpus.jsonl, the Sphere JSONL, `psgs_w100.tsv` (id, text, title), MS MARCO v2 (pid, passage)
     and Pyserini's JSONL (id, contents) as they are. Other columns are not read.
@@ -173,9 +165,7 @@ def numbered_passages(path: StrPath | Records) -> Iterator[tuple[int, Passage]]:
             said = True
             problem = "%s: line %d has no id; such rows are named after their line, as in %r"
             logger.warning(problem, _name(path), line, docno)
-        if line == 1:
-            _say_that_ids_are_text(row, ID_FIELDS)
-        yield line, Passage(docno, _first_text(row, TEXT_FIELDS), _first_text(row, TITLE_FIELDS))
+        yield line, Passage(docno, row.text(*TEXT_FIELDS, default=""), row.text(*TITLE_FIELDS, default=""))
 
 
 def passage_table(path: StrPath) -> Path:
@@ -185,23 +175,6 @@ def passage_table(path: StrPath) -> Path:
 
 def _name(path: StrPath | Records) -> StrPath:
     return type(path).__name__ if is_records(path) else path
-
-
-def _say_that_ids_are_text(row: Row, names: Sequence[str]) -> None:
-    """Log it where they are numbers in a frame, which its owner will join with others."""
-    if "." not in str(row.path) and row.has(*names) and isinstance(found := row.first(*names)[1], int):
-        logger.warning("%s: ids are whole numbers; they are kept as text, such as %r", row.path, str(found))
-
-
-def _first_text(row: Row, names: Sequence[str]) -> str:
-    """Return the first of the named fields that is not blank; if all are, the first that is not empty, or ""."""
-    blank = ""
-    for name in names:
-        text = row.text(name, default="")
-        if text.strip():
-            return text
-        blank = blank or text
-    return blank
 
 
 def read_passages(path: StrPath | Records, limit: int = 0) -> list[Passage]:
@@ -228,9 +201,6 @@ def write_passages(path: StrPath, passages: Iterable[Passage]) -> None:
 
 
 # ---------------------------------------------------------------- BEIR folders
-
-
-_BEIR = ("queries.jsonl", "corpus.jsonl", "qrels")
 
 
 def is_beir(path: StrPath) -> bool:
@@ -272,32 +242,32 @@ def beir_gold(folder: StrPath) -> pd.DataFrame:
 
 
 def _beir_qrels(folder: Path, split: str) -> pd.DataFrame:
-    rows = []
+    found = read_qrels(_beir_file(folder, f"qrels/{split}.tsv"))
+    return make_verdicts(((qid, 0, docno, float(yes), yes) for qid, docno, yes in found), "gold")
+
+
+def read_qrels(path: Path) -> Iterator[tuple[str, str, bool]]:
+    """Yield (qid, docno, whether it is relevant) of a table in BEIR's columns; a score above 0 is a yes."""
     seen: dict[Any, int] = {}
-    for _, row in read_table(_beir_file(folder, f"qrels/{split}.tsv")):
-        qid, docno, relevant = row.text("query-id"), row.text("corpus-id"), row.number("score") > 0
+    for _, row in read_table(path):
+        qid, docno = row.text("query-id", "query_id"), row.text("corpus-id", "corpus_id")
         row.check_new(seen, (qid, docno), f"passage {docno!r} of query {qid!r}", "corpus-id")
-        rows.append((qid, 0, docno, float(relevant), relevant))
-    return make_verdicts(rows, "gold")
+        yield qid, docno, row.number("score") > 0
 
 
 def write_beir(
     folder: StrPath, questions: Sequence[Question], passages: Iterable[Passage], verdicts: pd.DataFrame, split: str
 ) -> None:
     """Write a BEIR folder; a passage is relevant (score = number of perspectives it supports) if it supports any."""
-    folder = Path(folder)
     if not re.fullmatch(r"[\w-]+", split):
         raise InputError(f"{split!r} cannot name a file; letters, digits, - and _ can", field="split")
-    others = sorted({p.name for p in folder.iterdir()} - set(_BEIR)) if folder.is_dir() else []
-    if others:
-        raise InputError(f"holds {others[0]!r}; an empty folder or one of BEIR is needed", path=folder)
-    verdicts = check_verdicts(verdicts)
-    write_jsonl(folder / "queries.jsonl", ({"_id": q.qid, "text": q.text} for q in questions))
-    write_passages(folder / "corpus.jsonl", passages)
     gains = verdicts.groupby(["qid", "docno"])["supports"].sum()  # 0 where somebody looked and found no support
     table = gains.reset_index(name="score").rename(columns={"qid": "query-id", "docno": "corpus-id"})
-    with write_text(folder / "qrels" / f"{split}.tsv") as file:
-        table.to_csv(file, sep="\t", index=False, lineterminator="\n")
+    with atomic_path(Path(folder), marker="queries.jsonl") as unfinished:
+        write_jsonl(unfinished / "queries.jsonl", ({"_id": q.qid, "text": q.text} for q in questions))
+        write_passages(unfinished / "corpus.jsonl", passages)
+        with write_text(unfinished / "qrels" / f"{split}.tsv") as file:
+            table.to_csv(file, sep="\t", index=False, lineterminator="\n")
 
 
 def _beir_file(folder: Path, name: str) -> Path:
@@ -460,7 +430,6 @@ def write_trec_collection(
     `subtopics.tsv`, the perspectives; and `corpus.jsonl`, the passages.
     """
     corpus = list(passages)
-    check_passages(corpus)
     check_trec_ids(questions, corpus)
     topics = [("qid", "question"), *((q.qid, q.text) for q in questions)]
     subtopics = [("qid", "subtopic", "perspective", "stance")] + [
@@ -503,16 +472,11 @@ def export_collection(
     """
     is_table = str(path).removesuffix(".gz").endswith(".jsonl")
     layout = known("layout", layout or ("berds" if is_table else "beir"), LAYOUTS)
-    check_questions(questions)
-    gold = check_verdicts(gold)
     gold = gold[gold["qid"].isin([q.qid for q in questions])]
     if layout == "beir":
         write_beir(path, questions, passages, gold, split)
-        return
-    if layout == "trec":
+    elif layout == "trec":
         write_trec_collection(Path(path), questions, passages, gold)
-        return
-    corpus = list(passages)
-    check_passages(corpus)
-    shown = gold.groupby(["qid", "docno"], sort=False)["supports"].sum().astype(float).rename("score").reset_index()
-    write_berds(path, questions, {p.docno: p for p in corpus}, shown if run is None else run, gold, "gold-preds")
+    else:
+        shown = gold.groupby(["qid", "docno"], sort=False)["supports"].sum().astype(float).reset_index(name="score")
+        write_berds(path, questions, {p.docno: p for p in passages}, shown if run is None else run, gold, "gold-preds")

@@ -7,7 +7,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -24,12 +23,6 @@ LEAK_COLUMNS = ["first", "second", "kind", "overlap", "first_split", "second_spl
 SAME_STATEMENT = 0.5
 _MOST_PAIRS = 2_000_000  # of one kind; more are no leaks, but something that all questions have
 _ROWS = 512  # compared with all others at a time: what bounds the memory
-# Scripts without blanks between words: Thai, Lao, Burmese, Khmer, kana, Han.
-_UNSPACED = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-    r"\U00020000-\U0003ffff]+"
-)
-
 Weights = Mapping[str, float]
 
 
@@ -61,10 +54,10 @@ def leaks(
     [['1', '2', 'perspectives', 1.0, 'dev', 'test']]
     """
     check_questions(questions)
-    if not isinstance(threshold, Real) or isinstance(threshold, bool) or not 0 < threshold <= 1:
+    if not 0 < threshold <= 1:
         raise InputError(f"an overlap above 0 and up to 1 was expected, not {threshold!r}", field="threshold")
-    if isinstance(kinds, str) or not kinds:
-        raise InputError(f"a list of some of {', '.join(KINDS)} was expected, not {kinds!r}", field="kinds")
+    if not kinds:
+        raise InputError(f"some of {', '.join(KINDS)} are needed", field="kinds")
     for kind in kinds:
         known("kind of overlap", kind, KINDS)
     compare = {
@@ -81,14 +74,7 @@ def leaks(
     return rows[LEAK_COLUMNS].astype({"kind": "str"}).reset_index(drop=True)
 
 
-def groups(
-    questions: Sequence[Question],
-    gold: pd.DataFrame | None = None,
-    *,
-    threshold: float = 0.8,
-    kinds: Collection[str] = KINDS,
-    passages: Iterable[Passage] = (),
-) -> list[list[str]]:
+def groups(questions: Sequence[Question], gold: pd.DataFrame | None = None, **options: Any) -> list[list[str]]:
     """Return lists of the questions' ids such that each must stay on one side of a split; arguments as :func:`leaks`.
 
     Two questions are in one group if they overlap, or if a chain of questions that do leads from one to the other.
@@ -99,7 +85,7 @@ def groups(
     """
     from scipy.cluster.hierarchy import DisjointSet
 
-    found = leaks(questions, gold, threshold=threshold, kinds=kinds, passages=passages)
+    found = leaks(questions, gold, **options)
     sides = DisjointSet(q.qid for q in questions)
     for first, second in zip(found["first"], found["second"], strict=True):
         sides.merge(first, second)
@@ -119,21 +105,8 @@ def across_splits(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a text, with their vowel signs, "C++" and "C#" whole; pairs of characters without blanks."""
-    plain = unicodedata.normalize("NFKC", text).casefold()
-    spaced = re.sub(r"[^\w\s]|_", lambda found: found[0] if _is_of_word(found[0]) else " ", plain)
-    tokens = (token for token in spaced.split() if any(letter.isalnum() for letter in token))
-    return [part for token in tokens for part in _parts(token)]
-
-
-def _is_of_word(character: str) -> bool:
-    return character in "+#" or unicodedata.category(character).startswith("M")  # a vowel sign of Hindi is a mark
-
-
-def _parts(token: str) -> list[str]:
-    """Return a token of a script with blanks as it is, and the pairs of neighbouring characters of the others."""
-    pairs = [run[i : i + 2] for run in _UNSPACED.findall(token) for i in range(max(1, len(run) - 1))]
-    return [*pairs, *_UNSPACED.sub(" ", token).split()]
+    """Return the words of a text, "C++" and "C#" whole."""
+    return re.findall(r"[^\W_]+[+#]*", unicodedata.normalize("NFKC", text).casefold())
 
 
 def _content(text: str) -> frozenset[str]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -60,19 +59,18 @@ class OwnCard:
                 raise InputError(f"text was expected, not {type(text).__name__}", field=name)
             if text != printable(text) or "\n" in text:
                 raise InputError("one line without control characters was expected", field=name)
+            if name in ("title", "licence") and not text.strip():
+                raise InputError(f"a data set needs a {name}", field=name)
         if not _NAME.fullmatch(self.name) or self.name.endswith(_LIKE_FILES):
             problem = f"letters, digits, '.', '_' and '-' are needed, and no ending of a file, not {self.name!r}"
             raise InputError(problem, field="name")
-        for name in ("title", "licence"):
-            if not getattr(self, name).strip():
-                raise InputError(f"a data set needs a {name}", field=name)
 
 
 def write_dataset(
     folder: Path,
     card: OwnCard,
     questions: Sequence[Question],
-    passages: Iterable[Passage] = (),
+    passages: Sequence[Passage] = (),
     gold: pd.DataFrame | None = None,
     more: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> None:
@@ -90,14 +88,12 @@ def write_dataset(
         more: qid → further fields of its row, such as `sources`, the texts that the question was made of.
     """
     check_questions(questions, need_perspectives=True)
-    there = iter(passages)
-    first = next(there, None)
     row = {
         "format": FORMAT,
         **asdict(card),
         "questions": len(questions),
         "splits": splits_of(questions),
-        "corpus": first is not None,
+        "corpus": len(passages) > 0,
         "gold": gold is not None,
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -105,12 +101,12 @@ def write_dataset(
     with TemporaryDirectory(prefix=".unfinished-", dir=folder) as place:
         new = Path(place)
         write_jsonl(new / QUESTIONS, ({**_row(q), **(more or {}).get(q.qid, {})} for q in questions))
-        if first is not None:
-            formats.write_passages(new / CORPUS, chain([first], there))
+        if len(passages):
+            formats.write_passages(new / CORPUS, passages)
         if gold is not None:
             trec.write_verdicts(new / GOLD, gold)
         with write_text(new / README) as file:
-            file.write(_in_words(card, questions, row))
+            file.write(_in_words(card, row))
         with write_text(new / CARD) as file:
             file.write(json.dumps(row, indent=1, ensure_ascii=False) + "\n")
         (folder / CARD).unlink(missing_ok=True)
@@ -229,26 +225,18 @@ def _row(question: Question) -> dict[str, Any]:
     }
 
 
-def _in_words(card: OwnCard, questions: Sequence[Question], row: Mapping[str, Any]) -> str:
-    dev, test = (sum(q.split == part for q in questions) for part in ("dev", "test"))
-    split = f" ({dev} dev, {test} test)" if dev and test else ""
-    perspectives = sum(len(q.perspectives) for q in questions)
-    facts = [
-        ("Questions", f"{len(questions)}{split}, with {perspectives} perspectives (`{QUESTIONS}`)"),
-        ("Corpus", f"`{CORPUS}`" if row["corpus"] else "none; choose one to search"),
-        ("Gold verdicts", f"`{GOLD}`" if row["gold"] else ""),
-        ("Language", card.language),
-        ("Licence", card.licence),
-        ("Source", card.source),
-        *((name.replace("_", " ").capitalize(), _plain(value)) for name, value in card.made.items()),
-    ]
-    listed = "\n".join(f"- {name}: {said}" for name, said in facts if said)
+def _in_words(card: OwnCard, row: Mapping[str, Any]) -> str:
+    facts = {
+        "Questions": f"{row['questions']} (`{QUESTIONS}`)",
+        "Splits": ", ".join(row["splits"]),
+        "Corpus": f"`{CORPUS}`" if row["corpus"] else "none; choose one to search",
+        "Gold verdicts": f"`{GOLD}`" if row["gold"] else "",
+        **{name.capitalize(): getattr(card, name) for name in ("language", "licence", "source")},
+        **{name.replace("_", " ").capitalize(): value for name, value in card.made.items()},
+    }
+    listed = "\n".join(f"- {name}: {said}" for name, said in facts.items() if said)
     call = f'questions = bd.load("{card.name}")  # after: berds data add FOLDER'
     return f"# {card.title}\n\n{listed}\n\n```python\nimport berdslib as bd\n\n{call}\n```\n"
-
-
-def _plain(value: object) -> str:
-    return ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, Mapping) else str(value)
 
 
 # ---------------------------------------------------------------- is it fit to be shared?
@@ -262,39 +250,33 @@ class Finding(NamedTuple):
 
 
 def validate(folder: Path) -> list[Finding]:
-    """Return what is wrong with a data set's folder; nothing where all is well.
-
-    Args:
-        folder: as :func:`write_dataset` writes it, perhaps changed by hand since.
-    """
+    """Return what is wrong with a data set's folder, perhaps changed by hand since; nothing where all is well."""
     card, row = _read_card(folder)
     questions = formats.read_questions(folder / QUESTIONS)
     check_questions(questions, need_perspectives=True)
-    must, should = list[str](), list[str]()
+    found = list[Finding]()
     if row["questions"] != len(questions):
-        must.append(f"the card says {row['questions']} questions, and there are {len(questions)}")
+        found.append(Finding(True, f"the card says {row['questions']} questions, and there are {len(questions)}"))
     if sorted(splits_of(questions)) != sorted(row["splits"]):
         there = ", ".join(sorted({q.split or "none" for q in questions}))
-        must.append(f"the card says the splits {', '.join(row['splits']) or 'none'}, and there are {there}")
+        said = ", ".join(row["splits"]) or "none"
+        found.append(Finding(True, f"the card says the splits {said}, and there are {there}"))
     across = across_splits(leaks(questions, kinds=("text", "perspectives")))
     if len(across):
         pair = f"{across['first'].iloc[0]!r} and {across['second'].iloc[0]!r} (see: berds data leaks)"
-        must.append(f"{len(across)} pairs of questions leak across splits, such as {pair}")
-    if card.licence.strip().lower() == "none stated":
-        should.append("no licence is stated; without one nobody may use it")
-    if not card.source:
-        should.append("the card does not say where the texts come from")
-    if single := [q.qid for q in questions if len(q.perspectives) < 2]:
-        should.append(f"{len(single)} questions have one perspective only, such as {single[0]!r}")
+        found.append(Finding(True, f"{len(across)} pairs of questions leak across splits, such as {pair}"))
+    if row["gold"]:
+        passages = formats.read_passages(folder / CORPUS) if row["corpus"] else None
+        strays = _strays(trec.read_verdicts(folder / GOLD), questions, passages)
+        found += [Finding(True, one) for one in strays]
     for name, said in ((CORPUS, "corpus"), (GOLD, "gold")):
         if (folder / name).exists() and not row[said]:
-            should.append(f"{name} is there, and no part of it by its card")
-    if row["gold"]:
-        gold = trec.read_verdicts(folder / GOLD)
-        must += _strays(gold, questions, formats.read_passages(folder / CORPUS) if row["corpus"] else None)
-        unjudged = {q.split for q in questions} - {q.split for q in questions if q.qid in set(gold["qid"])}
-        should += [f"no question of the split {part!r} has gold verdicts" for part in sorted(unjudged)]
-    return [*(Finding(True, one) for one in must), *(Finding(False, one) for one in should)]
+            found.append(Finding(False, f"{name} is there, and no part of it by its card"))
+    if card.licence.strip().lower() == "none stated":
+        found.append(Finding(False, "no licence is stated; without one nobody may use it"))
+    if not card.source:
+        found.append(Finding(False, "the card does not say where the texts come from"))
+    return found
 
 
 def _strays(gold: pd.DataFrame, questions: Sequence[Question], passages: Sequence[Passage] | None) -> list[str]:

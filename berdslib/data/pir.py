@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from berdslib.data.catalogue import Dataset
 from berdslib.data.collection import Collection
 from berdslib.data.fetch import candidate_paths, every_place, fetch_files, first_existing
-from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts, no_repeats
+from berdslib.data.formats import iter_passages, read_qrels
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
 from berdslib.data.tables import Row, read_json, read_jsonl, read_table
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath
@@ -26,7 +26,7 @@ from berdslib.paths import shipped
 # The lists of the official layout that hold one entry a query.
 _PER_QUERY = ("queries", "source_queries", "perspectives", "query_labels")
 _ENDINGS = (".jsonl", ".parquet", ".tsv", ".csv")
-_ROOT = ("root", "source-query", "root-query")
+_ROOT = ("root", "source_query", "root_query")
 _STANCES = {"support": SUPPORT, "undermine": OPPOSE, "oppose": OPPOSE, "refute": OPPOSE}
 
 
@@ -57,39 +57,23 @@ def pir_collection(name: str, rows: Sequence[PirQuery], passages: Sequence[Passa
         rows: at least one.
         passages: the corpus that all search.
     """
-    _check(name, rows, passages)
-    by_root: dict[str, list[PirQuery]] = {}
-    for row in rows:
-        by_root.setdefault(row.root, []).append(row)
-    questions, expansions, verdicts = [], {}, []
-    for root, asked in by_root.items():
-        qid, labels = root_id(root), tuple(row.label for row in asked)
-        questions.append(
-            Question(
-                qid,
-                root,
-                perspectives=tuple(row.perspective for row in asked),
-                stances=tuple(_STANCES.get(label.lower()) for label in labels),
-                source=f"pir-{name}",
-                labels=labels if any(labels) else (),
-            )
-        )
-        expansions[qid] = [(row.perspective, row.text) for row in asked]
-        verdicts += [(qid, pid, docno, 1.0, True) for pid, row in enumerate(asked) for docno in dict.fromkeys(row.gold)]
-    return Collection(name, questions, passages, make_verdicts(verdicts, "gold"), expansions)
-
-
-def _check(name: str, rows: Sequence[PirQuery], passages: Sequence[Passage]) -> None:
-    if not rows:
-        raise InputError(f"the task {name!r} has no queries")
-    no_repeats((p.docno for p in passages), "docno", "docno")
-    no_repeats((row.qid for row in rows), "query id", "qid")
     docnos = {p.docno for p in passages}
+    by_root: dict[str, list[PirQuery]] = {}
     for row in rows:
         if not row.gold:
             raise InputError(f"query {row.qid!r} has no gold texts", field="gold")
         if stray := set(row.gold) - docnos:
             raise InputError(f"gold {min(stray)!r} of query {row.qid!r} is not in the corpus", field="gold")
+        by_root.setdefault(row.root, []).append(row)
+    questions, expansions, verdicts = [], {}, []
+    for root, asked in by_root.items():
+        qid, labels = root_id(root), tuple(row.label for row in asked)
+        stances = tuple(_STANCES.get(label.lower()) for label in labels)
+        perspectives, labels = tuple(row.perspective for row in asked), labels if any(labels) else ()
+        questions.append(Question(qid, root, perspectives, stances, source=f"pir-{name}", labels=labels))
+        expansions[qid] = [(row.perspective, row.text) for row in asked]
+        verdicts += [(qid, pid, docno, 1.0, True) for pid, row in enumerate(asked) for docno in dict.fromkeys(row.gold)]
+    return Collection(name, questions, passages, make_verdicts(verdicts, "gold"), expansions)
 
 
 def root_id(root: str) -> str:
@@ -140,9 +124,8 @@ def is_pir(path: Path) -> bool:
     """Return whether a path is a JSON file in the authors' layout, or a folder of tables whose queries have a root."""
     if path.is_file():
         return ".json" in path.suffixes and not _is_jsonl(path)
-    if not path.is_dir() or not _files(path, "queries"):
-        return False
-    return any(field in row for row in islice(_rows(path, "queries"), 1) for field in _ROOT)
+    first: Mapping[str, Any] = next((row for file in _files(path, "queries") for _, row in read_table(file)), {})
+    return any(field in first for field in _ROOT)
 
 
 def _is_jsonl(path: Path) -> bool:
@@ -240,31 +223,25 @@ def read_pir_folder(folder: StrPath, name: str) -> Collection:
 
     A table is every file that starts with its name, or lies in a folder that does, here or one folder further down:
     ``corpus.jsonl``, ``qrels/test.tsv``, ``data/queries-00000-of-00001.parquet``. Several files of one are joined.
-    Columns: corpus ``_id`` (or ``id``, ``corpus-id``), ``text``, optionally ``title``; queries ``_id`` (or ``id``,
-    ``query-id``), ``text`` (or ``query``), ``root`` (or ``source_query``, ``root_query``), ``perspective``, optionally
-    ``label`` (or ``query_label``); qrels ``query-id``, ``corpus-id``, optionally ``score`` (relevant if above 0).
-    Underscores may stand for the hyphens.
-
-    Args:
-        folder: where the tables lie.
-        name: the task's name.
+    A corpus is read as any is, and qrels as BEIR's. Columns of queries: ``_id`` (or ``id``, ``query_id``), ``text`` (or
+    ``query``), ``root`` (or ``source_query``, ``root_query``), ``perspective``, optionally ``label`` (or
+    ``query_label``).
     """
     folder = Path(folder)
-    passages = []
-    for row in _rows(folder, "corpus"):
-        if "text" not in row:
-            row.first("text")  # says what there is
-        docno, text = row.text("_id", "id", "corpus-id"), row.text("text", default="")
-        passages.append(Passage(docno, text, row.text("title", default="")))
-    gold: dict[str, dict[str, None]] = {}
-    for row in _rows(folder, "qrels"):
-        qid, docno = row.text("query-id"), row.text("corpus-id")
-        if row.get("score") is None or row.number("score") > 0:
-            gold.setdefault(qid, {})[docno] = None
+    for table in ("corpus", "queries", "qrels"):
+        if not _files(folder, table):
+            endings = ", ".join(_ENDINGS)
+            problem = f"holds no table {table!r}; a file {table}.* or a folder {table}/ ({endings})"
+            raise InputError(problem, path=folder)
+    passages = [passage for path in _files(folder, "corpus") for passage in iter_passages(path)]
+    gold: dict[str, list[str]] = {}
+    for qid, docno, relevant in (said for path in _files(folder, "qrels") for said in read_qrels(path)):
+        if relevant:
+            gold.setdefault(qid, []).append(docno)
     queries = []
-    for row in _rows(folder, "queries"):
-        qid, text, root = row.text("_id", "id", "query-id"), row.text("text", "query"), row.text(*_ROOT)
-        label = row.text("label", "query-label", default="")
+    for _, row in (found for path in _files(folder, "queries") for found in read_table(path)):
+        qid, text, root = row.text("_id", "id", "query_id"), row.text("text", "query"), row.text(*_ROOT)
+        label = row.text("label", "query_label", default="")
         queries.append(PirQuery(qid, text, root, row.text("perspective"), tuple(gold.pop(qid, ())), label))
     if gold:
         raise InputError(f"the query {next(iter(gold))!r} is judged but not among the queries", path=folder)
@@ -272,38 +249,8 @@ def read_pir_folder(folder: StrPath, name: str) -> Collection:
         return pir_collection(name, queries, tuple(passages))
 
 
-def _rows(folder: Path, table: str) -> Iterator[Row]:
-    """Yield the rows of a table; underscores in the names of its columns become hyphens, but not in `_id`."""
-    files = _files(folder, table)
-    if not files:
-        endings = ", ".join(_ENDINGS)
-        raise InputError(f"holds no table {table!r}; a file {table}.* or a folder {table}/ ({endings})", path=folder)
-    for path in files:
-        for line, row in _read_parquet(path) if path.suffix == ".parquet" else read_table(path):
-            yield Row(((key if key == "_id" else key.replace("_", "-"), row[key]) for key in row), path, line)
-
-
 def _files(folder: Path, table: str) -> list[Path]:
     """Return the files of a table. The folder may be anything, and a whole tree takes long to walk."""
     patterns = (f"{table}*", f"{table}*/*", f"*/{table}*", f"*/{table}*/*")
     found = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
-    return sorted(path for path in found if _is_table(path.relative_to(folder)))
-
-
-def _is_table(relative: Path) -> bool:
-    ending = Path(relative.name.removesuffix(".gz")).suffix
-    return ending in _ENDINGS and not any(part.startswith(".") for part in relative.parts)
-
-
-def _read_parquet(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    try:
-        table = pyarrow.parquet.read_table(path)
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"not a readable Parquet file: {error}", path=path) from None
-    yield from enumerate(table.to_pylist(), start=1)
-
-
-# ---------------------------------------------------------------- describing
+    return sorted(path for path in found if path.name.removesuffix(".gz").endswith(_ENDINGS))

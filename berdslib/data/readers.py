@@ -15,21 +15,11 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from berdslib import paths
-from berdslib.data import formats, own
+from berdslib.data import fetch, formats, own
 from berdslib.data.catalogue import Dataset, added_dataset
 from berdslib.data.collection import Collection
-from berdslib.data.fetch import (
-    cache_of,
-    candidate_paths,
-    data_paths,
-    download,
-    fetch_splits,
-    first_existing,
-    missing,
-    there,
-)
-from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_questions, make_verdicts, shares
-from berdslib.data.tables import Row, is_missing, read_jsonl, read_table
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
+from berdslib.data.tables import Row, read_jsonl, read_table
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, MissingDataError
 from berdslib.files import StrPath
@@ -40,11 +30,11 @@ Expanded = dict[str, list[tuple[str, str]]]  # qid → [(name of the perspective
 
 
 def _local_file(one: Dataset) -> Path:
-    return first_existing(one, candidate_paths(one, one.local[:1]), "questions")
+    return fetch.first_existing(one, fetch.candidate_paths(one, one.local[:1]), "questions")
 
 
 def _passages(one: Dataset) -> Path:
-    return first_existing(one, candidate_paths(one, one.passages), "passages")
+    return fetch.first_existing(one, fetch.candidate_paths(one, one.passages), "passages")
 
 
 def _name_of(path: Path) -> str:
@@ -103,13 +93,13 @@ def _berds_expansions(one: Dataset, splits: Sequence[str]) -> Expanded:
     if tuple(splits) != ("dev",):
         raise MissingDataError(f"expansions of {one.name!r} were published for its dev split only; use split = 'dev'")
     remote = one.files[0]
-    places = candidate_paths(one, (f"berds/{remote.name}",))
-    path = there(places)
+    places = fetch.candidate_paths(one, (f"berds/{remote.name}",))
+    path = fetch.there(places)
     if path is None:
         try:
-            path = download(remote.url, places[-1], sha256=remote.sha256, size=remote.bytes)
+            path = fetch.download(remote.url, places[-1], sha256=remote.sha256, size=remote.bytes)
         except MissingDataError as error:
-            raise missing(one, "recorded expansions", places, [str(error)]) from None
+            raise fetch.missing(one, "recorded expansions", places, [str(error)]) from None
     return {q.qid: texts for q, texts in formats.read_expansions(path, source=one.name, split="dev")}
 
 
@@ -129,25 +119,29 @@ def _berds_split(one: Dataset, split: str) -> list[Question]:
 
 def _berds_file(one: Dataset, split: str) -> Path:
     places = _berds_places(one, split)
-    if (path := there(places)) is not None:
+    if (path := fetch.there(places)) is not None:
         return path
     try:
-        fetch_splits(one)
+        fetch.fetch_splits(one)
         reasons = [f"{one.hf_repo} has no {split} split"]
     except MissingDataError as error:
         reasons = [str(error)]
-    if (path := there(places)) is not None:
+    if (path := fetch.there(places)) is not None:
         return path
     for other in one.splits:
-        if (path := there(_berds_places(one, other))) is not None:
+        if (path := fetch.there(_berds_places(one, other))) is not None:
             reasons.append(f"Only the {other} split is here ({path}); it is never used in place of {split}.")
-    raise missing(one, f"{split} split", places, reasons)
+    raise fetch.missing(one, f"{split} split", places, reasons)
 
 
 def _berds_places(one: Dataset, split: str) -> list[Path]:
     """The official file, below BERDS_DATA or fetched; then a part of it, recorded with the expansions (dev only)."""
     part = [f"berds/{one.files[0].name}"] if split == "dev" else []
-    return [*data_paths([f"berds/{one.name}.{split}.jsonl"]), cache_of(one) / f"{split}.jsonl", *data_paths(part)]
+    return [
+        *fetch.data_paths([f"berds/{one.name}.{split}.jsonl"]),
+        fetch.cache_of(one) / f"{split}.jsonl",
+        *fetch.data_paths(part),
+    ]
 
 
 # ---------------------------------------------------------------- Theperspective
@@ -211,63 +205,40 @@ def read_labelled_pairs(path: StrPath) -> list[LabelledPair]:
 
 # ---------------------------------------------------------------- nuggets and aspects
 
-_ID = ("query_id", "topic_id", "qid", "_id", "id")
-_TEXT = ("query_text", "query", "question", "text", "post")
-_TITLE = ("query_title", "title")
-_NUGGETS = ("nuggets", "aspects", "reasoning_aspects")
-_STATEMENT = ("text", "nugget", "aspect", "statement", "description")
-_RELEVANT = ("relevant_corpus_ids", "relevant_ids", "gold_ids", "gold_docs", "docnos", "doc_ids")
-_NOT_RELEVANT = ("non_relevant_corpus_ids", "non_relevant_ids")
-
 
 def read_nuggets(path: StrPath, *, source: str = "") -> tuple[list[Question], pd.DataFrame]:
-    """Read questions whose answer was cut into nuggets or aspects (FreshStack, CoverageBench), a JSONL row each.
+    """Read questions whose answer was cut into nuggets (FreshStack), a JSONL row each.
 
-    A nugget becomes a perspective, the passages that support it verdicts; a pid is the place in the row. A row has an
-    id, the question, perhaps a title that comes before it, and a list of `nuggets` (or `aspects`). Each has a `text`,
-    the ids of the passages that support it (`relevant_corpus_ids`, or `gold_ids`, …) and perhaps of those that were
-    judged not to (`non_relevant_corpus_ids`), and a `weight`. A nugget that is a text alone has no verdicts. Other
-    names that are accepted stand above. **The published files were never read here**: the layout is that of
-    FreshStack's own loader (package freshstack, 0.0.6).
-
-    Ids are kept as they are. A passage that is listed both ways does not support the nugget, as in FreshStack's own
-    loader; one warning counts such, and nuggets that nothing supports.
+    A nugget becomes a perspective, the passages that support it verdicts; a pid is the place in the row. A row has
+    `query_id`, `query_text`, perhaps `query_title`, which comes before it, and a list of `nuggets`. Each has a `text`,
+    `relevant_corpus_ids`, and perhaps `non_relevant_corpus_ids` and a `weight`; of a passage in both lists the second
+    counts, as in FreshStack's own loader. **The published files were never read here**: the layout is that of this
+    loader (package freshstack, 0.0.6).
     """
-    questions: list[Question] = []
-    verdicts: list[tuple[str, int, str, float, bool]] = []
-    seen: dict[Any, int] = {}
-    both = unsupported = 0
+    questions, verdicts, seen = [], [], dict[Any, int]()
     for _, row in read_jsonl(path):
-        qid = row.text(*_ID)
+        qid = row.text("query_id", "qid", "id")
         row.check_new(seen, qid, f"question id {qid!r}", "query_id")
         nuggets = _nuggets_of(row)
         for pid, nugget in enumerate(nuggets):
-            listed = {} if nugget.keys() == {"text"} else dict.fromkeys(nugget.ids(nugget.first(*_RELEVANT)[0]))
-            other = next((name for name in _NOT_RELEVANT if not is_missing(nugget.get(name))), None)
-            no = dict.fromkeys(nugget.ids(other) if other else ())
-            yes = [docno for docno in listed if docno not in no]
-            both, unsupported = both + len(listed) - len(yes), unsupported + (len(nugget) > 1 and not yes)
-            verdicts += [(qid, pid, docno, 1.0, True) for docno in yes]
-            verdicts += [(qid, pid, docno, 0.0, False) for docno in no]
+            no = nugget.ids("non_relevant_corpus_ids") if nugget.has("non_relevant_corpus_ids") else []
+            said = dict.fromkeys(nugget.ids("relevant_corpus_ids"), True) | dict.fromkeys(no, False)
+            verdicts += [(qid, pid, docno, float(yes), yes) for docno, yes in said.items()]
         # As FreshStack's own loader joins them.
-        asked = f"{row.text(*_TITLE, default='').strip()} {row.text(*_TEXT)}".strip()
-        texts = tuple(nugget.text(*_STATEMENT) for nugget in nuggets)
+        asked = f"{row.text('query_title', default='').strip()} {row.text('query_text', 'question')}".strip()
+        texts = tuple(nugget.text("text") for nugget in nuggets)
         weights = tuple(nugget.number("weight") for nugget in nuggets if nugget.has("weight"))
         questions.append(Question(qid, asked, texts, (None,) * len(texts), source, weights=weights))
     if not questions:
         raise InputError("holds no questions", path=path)
-    if both or unsupported:
-        problem = "%s: %d passages are listed as relevant and as not, and count as not; nothing supports %d nuggets"
-        logger.warning(problem, path, both, unsupported)
     return questions, make_verdicts(verdicts, "gold")
 
 
 def _nuggets_of(row: Row) -> list[Row]:
-    field, found = row.first(*_NUGGETS)
-    found = [{"text": one} if isinstance(one, str) else one for one in found] if isinstance(found, list) else found
+    _, found = row.first("nuggets")
     if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
-        raise row.wrong(field, "a list of objects was expected, each with a text and the ids of its passages")
-    return [Row(one, row.path, row.line, within=f"{field}[{i}].") for i, one in enumerate(found)]
+        raise row.wrong("nuggets", "a list of objects was expected, each with a text and the ids of its passages")
+    return [Row(one, row.path, row.line, within=f"nuggets[{i}].") for i, one in enumerate(found)]
 
 
 def nuggets_at(place: Path) -> Dataset | None:
@@ -276,16 +247,13 @@ def nuggets_at(place: Path) -> Dataset | None:
     if not path.is_file() or ".jsonl" not in path.suffixes:
         return None
     try:
-        row: Mapping[str, Any] = next((row for _, row in read_jsonl(path)), {})
+        first = next((row for _, row in read_jsonl(path)), Row({}, path))
     except InputError:  # whoever reads the file as something says what is wrong
         return None
-    found = next((row[name] for name in _NUGGETS if name in row), None)
-    judged = isinstance(found, list) and found and isinstance(found[0], dict)
-    if (not judged and "topic_id" not in row) or "perspectives" in row:
+    if not isinstance(first.get("nuggets"), list) or "perspectives" in first:
         return None
     with_corpus = (place / "corpus.jsonl").is_file()
-    parts = ("questions", *(["passages"] if with_corpus else []), *(["gold"] if judged else []))
-    kind = "both" if with_corpus else "questions"
+    kind, parts = ("both", ("questions", "passages", "gold")) if with_corpus else ("questions", ("questions", "gold"))
     return added_dataset(_name_of(place), str(place), reader="nuggets", kind=kind, parts=parts)
 
 
@@ -302,7 +270,7 @@ _BRIGHT = ("examples", "aspects", "documents")
 
 def aspects_at(folder: Path) -> Dataset | None:
     """Return a folder with the three tables of BRIGHT-Pro as a data set; else None."""
-    if not all(there(_tables_in(folder, name)) for name in _BRIGHT):
+    if not all(fetch.there(_tables_in(folder, name)) for name in _BRIGHT):
         return None
     parts = ("questions", "passages", "gold")
     return added_dataset(_name_of(folder), str(folder), reader="aspects", kind="both", parts=parts)
@@ -313,8 +281,8 @@ def _tables_in(folder: Path, name: str) -> list[Path]:
 
 
 def _bright_table(one: Dataset, name: str) -> Path:
-    folders = [Path(one.place)] if one.place else [*data_paths(one.local), cache_of(one)]
-    return first_existing(one, [path for folder in folders for path in _tables_in(folder, name)], name)
+    folders = [Path(one.place)] if one.place else [*fetch.data_paths(one.local), fetch.cache_of(one)]
+    return fetch.first_existing(one, [path for folder in folders for path in _tables_in(folder, name)], name)
 
 
 def _read_aspects(one: Dataset) -> tuple[list[Question], pd.DataFrame]:
@@ -324,26 +292,19 @@ def _read_aspects(one: Dataset) -> tuple[list[Question], pd.DataFrame]:
     """
     asked = {row.text("id"): row.text("query") for _, row in read_table(_bright_table(one, "examples"))}
     aspects: dict[str, list[Row]] = {qid: [] for qid in asked}
-    seen: dict[Any, int] = {}
     for _, row in read_table(_bright_table(one, "aspects")):
-        name = row.text("id")
-        row.check_new(seen, name, f"aspect {name!r}", "id")
-        of = re.fullmatch(r"(?:.*-)?([^-]+)-a\d+", name)
+        of = re.fullmatch(r"(?:.*-)?([^-]+)-a\d+", name := row.text("id"))
         if of is None or of[1] not in aspects:
-            raise row.wrong(
-                "id", f"{name!r} is an aspect of none of the examples, such as 'biology-{next(iter(asked))}-a1'"
-            )
+            such = f"such as 'biology-{next(iter(asked))}-a1'"
+            raise row.wrong("id", f"{name!r} is an aspect of none of the examples, {such}")
         aspects[of[1]].append(row)
     questions, verdicts = [], []
     for qid, rows in aspects.items():
-        if not rows:
-            raise InputError(f"example {qid!r} has no aspect", path=_bright_table(one, "aspects"), field="id")
-        texts, weights = zip(*((row.text("content"), row.number("weight")) for row in rows), strict=True)
+        texts = tuple(row.text("content") for row in rows)
+        weights = tuple(row.number("weight") for row in rows)
         questions.append(Question(qid, asked[qid], texts, source=one.name, weights=weights))
         listed = [(pid, docno) for pid, row in enumerate(rows) for docno in row.ids("supporting_docs")]
         verdicts += [(qid, pid, docno, 1.0, True) for pid, docno in dict.fromkeys(listed)]
-    check_questions(questions)
-    questions = [q._replace(weights=tuple(shares(q).tolist())) for q in questions]
     return questions, make_verdicts(verdicts, "gold")
 
 
@@ -401,7 +362,9 @@ READERS: dict[str, Reader] = {
     "berds": {"questions": _berds_questions, "expansions": _berds_expansions},
     "passages": {"passages": _passages},
     "pairs": {
-        "pairs": lambda one: read_labelled_pairs(first_existing(one, candidate_paths(one, one.local), "labelled pairs"))
+        "pairs": lambda one: read_labelled_pairs(
+            fetch.first_existing(one, fetch.candidate_paths(one, one.local), "labelled pairs")
+        )
     },
     "theperspective": {"questions": _two_sides, "passages": _passages, "gold": _two_sides_gold},
     "nuggets": {

@@ -393,16 +393,15 @@ def _from_qrels(frame: pd.DataFrame) -> pd.DataFrame:
     pid, relevance = _numbers(frame[subtopic]), _numbers(frame["relevance"])
     if (wrong := relevance.isna().to_numpy()).any():
         raise InputError(f"{shortened(frame['relevance'][wrong].iloc[0])} is no number", field="relevance")
-    pid -= lowest_subtopic(pid, "the qrels", "call the column pid")
+    pid -= lowest_subtopic(pid, "the qrels")
     return frame.reset_index(drop=True).assign(pid=pid, supports=relevance > 0, judge="gold")
 
 
-def lowest_subtopic(numbers: Iterable[float], where: object, otherwise: str) -> int:
+def lowest_subtopic(numbers: Iterable[float], where: object) -> int:
     """Return the number of the first subtopic of all qrels: 1 where some line says 1 and none says 0, which is said."""
     if 1 not in (used := set(numbers)) or 0 in used:
         return 0
-    said = "%s: subtopics are numbered from 1 (none is 0), and are read as perspectives from 0; %s if they are not"
-    logger.warning(said, where, otherwise)
+    logger.warning("%s: subtopics are numbered from 1 (none is 0), and are read as perspectives from 0", where)
     return 1
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -62,11 +63,6 @@ class Handout(Collection):
     profiles: Mapping[str, Profile] | None = None
     training: Handout | None = None
     ranked_for: str = AUTHOR
-
-    @property
-    def hides_profiles(self) -> bool:
-        """Whether the rule keeps authors' profiles from systems."""
-        return self.profiles is None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -207,19 +203,22 @@ def _docnos(release: Release, rule: str) -> dict[str, str]:
 # ---------------------------------------------------------------- by name
 
 
-def load_scenario(name: str, rule: str, split: str | None = None, *, train: str | None = None) -> Scenario:
+def load_scenario(name: str, rule: str, split: str | None = None) -> Scenario:
     """Return a scenario of a data set, such as "perspectivearg-sample", or of a release's folder.
 
-    `split` None is "dev", or the first with queries for this scenario. `train` is another release to learn from; None
-    for the same one, or for those of 2023 that of 2019, if it is there.
+    `split` None is "dev", or the first with queries for this scenario. What is learnt is of the same release; for those
+    of 2023 of that of 2019, if it is there.
     """
     if not rule:
         raise InputError(f"name one of its scenarios: {', '.join(f'{name}:{one}' for one in SCENARIOS)}")
     known("scenario", rule, SCENARIOS)
-    release = load_release(name)
+    release, training = load_release(name), None
+    if name in DATASETS and not DATASETS[name].shipped and name != _OF_2019:
+        with suppress(MissingDataError):  # a system that learns says what it needs
+            training = load_release(_OF_2019)
     there = {query.split for query in _queries(release, rule)}
     first = next((one for one in ("dev", "train", "test") if one in there), "dev")
-    return open_scenario(release, rule, split or first, training=_training(name, train))
+    return open_scenario(release, rule, split or first, training=training)
 
 
 def load_release(name: str) -> Release:
@@ -230,17 +229,6 @@ def load_release(name: str) -> Release:
     if one.shipped:
         return read_release(shipped(one.shipped))
     return read_release(first_existing(one, candidate_paths(one, one.local), "release").parent, name)
-
-
-def _training(name: str, train: str | None) -> Release | None:
-    if train is None and (name not in DATASETS or DATASETS[name].shipped or name == _OF_2019):
-        return None
-    try:
-        return load_release(train or _OF_2019)
-    except MissingDataError:
-        if train:
-            raise
-        return None  # a system that learns says what it needs
 
 
 # ---------------------------------------------------------------- predictions files
@@ -273,8 +261,6 @@ def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, 
     id that is listed twice is an "error", or with `repeats` "once" counts the first time (docs/divergences.md A9).
     """
     known("treatment of repeats", repeats, REPEATS)
-    if isinstance(least, bool) or not isinstance(least, int) or least < 0:
-        raise InputError(f"must be a whole number from 0, not {least!r}", field="least")
     enough = min(least, len(scenario.passages))
     asked = {q.qid for q in scenario.questions}
     docno_of, line_of = scenario.docnos, dict[Any, int]()
@@ -283,7 +269,8 @@ def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, 
         qid = row.text(_QUERY)
         row.check_new(line_of, qid, f"query {qid!r}", _QUERY)
         if qid not in asked:
-            raise InputError(_whose(qid, scenario), path=path, line=line, field=_QUERY)
+            problem = f"{qid!r} is not a query of {scenario.name!r} ({scenario.split})"
+            raise InputError(problem, path=path, line=line, field=_QUERY)
         found = Row(row, path, line).docnos(_LISTED, docno_of, once=repeats == "once")
         if len(found) < enough:
             counted = f"{len(found)} different argument{'' if len(found) == 1 else 's'}"
@@ -296,14 +283,3 @@ def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, 
         problem = f"answers {len(lists)} of {len(asked)} queries of {scenario.split!r}; the first without an answer is"
         raise InputError(f"{problem} {missing[0]!r}", path=path, field=_QUERY)
     return ranked_run(lists)
-
-
-def _whose(qid: str, scenario: Scenario) -> str:
-    """Say of which split or kind a query is that this scenario does not ask."""
-    kinds = {"baseline": scenario.release.baseline, "perspective": scenario.release.perspective}
-    own, other = kinds if scenario.rule == BASELINE else reversed(kinds)
-    for kind in (own, other):
-        if query := next((q for q in kinds[kind] if q.qid == qid), None):
-            asks = f"this scenario asks the {own} queries of {scenario.split!r}"
-            return f"{qid!r} is a {kind} query of {query.split!r}; {asks}"
-    return f"{qid!r} is not a query of the release"

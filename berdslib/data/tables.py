@@ -67,8 +67,6 @@ class Row(dict[str, Any]):
         name, value = self.first(*names)
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise self.wrong(name, f"text was expected, not {type(value).__name__}")
-        if isinstance(value, float) and math.isinf(value):
-            raise self.wrong(name, f"text was expected, not {value}")
         if default is None and not str(value).strip():
             raise self.wrong(name, "is blank")
         return str(value)

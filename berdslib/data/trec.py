@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 def read_trec_run(path: StrPath) -> pd.DataFrame:
-    """Read a TREC run file: `qid Q0 docno rank score tag`, separated by blanks, perhaps behind a header of ir_metadata.
+    """Read a TREC run file: `qid Q0 docno rank score tag`, separated by blanks, perhaps with lines of # before.
 
     It is ranked as trec_eval ranks it, so that both score the same list: by the scores in single precision and never by
     the column of ranks, and of equal scores the larger docno comes first. Runs that are made here break ties by the
@@ -118,37 +118,25 @@ def check_trec_ids(questions: Iterable[Question], passages: Iterable[Passage]) -
     _require_no_blanks(qid=(q.qid for q in questions), docno=docnos)
 
 
-def read_trec_qrels(path: StrPath, judge: str = "gold", *, first_subtopic: int | None = None) -> pd.DataFrame:
-    """Read TREC diversity qrels (`qid subtopic docno relevance`) as verdicts; subtopics become perspectives from 0.
+def read_trec_qrels(path: StrPath) -> pd.DataFrame:
+    """Read TREC diversity qrels (`qid subtopic docno relevance`) as gold verdicts, subtopics as perspectives from 0.
 
-    Args:
-        path: the file.
-        judge: id of whoever judged.
-        first_subtopic: the number of a question's first subtopic, 0 (as :func:`write_trec_qrels` does) or 1 (as TREC
-            Web does). None: told from the whole file. It is 1 where some line says 1 and none says 0, and a warning
-            says so, since a file of ours that never mentions perspective 0 looks the same.
+    They are numbered from 1 (as TREC Web does) where some line says 1 and none says 0, which is told by a warning.
     """
-    if first_subtopic not in (None, 0, 1):
-        raise InputError(f"must be 0, 1 or None (told from the file), not {first_subtopic!r}", field="first_subtopic")
     rows = []
     for row in _blank_separated(path, "qid subtopic docno relevance"):
         subtopic, yes = row["subtopic"], row.number("relevance") > 0
         pid = int(subtopic[:20]) if subtopic.isdecimal() else -1
-        if not (first_subtopic or 0) <= pid < MOST_PERSPECTIVES:
-            raise row.wrong("subtopic", f"{subtopic!r} is not a whole number from {first_subtopic or 0}")
+        if not 0 <= pid < MOST_PERSPECTIVES:
+            raise row.wrong("subtopic", f"{subtopic!r} is not a whole number from 0")
         rows.append((row["qid"], pid, row["docno"], float(yes), yes))
-    first = first_subtopic
-    if first is None:
-        first = lowest_subtopic([row[1] for row in rows], path, "say first_subtopic=0")
+    first = lowest_subtopic([row[1] for row in rows], path)
     with errors_in(path):
-        return make_verdicts([(qid, i - first, docno, p, yes) for qid, i, docno, p, yes in rows], judge)
+        return make_verdicts([(qid, i - first, docno, p, yes) for qid, i, docno, p, yes in rows], "gold")
 
 
 def write_trec_qrels(path: StrPath, verdicts: pd.DataFrame) -> None:
-    """Write verdicts as TREC diversity qrels (relevance 1 or 0), which pyndeval and ir-measures read.
-
-    Subtopics are numbered from 0. Where no verdict is about perspective 0, read the file with ``first_subtopic=0``.
-    """
+    """Write verdicts as TREC diversity qrels (relevance 1 or 0; subtopics from 0) for pyndeval and ir-measures."""
     verdicts = check_verdicts(verdicts)
     _require_no_blanks(qid=verdicts["qid"], docno=verdicts["docno"])
     with write_text(path) as file:
@@ -161,15 +149,10 @@ def are_qrels(path: StrPath) -> bool:
     return not _ends(path, ".jsonl", ".json", ".ndjson", ".csv", ".tsv")
 
 
-def read_verdicts(path: StrPath, *, first_subtopic: int | None = None) -> pd.DataFrame:
-    """Read a verdict table (JSONL, CSV or TSV: qid, pid, docno, p_yes or supports, judge), or TREC diversity qrels.
-
-    Args:
-        path: the file; what does not end as a table does is read as qrels.
-        first_subtopic: of qrels, see :func:`read_trec_qrels`.
-    """
+def read_verdicts(path: StrPath) -> pd.DataFrame:
+    """Read a verdict table (JSONL, CSV or TSV: qid, pid, docno, p_yes or supports, judge), or TREC diversity qrels."""
     if are_qrels(path):
-        return read_trec_qrels(path, first_subtopic=first_subtopic)
+        return read_trec_qrels(path)
     rows = []
     for _, row in read_table(path):
         pid, (name, value) = row.number("pid"), row.first("p_yes", "supports")
@@ -199,17 +182,15 @@ def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:
 
 
 def _blank_separated(path: StrPath, layout: str) -> Iterator[Row]:
-    names, empty, header = layout.split(), True, False
+    names, empty = layout.split(), True
     for line, text in read_lines(path):
-        if header or (line == 1 and text.rstrip() == "# ir_metadata.start"):
-            header = text.rstrip() != "# ir_metadata.end"
-            continue
         columns = text.split()
-        if columns and len(columns) != len(names):
+        if not columns or columns[0] == "#":  # a header, such as that of ir_metadata
+            continue
+        if len(columns) != len(names):
             raise InputError(f"{len(columns)} columns; expected {len(names)}: {layout}", path=path, line=line)
-        if columns:
-            empty = False
-            yield Row(zip(names, columns, strict=True), path, line)
+        empty = False
+        yield Row(zip(names, columns, strict=True), path, line)
     if empty:
         raise InputError("is empty", path=path)
 

