@@ -7,15 +7,14 @@ messages name the wrong field, not what an author wrote beside it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from berdslib.data import tables
-from berdslib.data.tables import is_missing, read_json, read_jsonl
+from berdslib.data.tables import Row, is_missing, read_json, read_jsonl
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath, read_lines
 
@@ -31,13 +30,9 @@ _MANIFEST_KEYS = ("name", "synthetic", "ranked_for", "seed")
 
 # What the two releases call a field, the name in the task's description first.
 _ASKED = ("demographic_properties", "demographic_property")
-_RELEVANT = "relevant_candidates"
+RELEVANT = "relevant_candidates"
 _KINDS = ("baseline", "perspective")
-_ALIASES = {
-    "political_spectrum": "political_attitude",
-    "important_political_issues": ISSUES,
-    "issues": ISSUES,
-}
+_ALIASES = {"political_spectrum": "political_attitude", "important_political_issues": ISSUES, "issues": ISSUES}
 
 # property → values; a property that is not known is not there.
 Profile = Mapping[str, tuple[str, ...]]
@@ -188,17 +183,12 @@ def _check_files(folder: Path) -> None:
 
 def _read_corpus(path: Path) -> tuple[list[Argument], bool]:
     """Return the arguments, and whether all their ids are numbers."""
-    rows, seen = _rows(path), dict[Any, int]()
-    arguments = [
-        Argument(
-            row.id("argument_id", "argument", seen),
-            row.text("text", "argument"),
-            row.text("target", "topic"),
-            row.text("stance") if row.has("stance") else "",
-            row.profile("demographic_profile"),
-        )
-        for row in rows
-    ]
+    rows, arguments, seen = _rows(path), list[Argument](), dict[Any, int]()
+    for row in rows:
+        docno = row.text("argument_id")
+        row.check_new(seen, docno, f"argument {docno!r}", "argument_id")
+        text, issue, stance = row.text("text", "argument"), row.text("target", "topic"), row.text("stance", default="")
+        arguments.append(Argument(docno, text, issue, stance, _profile(row, "demographic_profile")))
     if not arguments:
         raise InputError("holds no arguments", path=path)
     return arguments, all(isinstance(row["argument_id"], int) for row in rows)
@@ -206,16 +196,17 @@ def _read_corpus(path: Path) -> tuple[list[Argument], bool]:
 
 def _read_queries(path: Path, split: str, docnos: set[str], kind: str) -> tuple[list[ArgumentQuery], bool]:
     """Return the queries, which name a property or not, and whether all their ids are numbers."""
-    rows, queries, seen = _rows(path), [], dict[Any, int]()
+    rows, queries, seen = _rows(path), list[ArgumentQuery](), dict[Any, int]()
     for row in rows:
-        qid = row.id("query_id", "query", seen)
+        qid = row.text("query_id")
+        row.check_new(seen, qid, f"query {qid!r}", "query_id")
         given = next((name for name in _ASKED if not is_missing(row.get(name))), None)
         if kind == "baseline" and given is not None:
             raise row.wrong(given, "a baseline query names no property")
-        asked = NOBODY if kind == "baseline" else row.profile(*_ASKED)
+        asked = NOBODY if kind == "baseline" else _profile(row, *_ASKED)
         if kind == "perspective" and not asked:
             raise row.wrong(given, "names no property")
-        relevant = None if is_missing(row.get(_RELEVANT)) else row.docnos(_RELEVANT, docnos)
+        relevant = None if is_missing(row.get(RELEVANT)) else listed_docnos(row, docnos)
         queries.append(ArgumentQuery(qid, row.text("text", "argument"), split, asked, relevant))
     if not queries:
         raise InputError("holds no queries", path=path)
@@ -228,11 +219,13 @@ def _read_queries(path: Path, split: str, docnos: set[str], kind: str) -> tuple[
 def _rows(path: Path) -> list[Row]:
     """Return the objects of a JSONL file, or those of one JSON list, which are counted in place of lines."""
     first = next((text.lstrip()[:1] for _, text in read_lines(path) if text.strip()), "")
-    found = list(enumerate(read_json(path), start=1) if first == "[" else read_jsonl(path))
-    for line, cells in found:
+    if first != "[":
+        return [row for _, row in read_jsonl(path)]
+    found = read_json(path)
+    for line, cells in enumerate(found, start=1):
         if not isinstance(cells, dict):
             raise InputError(f"a JSON object was expected, not {type(cells).__name__}", path=path, line=line)
-    return [Row(cells, path, line) for line, cells in found]
+    return [Row(cells, path, line) for line, cells in enumerate(found, start=1)]
 
 
 def property_name(name: str) -> str:
@@ -249,70 +242,38 @@ def _common_name(name: str) -> str:
     return _ALIASES.get(plain, plain)
 
 
-class Row(tables.Row):
-    """A row whose fields are what they are, texts no numbers; no message shows what could be of a profile."""
-
-    def of_kind(self, names: Sequence[str], kind: type, expected: str) -> tuple[str, Any]:
-        """Return the first of some names that is there, and what it holds, which is of a kind."""
-        name, value = self.first(*names)
-        if not isinstance(value, kind):
-            raise self.wrong(name, f"{expected} was expected, not {type(value).__name__}")
-        return name, value
-
-    def text(self, *names: str, default: str | None = None) -> str:
-        """Return the text of the first of some names."""
-        self.of_kind(names, str, "text")
-        return super().text(*names, default=default)
-
-    def id(self, name: str, what: str, seen: dict[Any, int]) -> str:
-        """Return an id as text, which no line before has."""
-        _, value = self.first(name)
-        if not _is_id(value) or not str(value).strip():
-            raise self.wrong(name, f"text or a whole number was expected, not {_harmless(value)}")
-        self.check_new(seen, str(value), f"{what} {str(value)!r}", name)
-        return str(value)
-
-    def docnos(self, name: str, known_docnos: Container[str], *, once: bool = False) -> tuple[str, ...]:
-        """Return a list of argument ids; of one that is there twice, the first if `once`, else that is an error."""
-        _, value = self.of_kind((name,), list, "a list of argument ids")
-        if not value:
-            raise self.wrong(name, "is empty")
-        if strange := [one for one in value if not _is_id(one)]:
-            raise self.wrong(name, f"{_harmless(strange[0])} is not an argument id")
-        ids = Counter(map(str, value))
-        if unknown := [one for one in ids if one not in known_docnos]:
-            raise self.wrong(name, f"{unknown[0]!r} is not in the corpus")
-        if not once and (twice := [one for one, times in ids.items() if times > 1]):
-            raise self.wrong(name, f"{twice[0]!r} is listed twice")
-        return tuple(ids)
-
-    def profile(self, *names: str) -> Profile:
-        """Return the properties that the first of some names holds; those that are not known are left out."""
-        name, value = self.of_kind(names, dict, "an object")
-        found: dict[str, tuple[str, ...]] = {}
-        for given, content in value.items():
-            own, field = _common_name(given), f"{name}.{given}"
-            if own not in PROPERTIES:
-                raise self.wrong(name, f"a key is not a property; known: {', '.join(sorted(PROPERTIES))}")
-            if own in found:
-                raise self.wrong(name, f"{own} is there twice")
-            if is_missing(content) or content in ("", []):
-                continue
-            listed = content if own == ISSUES and isinstance(content, list) else [content]
-            if not all(isinstance(one, str) and one.strip() for one in listed):
-                several, plain = "a list of non-blank texts was", f"text was expected, not {type(content).__name__}"
-                raise self.wrong(field, f"{several} expected" if own == ISSUES else plain)
-            found[own] = tuple(dict.fromkeys(one.strip() for one in listed))
-        return MappingProxyType(found)
+def listed_docnos(row: Row, known_docnos: Container[str], *, once: bool = False) -> tuple[str, ...]:
+    """Return a row's list of argument ids; of one that is there twice, the first if `once`, else that is an error."""
+    ids = Counter(row.ids(RELEVANT))
+    if not ids:
+        raise row.wrong(RELEVANT, "is empty")
+    if unknown := [one for one in ids if one not in known_docnos]:
+        raise row.wrong(RELEVANT, f"{unknown[0]!r} is not in the corpus")
+    if not once and (twice := [one for one, times in ids.items() if times > 1]):
+        raise row.wrong(RELEVANT, f"{twice[0]!r} is listed twice")
+    return tuple(ids)
 
 
-def _is_id(value: object) -> bool:
-    return isinstance(value, str | int) and not isinstance(value, bool)
-
-
-def _harmless(value: object) -> str:
-    """Return a value as a message may show it: of something larger, which may hold a profile, only its type."""
-    return type(value).__name__ if isinstance(value, list | dict) else repr(value)
+def _profile(row: Row, *names: str) -> Profile:
+    """Return the properties that the first of some names holds; those that are not known are left out."""
+    name, value = row.first(*names)
+    if not isinstance(value, dict):
+        raise row.wrong(name, f"an object was expected, not {type(value).__name__}")
+    found: dict[str, tuple[str, ...]] = {}
+    for given, content in value.items():
+        own = _common_name(given)
+        if own not in PROPERTIES:
+            raise row.wrong(name, f"a key is not a property; known: {', '.join(sorted(PROPERTIES))}")
+        if own in found:
+            raise row.wrong(name, f"{own} is there twice")
+        if is_missing(content) or content in ("", []):
+            continue
+        listed = content if own == ISSUES and isinstance(content, list) else [content]
+        if not all(isinstance(one, str) and one.strip() for one in listed):
+            expected = "a list of non-blank texts" if own == ISSUES else "text"
+            raise row.wrong(f"{name}.{given}", f"{expected} was expected, not {type(content).__name__}")
+        found[own] = tuple(dict.fromkeys(one.strip() for one in listed))
+    return MappingProxyType(found)
 
 
 # ---------------------------------------------------------------- in counts
@@ -321,13 +282,18 @@ def _harmless(value: object) -> str:
 def summarise(release: Release) -> dict[str, Any]:
     """Return how much of what a release holds; "unknown" is property → how many arguments lack it.
 
-    "contradictions" is of :func:`contradictions`, or None where the release is ranked for the reader.
+    "contradictions" counts relevant pairs (perspective query, answer), those whose author is known not to be what is
+    asked for, and queries with one of these; it is None where the release is ranked for the reader, to whom anybody's
+    argument may be relevant.
     """
     queries = []
     for kind, found in zip(_KINDS, (release.baseline, release.perspective), strict=True):
         for split in dict.fromkeys(q.split for q in found):
             answered = [q.relevant is not None for q in found if q.split == split]
             queries.append({"kind": kind, "split": split, "queries": len(answered), "with_answers": sum(answered)})
+    of = {one.docno: one.profile for one in release.arguments}
+    wrong = [[_contradicts(of[docno], q.asked) for docno in q.relevant or ()] for q in release.perspective]
+    counts = {"relevant": sum(map(len, wrong)), "contradicting": sum(map(sum, wrong)), "queries": sum(map(any, wrong))}
     return {
         "release": release.name,
         "synthetic": release.synthetic,
@@ -336,20 +302,8 @@ def summarise(release: Release) -> dict[str, Any]:
         "issues": len({one.issue for one in release.arguments}),
         "queries": queries,
         "unknown": {name: sum(name not in one.profile for one in release.arguments) for name in PROPERTIES},
-        "contradictions": contradictions(release) if release.ranked_for == AUTHOR else None,
+        "contradictions": counts if release.ranked_for == AUTHOR else None,
     }
-
-
-def contradictions(release: Release) -> dict[str, int]:
-    """Count relevant pairs (perspective query, answer), contradicting ones, and queries with one of these.
-
-    A pair contradicts if the author is known not to be what is asked for; for a reader, anybody's argument may be
-    relevant.
-    """
-    profiles = {one.docno: one.profile for one in release.arguments}
-    wrong = [sum(_contradicts(profiles[d], q.asked) for d in q.relevant or ()) for q in release.perspective]
-    relevant = sum(len(q.relevant or ()) for q in release.perspective)
-    return {"relevant": relevant, "contradicting": sum(wrong), "queries": sum(n > 0 for n in wrong)}
 
 
 def _contradicts(profile: Profile, asked: Profile) -> bool:

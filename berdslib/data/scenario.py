@@ -19,12 +19,13 @@ import pandas as pd
 from berdslib.data.arguments import (
     AUTHOR,
     READER,
+    RELEVANT,
     SPLITS,
     ArgumentQuery,
     Profile,
     Release,
-    Row,
     in_words,
+    listed_docnos,
     read_release,
 )
 from berdslib.data.catalogue import DATASETS
@@ -41,7 +42,7 @@ SCENARIOS = (BASELINE, EXPLICIT, IMPLICIT)
 _OF_2019 = "perspectivearg-2019"
 ENOUGH = 20  # arguments that a query of a predictions file lists at least: the deepest cut-off of the task's measures
 REPEATS = ("error", "once")
-_QUERY, _LISTED = "query_id", "relevant_candidates"
+_QUERY = "query_id"
 
 
 class OfAuthors(dict[str, Any]):
@@ -163,10 +164,10 @@ def _answers(
     without = [q.qid for q in queries if q.relevant is None]
     if without and len(without) < len(queries):
         problem = f"{len(without)} of {len(queries)} queries have no answers, the first is {without[0]!r}"
-        raise InputError(f"{problem}; all queries of a split have some, or none has", field="relevant_candidates")
+        raise InputError(f"{problem}; all queries of a split have some, or none has", field=RELEVANT)
     pairs = [(q.qid, own) for q in queries for own in q.relevant or ()]
     if stray := next((pair for pair in pairs if pair[1] not in docno_of), None):
-        raise InputError(f"{stray[1]!r}, an answer to {stray[0]!r}, is not in the corpus", field="relevant_candidates")
+        raise InputError(f"{stray[1]!r}, an answer to {stray[0]!r}, is not in the corpus", field=RELEVANT)
     return None if without else [(qid, 0, docno_of[own], 1.0, True) for qid, own in pairs]
 
 
@@ -251,7 +252,7 @@ def write_predictions(path: StrPath, run: pd.DataFrame, scenario: Scenario) -> N
     as_argument, as_query = (int if are_numbers else str for are_numbers in scenario.release.number_ids)
     lists = run["docno"].groupby(run["qid"], sort=False).agg(list)
     found = ((qid, [as_argument(scenario.ids[docno]) for docno in lists[qid]]) for qid in asked if qid in lists.index)
-    write_jsonl(path, ({_QUERY: as_query(qid), _LISTED: ids} for qid, ids in found))
+    write_jsonl(path, ({_QUERY: as_query(qid), RELEVANT: ids} for qid, ids in found))
 
 
 def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, repeats: str = "error") -> pd.DataFrame:
@@ -265,19 +266,16 @@ def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, 
     asked = {q.qid for q in scenario.questions}
     docno_of, line_of = scenario.docnos, dict[Any, int]()
     lists: dict[str, list[str]] = {}
-    for line, row in read_jsonl(path):
+    for _, row in read_jsonl(path):
         qid = row.text(_QUERY)
         row.check_new(line_of, qid, f"query {qid!r}", _QUERY)
         if qid not in asked:
-            problem = f"{qid!r} is not a query of {scenario.name!r} ({scenario.split})"
-            raise InputError(problem, path=path, line=line, field=_QUERY)
-        found = Row(row, path, line).docnos(_LISTED, docno_of, once=repeats == "once")
+            raise row.wrong(_QUERY, f"{qid!r} is not a query of {scenario.name!r} ({scenario.split})")
+        found = listed_docnos(row, docno_of, once=repeats == "once")
         if len(found) < enough:
             counted = f"{len(found)} different argument{'' if len(found) == 1 else 's'}"
-            raise InputError(f"lists {counted}; at least {enough} are needed", path=path, line=line, field=_LISTED)
+            raise row.wrong(RELEVANT, f"lists {counted}; at least {enough} are needed")
         lists[qid] = [docno_of[one] for one in found]
-    if enough and not lists:
-        raise InputError("holds no predictions", path=path)
     missing = [q.qid for q in scenario.questions if q.qid not in lists]
     if enough and missing:
         problem = f"answers {len(lists)} of {len(asked)} queries of {scenario.split!r}; the first without an answer is"

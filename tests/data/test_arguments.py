@@ -76,14 +76,14 @@ CASES = [
      f"{CORPUS}:2", "not valid JSON: Unterminated string starting at (column 203)"),
     ({CORPUS: cut_gzip(GOOD[CORPUS])}, CORPUS, "damaged gzip file, readable up to line 0: Compressed file ended "
      "before the end-of-stream marker was reached"),
-    (corpus(argument_id=True), f"{CORPUS}:2 [argument_id]", "text or a whole number was expected, not True"),
+    (corpus(argument_id=True), f"{CORPUS}:2 [argument_id]", "text was expected, not bool"),
     (corpus(argument_id="2019000"), f"{CORPUS}:2 [argument_id]", f"argument '2019000' {TWICE}"),
     (corpus(text=None), f"{CORPUS}:2 [text]",
      "missing; looked for text, argument; the row has: argument_id, target, stance, demographic_profile"),
     (profile(shoe_size="38"), f"{CORPUS}:2 [demographic_profile]", f"a key is not a property; known: {KNOWN}"),
     (profile(residence={"town": SECRET}), f"{CORPUS}:2 [demographic_profile.residence]", "text was expected, not dict"),
     (profile(political_issues=[SECRET, 3]), f"{CORPUS}:2 [demographic_profile.political_issues]",
-     "a list of non-blank texts was expected"),
+     "a list of non-blank texts was expected, not list"),
     ({name: None for name in GOOD if "queries" in name}, "",
      "holds no queries; looked for baseline-queries/queries_{train,dev,test}.jsonl, "
      "perspective-queries/queries_{train,dev,test}.jsonl"),
@@ -95,13 +95,12 @@ CASES = [
     ({MANIFEST: '{"rankedfor": "reader"}'}, MANIFEST,
      "unknown key 'rankedfor'. Did you mean 'ranked_for'? Known: name, ranked_for, seed, synthetic"),
     ({MANIFEST: '{"ranked_for": "nobody"}'}, f"{MANIFEST} [ranked_for]", "'author' or 'reader' was expected"),
-    ({PREDICTIONS: "\n\n"}, PREDICTIONS, "holds no predictions"),
     (answers(query_id=7), f"{PREDICTIONS}:2 [query_id]", "'7' is not a query of '{folder}:explicit' (dev)"),
     ({PREDICTIONS: jsonl(*predicted("dev")[1:])}, f"{PREDICTIONS} [query_id]",
      "answers 2 of 3 queries of 'dev'; the first without an answer is '110'"),
     (answers(relevant_candidates=[*range(2019000, 2019019)]), f"{PREDICTIONS}:2 [relevant_candidates]",
      "lists 19 different arguments; at least 20 are needed"),
-    (listed(argument(3)), f"{PREDICTIONS}:2 [relevant_candidates]", "dict is not an argument id"),
+    (listed(argument(3)), f"{PREDICTIONS}:2 [relevant_candidates]", "a list of passage ids was expected"),
 ]  # fmt: skip
 
 

@@ -14,15 +14,7 @@ from pir_sample import ARTICLES, PLACES
 
 from berdslib.data.collection import are_full_queries
 from berdslib.data.datasets import load
-from berdslib.data.pir import (
-    PirQuery,
-    is_pir,
-    load_task,
-    location_groups,
-    pir_collection,
-    places,
-    root_id,
-)
+from berdslib.data.pir import PirQuery, is_pir, load_task, location_groups, pir_collection, places, root_id
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, perspective_qid
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import evaluate
@@ -76,9 +68,7 @@ def test_a_task_is_read_from_the_official_layout(tmp_path):
     assert (question.qid, question.text, question.source) == (root_id("tea"), "tea", "pir-tea")
     assert (question.perspectives, question.labels) == (("for", "against"), ("support", "undermine"))
     assert question.stances == (SUPPORT, OPPOSE)
-    assert task.expansions == {
-        question.qid: [("for", "Who speaks for tea?"), ("against", "Who speaks against tea?")],
-    }
+    assert task.expansions == {question.qid: [("for", "Who speaks for tea?"), ("against", "Who speaks against tea?")]}
     assert task.gold[["qid", "pid", "docno", "supports", "judge"]].to_numpy().tolist() == [
         [question.qid, 0, "0", True, "gold"],
         [question.qid, 1, "1", True, "gold"],

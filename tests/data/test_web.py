@@ -26,16 +26,7 @@ from nasty_server import PUBLIC, SENTENCE, SMALL, FakeSerper, NastyServer, Priva
 from berdslib.data.datasets import describe_corpus
 from berdslib.data.formats import read_passages
 from berdslib.data.records import Question
-from berdslib.data.web import (
-    SearchError,
-    Serper,
-    Web,
-    cache_path,
-    corpus_name,
-    open_web_corpora,
-    search,
-    web_corpora,
-)
+from berdslib.data.web import SearchError, Serper, Web, cache_path, corpus_name, open_web_corpora, search, web_corpora
 from berdslib.data.webpage import (
     AGENT,
     Fetcher,
