@@ -29,6 +29,10 @@ class Quiet(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     request_queue_size = 64
 
+    @property
+    def port(self):
+        return self.server_address[1]
+
     def handle_error(self, request, client_address):
         pass  # clients hang up on purpose here
 
@@ -50,10 +54,6 @@ class PrivateService(Quiet):
         super().__init__(("127.0.0.1", 0), _PrivateHandler)
         self.reached = 0
 
-    @property
-    def port(self):
-        return self.server_address[1]
-
 
 class _PrivateHandler(socketserver.BaseRequestHandler):
     def handle(self):
@@ -74,10 +74,6 @@ class NastyServer(Quiet):
         self.seen = []  # (path, when) of each request
         self.active, self.most_active = 0, 0
         self.lock = threading.Lock()
-
-    @property
-    def port(self):
-        return self.server_address[1]
 
     @property
     def address(self):

@@ -18,7 +18,7 @@ from functools import cache, cached_property, partial
 from glob import escape
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -107,13 +107,7 @@ class Corpus(Sequence[Passage]):
     def __len__(self) -> int:
         return len(self._positions)
 
-    @overload
-    def __getitem__(self, index: int) -> Passage: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[Passage]: ...
-
-    def __getitem__(self, index: int | slice) -> Passage | list[Passage]:
+    def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         position = range(len(self))[index]  # knows negative indices, and which are too large

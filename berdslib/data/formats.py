@@ -400,22 +400,19 @@ def write_berds(
     unknown = next((d for d in run["docno"] if d not in passages), None)
     if unknown is not None:
         raise InputError(f"the run lists passage {unknown!r}, which is not among the passages", field="docno")
-    lists = {qid: group["docno"].tolist() for qid, group in run.groupby("qid", sort=False)}
+    lists = {str(qid): docnos.tolist() for qid, docnos in run.groupby("qid", sort=False)["docno"]}
 
     def context(q: Question, docno: str) -> dict[str, Any]:
         ctx: dict[str, Any] = {"id": docno, "title": passages[docno].title, "text": passages[docno].text}
         if verdicts is not None:
             found = [said.get((q.qid, pid, docno), (0.0, 0)) for pid in range(len(q.perspectives))]
-            ctx[predictions] = [p_yes for p_yes, _ in found]
-            ctx[_supports_field(predictions)] = [yes for _, yes in found]
+            ctx |= {predictions: [p for p, _ in found], _supports_field(predictions): [yes for _, yes in found]}
         return ctx
 
-    def rows() -> Iterator[dict[str, Any]]:
-        for q in questions:
-            listed = [context(q, docno) for docno in lists.get(q.qid, [])]
-            yield {"id": q.qid, "question": q.text, "perspectives": list(q.perspectives), "ctxs": listed}
-
-    write_jsonl(path, rows())
+    rows = ((q, [context(q, docno) for docno in lists.get(q.qid, [])]) for q in questions)
+    write_jsonl(
+        path, ({"id": q.qid, "question": q.text, "perspectives": q.perspectives, "ctxs": listed} for q, listed in rows)
+    )
 
 
 # ---------------------------------------------------------------- for other tools

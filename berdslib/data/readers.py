@@ -118,14 +118,13 @@ def _berds_split(one: Dataset, split: str) -> list[Question]:
 
 
 def _berds_file(one: Dataset, split: str) -> Path:
-    places = _berds_places(one, split)
-    if (path := fetch.there(places)) is not None:
-        return path
-    try:
-        fetch.fetch_splits(one)
-        reasons = [f"{one.hf_repo} has no {split} split"]
-    except MissingDataError as error:
-        reasons = [str(error)]
+    places, reasons = _berds_places(one, split), list[str]()
+    if fetch.there(places) is None:
+        try:
+            fetch.fetch_splits(one)
+            reasons.append(f"{one.hf_repo} has no {split} split")
+        except MissingDataError as error:
+            reasons.append(str(error))
     if (path := fetch.there(places)) is not None:
         return path
     for other in one.splits:

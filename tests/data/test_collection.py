@@ -4,11 +4,9 @@ import dataclasses
 
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from berdslib.data.collection import Collection, are_full_queries, perspective_queries
-from berdslib.data.records import Passage, Question, make_verdicts, perspective_qid
+from berdslib.data.collection import Collection, are_full_queries
+from berdslib.data.records import Passage, Question, make_verdicts
 
 ZOO = Question("zoos", "Should zoos close?", ("They should.", "They should not."), ("support", "oppose"), "pets", "dev")
 TEA = Question("tea", "Is tea good?", ("It is.",), labels=("yes",))
@@ -66,17 +64,6 @@ def test_full_queries_are_expansions_under_the_names_of_the_perspectives():
         plain = Collection("pets", [ZOO, TEA], expansions=other)
         assert not are_full_queries(ZOO, other.get("zoos", ()))
         assert plain.queries[0].text == "Should zoos close? They should."
-
-
-@given(st.lists(st.text(max_size=5), max_size=5), st.booleans())
-def test_a_query_knows_its_question_and_keeps_its_place(perspectives, full):
-    question = Question("q", "Is it?", tuple(perspectives), tuple("support" for _ in perspectives))
-    texts = {"q": [(p, f"full {i}") for i, p in enumerate(perspectives)]} if full else {}
-    queries = perspective_queries(question, texts)
-    assert [q.qid for q in queries] == [perspective_qid("q", i) for i in range(len(perspectives))]
-    assert [q.perspectives for q in queries] == [(p,) for p in perspectives]
-    assert all((q.owner, q.root, q.stances) == ("q", "Is it?", ("support",)) for q in queries)
-    assert [q.text for q in queries] == [f"full {i}" if full else f"Is it? {p}" for i, p in enumerate(perspectives)]
 
 
 def test_some_of_its_questions():

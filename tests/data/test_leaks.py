@@ -153,7 +153,7 @@ def test_a_content_word_and_the_little_words_of_each_statement_are_others():
 THINGS = (
     "cars, bikes, plastic bags, fireworks, leaf blowers, billboards, scooters, pigeons, street music, cruise ships, "
     "short flights, wood stoves, gas heating, drones, holiday lets, chewing gum, glass bottles, fur coats, paper cups, "
-    "neon signs, diesel buses, night clubs, food trucks, lawns, balloons, sirens, parking, gambling, alcohol, cats"
+    "neon signs, diesel buses, night clubs, food trucks, lawns, balloons"
 )
 
 

@@ -1,7 +1,6 @@
 """Reading, writing and describing PIR tasks."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,7 @@ from pir_sample import ARTICLES, PLACES
 
 from berdslib.data.collection import are_full_queries
 from berdslib.data.datasets import load
-from berdslib.data.pir import PirQuery, is_pir, load_task, location_groups, pir_collection, places, root_id
+from berdslib.data.pir import PirQuery, load_task, location_groups, pir_collection, places, root_id
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, perspective_qid
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import evaluate
@@ -292,9 +291,3 @@ def test_json_that_holds_rows_is_a_table_of_questions(tmp_path):
     rows = [{"qid": str(i), "question": f"Should we {i}?", "perspectives": ["a", "b"]} for i in range(2)]
     (tmp_path / "q.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert [q.qid for q in load(tmp_path / "q.json").questions] == ["0", "1"]
-
-
-def test_a_folder_is_not_walked_to_see_that_it_is_none(tmp_path, monkeypatch):
-    (tmp_path / "a" / "b" / "queries").mkdir(parents=True)
-    monkeypatch.setattr(Path, "rglob", lambda *_: pytest.fail("the whole tree was walked"))
-    assert not is_pir(tmp_path)
