@@ -11,7 +11,6 @@ import pytest
 from layouts import write_questions
 
 from berdslib.data import fetch as fetching
-from berdslib.data.corpus import write_corpus
 from berdslib.data.datasets import (
     card,
     dataset,
@@ -422,14 +421,6 @@ def test_what_the_cards_say_about_files_without_a_loader(real_data):
         path = next(p for p in (real_data / local for local in dataset(name).local) if p.is_file())
         assert len(pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",")) == n, name
     assert len(load_passages("wikipedia-articles:words")) == 32_828
-
-
-def test_a_corpus_on_disk_is_cut_on_request(tmp_path, user_cache):
-    folder = tmp_path / "corpus"
-    write_corpus([Passage("d", " ".join(f"w{i}" for i in range(250)), "T")], folder)
-    cut = load_passages(f"{folder}:words")
-    assert [(p.docno, len(p.text.split())) for p in cut] == [("d-0", 100), ("d-1", 100), ("d-2", 50)]
-    assert load_passages(f"{folder}:words", 1) == [cut[0]]
 
 
 # ---------------------------------------------------------------- BEIR folders

@@ -369,6 +369,10 @@ def test_an_id_that_a_trec_file_cannot_carry_is_refused_before_anything_is_writt
     with pytest.raises(InputError, match=r"\[tag\]"):
         write_trec_run(tmp_path / "run.trec", ranked_run({"q": ["d"]}), tag="two words")
     assert list(tmp_path.iterdir()) == []
+    check_trec_ids([TEA], [Passage("d", "t")])
+    for questions, passages in (([TEA._replace(qid=docno)], []), ([TEA], [Passage(docno, "t")])):
+        with pytest.raises(InputError, match=r"\[(qid|docno)\]: .*blank"):
+            check_trec_ids(questions, passages)
 
 
 # ---------------------------------------------------------------- verdicts
@@ -667,11 +671,3 @@ def test_a_row_without_an_id_is_named_after_its_line(tmp_path, caplog):
 def test_control_characters_are_shown_and_never_sent_to_a_terminal():
     assert printable("q\x1b[31m1\x07\x9b\u202e\u2028\ud800") == "q\\x1b[31m1\\x07\\x9b\\u202e\\u2028\\ud800"
     assert printable("Ünï — 日本 👩‍🔬\n\tnext\u00a0line") == "Ünï — 日本 👩‍🔬\n\tnext\u00a0line"
-
-
-def test_ids_that_a_run_file_cannot_carry_are_found_before_any_work():
-    check_trec_ids([TEA], [Passage("d", "t")])
-    with pytest.raises(InputError, match=r"\[qid\]: 't 1' .*blank"):
-        check_trec_ids([TEA._replace(qid="t 1")], [])
-    with pytest.raises(InputError, match=r"\[docno\]: 'd 1' .*blank"):
-        check_trec_ids([TEA], [Passage("d 1", "t")])

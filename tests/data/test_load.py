@@ -307,7 +307,7 @@ def test_qrels_in_a_frame_are_taken_as_those_of_a_file(mine, tmp_path, caplog, f
 def test_a_data_set_of_ir_datasets_with_subtopics():
     """A small one of the same kind as TREC's diversity tasks, which need a network: its subtopics are perspectives."""
     import ir_datasets
-    from ir_datasets.formats import GenericDoc, GenericQuery, TrecSubtopic
+    from ir_datasets.formats import GenericDoc, TrecSubtopic
 
     class Topic(NamedTuple):
         query_id: str
@@ -323,21 +323,20 @@ def test_a_data_set_of_ir_datasets_with_subtopics():
         relevance: int
         subtopic_id: str
 
-    def handler(kind, rows, plain):
-        made = {f"{kind}_iter": lambda _: iter(rows), f"{kind}_cls": lambda _: type(rows[0]) if rows else plain}
+    def handler(kind, *rows):
+        made = {f"{kind}_iter": lambda _: iter(rows), f"{kind}_cls": lambda _: type(rows[0])}
         return type(f"Their{kind}", (getattr(ir_datasets.formats, f"Base{kind.capitalize()}"),), made)()
 
-    topics = [Topic("51", "horse hooves", (TrecSubtopic("2", "care", "inf"), TrecSubtopic("7", "shoes", "nav")))]
-    said = [Qrel("51", "a", 1, "7"), Qrel("51", "b", 0, "2"), Qrel("99", "a", 1, "1"), Qrel("51", "a", 1, "9")]
-    docs = [GenericDoc("a", "A shoe."), GenericDoc("b", "A hoof.")]
-    parts = handler("docs", docs, GenericDoc), handler("queries", topics, GenericQuery), handler("qrels", said, Qrel)
-    ir_datasets.registry.register("berds-test/horses", ir_datasets.Dataset(*parts))
+    topic = Topic("51", "horse hooves", (TrecSubtopic("2", "care", "inf"), TrecSubtopic("7", "shoes", "nav")))
+    said = [("51", "a", 1, "7"), ("51", "b", 0, "2"), ("99", "a", 1, "1"), ("51", "a", 1, "9")]
+    docs = handler("docs", GenericDoc("a", "A shoe."), GenericDoc("b", "A hoof."))
+    theirs = ir_datasets.Dataset(docs, handler("queries", topic), handler("qrels", *(Qrel(*row) for row in said)))
+    ir_datasets.registry.register("berds-test/horses", theirs)
     found = load("ir_datasets:berds-test/horses")
     assert [(q.qid, q.text, q.perspectives) for q in found.questions] == [("51", "horse hooves", ("care", "shoes"))]
     assert found.gold[["pid", "docno", "supports"]].values.tolist() == [[0, "b", False], [1, "a", True]]
     assert found.passages == [Passage("a", "A shoe."), Passage("b", "A hoof.")]
     assert load("ir_datasets:berds-test/horses", passages=TEXTS).passages[0].docno == "1"
-    with pytest.raises(InputError, match="no questions of the split 'dev'"):
-        load("ir_datasets:berds-test/horses", split="dev")
-    with pytest.raises(InputError, match="ir_datasets knows no 'berds-test/cows'"):
-        load("ir_datasets:berds-test/cows")
+    for name, split, words in (("horses", "dev", "no questions of the split 'dev'"), ("cows", None, "knows no 'berds")):
+        with pytest.raises(InputError, match=words):
+            load(f"ir_datasets:berds-test/{name}", split=split)

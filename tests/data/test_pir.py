@@ -6,9 +6,7 @@ import numpy as np
 import pandas as pd
 import pir_sample
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from layouts import jsonl, write_pir
+from layouts import jsonl
 from pir_sample import ARTICLES, PLACES
 
 from berdslib.data.collection import are_full_queries
@@ -82,31 +80,6 @@ def test_docnos_keep_the_order_of_the_file_when_ties_are_broken_alphabetically(t
     assert task.gold["docno"].tolist() == [task.passages[9].docno, task.passages[10].docno]
     asked = [q._replace(text="words") for q in task.queries[:1]]
     assert RankBM25(task.passages).search(asked, 3)["docno"].tolist() == ["00", "01", "02"]
-
-
-TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12).filter(str.strip)
-
-
-@settings(deadline=None)
-@given(st.data())
-def test_writing_and_reading_a_task_gives_it_back(tmp_path_factory, data):
-    passages = passages_of(data.draw(st.lists(TEXT, min_size=1, max_size=12)))
-    docnos = [p.docno for p in passages]
-    n = data.draw(st.integers(1, 5))
-    rows = [
-        PirQuery(str(i), *data.draw(st.tuples(TEXT, TEXT, TEXT)), tuple(gold), data.draw(st.just("") | TEXT))
-        for i, gold in enumerate(
-            data.draw(st.lists(st.lists(st.sampled_from(docnos), min_size=1, unique=True), min_size=n, max_size=n))
-        )
-    ]
-    task = pir_collection("some", rows, passages)
-    # Nothing of a row is lost: those of one root stand together, in the order of the file.
-    firsts = list(dict.fromkeys(row.root for row in rows))
-    in_order = sorted(rows, key=lambda row: firsts.index(row.root))
-    assert rows_of(task) == [(r.root, r.perspective, r.label, r.text, tuple(sorted(r.gold))) for r in in_order]
-    path = tmp_path_factory.mktemp("pir") / "task.json"
-    write_pir(task, path)
-    assert same(load(f"{path}:some"), task)
 
 
 def test_p8_ids_are_strings_where_the_full_release_has_strings_for_numbers(tmp_path):
