@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from berdslib.data.tables import read_json
-from berdslib.errors import InputError
 from berdslib.paths import cache_dir
 from berdslib.registry import Registry
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -121,34 +115,19 @@ def _cards() -> dict[str, Dataset]:
 
 
 def added_list() -> Path:
-    """Return the file that says which data sets of the user's load by name."""
-    return cache_dir() / "data" / "own.json"
+    """Return the folder that says which data sets of the user's load by name: a file for each, with its place."""
+    return cache_dir() / "added"
 
 
 def added_folders() -> dict[str, str]:
     """Return name → folder of the data sets that were added."""
-    path = added_list()
-    if not path.is_file():
-        return {}
-    found = read_json(path)
-    if not isinstance(found, dict) or not all(isinstance(place, str) for place in found.values()):
-        raise InputError("an object of names and folders was expected; remove the file to begin anew", path=path)
-    return found
+    files = [path for path in sorted(added_list().glob("*")) if not path.name.startswith(".")]
+    return {path.name: path.read_text(encoding="utf-8", errors="replace") for path in files}
 
 
 def _added() -> dict[str, Dataset]:
     """Return the data sets that were added; their cards are read when they are loaded."""
-    path = added_list()
-    return _added_by(path, path.stat().st_mtime_ns, path.stat().st_ino) if path.is_file() else {}
-
-
-@lru_cache(maxsize=1)
-def _added_by(_path: Path, _changed: int, _inode: int) -> dict[str, Dataset]:
-    try:
-        return {name: added_dataset(name, place) for name, place in added_folders().items()}
-    except InputError as error:
-        logger.warning("data sets of your own are not known by name: %s", error)
-        return {}
+    return {name: added_dataset(name, place) for name, place in added_folders().items()}
 
 
 def added_dataset(name: str, place: str, **facts: Any) -> Dataset:

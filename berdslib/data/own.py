@@ -16,15 +16,14 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pandas as pd
-from filelock import FileLock
 
 from berdslib.data import formats, trec
-from berdslib.data.catalogue import DATASETS, Dataset, added_dataset, added_folders, added_list
+from berdslib.data.catalogue import DATASETS, Dataset, added_dataset, added_list
 from berdslib.data.leaks import across_splits, leaks
 from berdslib.data.records import Passage, Question, check_questions
 from berdslib.data.tables import read_json, write_jsonl
 from berdslib.errors import InputError, MissingDataError, errors_in, printable
-from berdslib.files import store_errors, write_text
+from berdslib.files import write_text
 
 FORMAT = "berdslib-dataset-1"
 CARD, QUESTIONS, CORPUS, GOLD, README = "dataset.json", "questions.jsonl", "corpus.jsonl", "gold.tsv", "README.md"
@@ -192,14 +191,11 @@ def add(folder: Path) -> Dataset:
     """
     if grave := [one.problem for one in validate(folder) if one.grave]:
         raise InputError("; ".join(grave), path=folder)
-    one, path = as_dataset(folder.resolve()), added_list()
+    one = as_dataset(folder.resolve())
     with errors_in(folder / CARD):
         DATASETS.add(one.name, one)
-    with store_errors(path, "the list of data sets of your own"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Locked, since two that add at once would each write what they read, and their own.
-        with FileLock(path.with_suffix(".lock")), write_text(path) as file:
-            file.write(json.dumps({**added_folders(), one.name: one.place}, indent=1, ensure_ascii=False) + "\n")
+    with write_text(added_list() / one.name) as file:
+        file.write(one.place)
     return one
 
 
