@@ -226,10 +226,6 @@ def download(
         The path of the complete file.
     """
     target = Path(target)
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise InputError(f"{url!r} is not an http or https address", field="url")
-    if target.is_dir():
-        raise InputError("is a folder; a file is to be written here", path=target)
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(target.with_name(f".{target.name}.lock"), thread_local=False):

@@ -45,7 +45,6 @@ def split_words(text: str, words: int = WORDS) -> list[str]:
     >>> split_words("a b c d e", words=2)
     ['a b', 'c d', 'e']
     """
-    _check_words(words)
     found = text.split()
     return [" ".join(found[start : start + words]) for start in range(0, len(found), words)]
 
@@ -59,7 +58,6 @@ def split_sentences(text: str, words: int = WORDS) -> list[str]:
     >>> split_sentences("Dr. No is out. Is he? He is.", words=6)
     ['Dr. No is out. Is he?', 'He is.']
     """
-    _check_words(words)
     pieces: list[str] = []
     piece: list[str] = []
     for sentence in _sentences(text):
@@ -87,11 +85,6 @@ def cut_documents(documents: Iterable[Passage], split: Split = split_words) -> I
     for document in documents:
         for i, text in enumerate(split(document.text)):
             yield Passage(f"{document.docno}-{i}", text, document.title)
-
-
-def _check_words(words: int) -> None:
-    if words < 1:
-        raise InputError(f"a passage needs at least 1 word, not {words}", field="words")
 
 
 @cache

@@ -319,11 +319,8 @@ def _is_clean(frame: pd.DataFrame, columns: Mapping[str, str], order: Sequence[s
     types = [(name, str(kind)) for name, kind in frame.dtypes.items()]
     if types != [*columns.items()] or frame.isna().any(axis=None):
         return False
-    larger, equal = np.zeros(len(frame[1:]), bool), np.ones(len(frame[1:]), bool)
-    for values in (frame[name].to_numpy() for name in order):
-        larger |= equal & (values[1:] > values[:-1]).astype(bool)
-        equal &= (values[1:] == values[:-1]).astype(bool)
-    return bool(larger.all())
+    keys = frame[[*order]]
+    return bool(pd.MultiIndex.from_frame(keys).is_monotonic_increasing) and not keys.duplicated().any()
 
 
 def make_verdicts(rows: Iterable[tuple[str, int, str, float, bool]], judge: str) -> pd.DataFrame:

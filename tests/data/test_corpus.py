@@ -278,7 +278,6 @@ def test_cut_and_duplicates(tmp_path, user_cache):
         ("x.txt", "hello", {}, r"x\.txt: unknown kind of file"),
         ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"cut": "word"}, "Did you mean 'words'"),
         ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"duplicates": "drop"}, "Known: exact, keep, near"),
-        ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"cut": "words", "words": 0}, "at least 1 word"),
         ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"duplicates": "near", "near": 0.1}, "0.5 to 1"),
     ],
 )  # fmt: skip

@@ -10,7 +10,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from berdslib.data.passages import (
-    CUTS,
     corpus_statistics,
     cut_documents,
     split_sentences,
@@ -157,7 +156,6 @@ def test_statistics_by_hand():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        *((partial(split, "a b", 0), "at least 1 word") for split in CUTS.values()),
         *((partial(kept, [], near), r"from 0\.5 to 1 was") for near in (0.0, 0.49, 1.01, float("nan"))),
         (partial(corpus_statistics, []), "no passages"),
         (partial(corpus_statistics, [Passage("a", "b")], "url"), "docno, passage, title"),
