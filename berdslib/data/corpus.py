@@ -168,7 +168,8 @@ class _ByDocno(Mapping[str, Passage]):
         position = self._corpus.position(docno) if isinstance(docno, str) else None
         if position is None:
             raise KeyError(docno)
-        return self._corpus[position]
+        found: Passage = self._corpus[position]
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return self._corpus.docnos()

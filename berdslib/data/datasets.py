@@ -1,7 +1,7 @@
 """Data sets by name or from files: whole, as ``berdslib.load`` returns them, or their parts; and their cards.
 
-Files are looked for under BERDS_DATA first, then in the user's cache; only then is the network asked. A part of a file
-never comes before the whole of it, and one split is never substituted for another.
+Files are looked for under BERDS_DATA first, then in the user's cache; only :func:`fetch` asks the network. A part of a
+file never comes before the whole of it, and one split is never substituted for another.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def load(
 
     Raises:
         InputError: an unknown name or split, or a file that cannot be read.
-        MissingDataError: a data set that is neither on this machine nor reachable.
+        MissingDataError: a data set that is not on this machine; it says how to get it.
     """
     check_limit(limit)
     several = _several(name)

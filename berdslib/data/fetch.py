@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import shutil
 import socket
 import ssl
 import time
@@ -74,22 +75,17 @@ def marked(places: Iterable[Path]) -> list[str]:
 
 
 def there(places: Iterable[Path]) -> Path | None:
-    """Return the first file that is there."""
-    return next((path for path in places if path.is_file()), None)
+    """Return the first place that is there."""
+    return next((path for path in places if path.exists()), None)
 
 
-def first_existing(one: Dataset, places: Sequence[Path], what: str) -> Path:
-    """Return the first file that is there, or raise MissingDataError."""
+def first_existing(one: Dataset, places: Sequence[Path], what: str, more: Sequence[str] = ()) -> Path:
+    """Return the first place that is there, or raise MissingDataError, which says where one was looked for."""
     path = there(places)
     if path is None:
-        raise missing(one, what, places, [])
+        lines = [f"{one.name!r}, {what}: not on this machine. Looked for:", *marked(places), *more, fetch_hint(one)]
+        raise MissingDataError("\n".join(lines))
     return path
-
-
-def missing(one: Dataset, what: str, places: Iterable[Path], reasons: Iterable[str]) -> MissingDataError:
-    """Return an error that says what is missing, where it was looked for, and how to get it."""
-    lines = [f"{one.name!r}, {what}: not on this machine. Looked for:", *marked(places), *reasons, fetch_hint(one)]
-    return MissingDataError("\n".join(lines))
 
 
 def fetch_hint(one: Dataset) -> str:
@@ -112,14 +108,14 @@ def fetch_files(one: Dataset) -> list[Path]:
         raise MissingDataError(f"{one.name!r} cannot be fetched by a command. {fetch_hint(one)}")
     fetched = []
     if one.hf_repo:
-        fetched += fetch_splits(one) if one.splits else _fetch_repository(one, one.hf_repo)
+        fetched += _fetch_splits(one) if one.splits else _fetch_repository(one, one.hf_repo)
     fetched += [_fetch_table(one, table) for table in one.tables]
     for remote in one.files:
         fetched.append(download(remote.url, cache_of(one) / remote.name, sha256=remote.sha256, size=remote.bytes))
     return fetched
 
 
-def fetch_splits(one: Dataset) -> list[Path]:
+def _fetch_splits(one: Dataset) -> list[Path]:
     """Write each split of a repository as JSONL into the cache."""
     tables = _hub_tables(one, str(one.hf_repo))
     there = {split: next((name for name in names if name in tables), "") for split, names in _HUB_SPLITS.items()}
@@ -163,13 +159,14 @@ def _fetch_repository(one: Dataset, repo: str) -> list[Path]:
     """Copy a Hugging Face repository as it is."""
     import huggingface_hub
 
-    folder = _clone(repo)
-    if folder is None:
-        folder = cache_of(one)
-        try:
+    folder, clone = cache_of(one), _clone(repo)
+    try:
+        if clone is not None:
+            shutil.copytree(clone, folder, ignore=shutil.ignore_patterns(".*"), dirs_exist_ok=True)
+        else:
             huggingface_hub.snapshot_download(repo, repo_type="dataset", local_dir=folder)
-        except (OSError, ValueError) as error:
-            raise MissingDataError(f"Hugging Face {repo} could not be fetched to {folder}: {error}") from None
+    except (OSError, ValueError) as error:
+        raise MissingDataError(f"Hugging Face {repo} could not be fetched to {folder}: {error}") from None
     files = (p for p in folder.rglob("*") if p.is_file())
     return sorted(p for p in files if not any(part.startswith(".") for part in p.relative_to(folder).parts))
 

@@ -8,14 +8,13 @@ question, its full queries are recorded expansions, and the texts that answer th
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from berdslib.data.catalogue import Dataset
 from berdslib.data.collection import Collection
-from berdslib.data.fetch import candidate_paths, every_place, fetch_files, first_existing
+from berdslib.data.fetch import every_place, first_existing
 from berdslib.data.formats import iter_passages, read_qrels
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
 from berdslib.data.tables import Row, read_json, read_jsonl, read_table
@@ -95,7 +94,7 @@ def load_task(place: Dataset | Path, task: str = "") -> Collection:
     :func:`read_pir_folder`), and a file that differs is refused with the names that would be accepted.
 
     Args:
-        place: the data set, file or folder; the full tasks are downloaded if they are not there.
+        place: the data set, file or folder.
         task: which of the tasks that a file holds; "" where there is only one. Of a folder: what to call its task.
     """
     if isinstance(place, Dataset) and place.hf_repo:  # it holds one task, whatever its folder is called
@@ -114,10 +113,7 @@ def load_task(place: Dataset | Path, task: str = "") -> Collection:
 def _place_of(one: Dataset) -> Path:
     if one.shipped:
         return shipped(one.shipped) / "tasks.json"
-    if not one.hf_repo:
-        return first_existing(one, candidate_paths(one, one.local), "tasks")
-    there = next((place for place in every_place(one) if place.is_dir()), None)
-    return there or Path(os.path.commonpath([file.parent for file in fetch_files(one)]))
+    return first_existing(one, every_place(one), "tasks")
 
 
 def is_pir(path: Path) -> bool:

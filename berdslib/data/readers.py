@@ -92,14 +92,8 @@ def _berds_questions(one: Dataset, splits: Sequence[str]) -> list[Question]:
 def _berds_expansions(one: Dataset, splits: Sequence[str]) -> Expanded:
     if tuple(splits) != ("dev",):
         raise MissingDataError(f"expansions of {one.name!r} were published for its dev split only; use split = 'dev'")
-    remote = one.files[0]
-    places = fetch.candidate_paths(one, (f"berds/{remote.name}",))
-    path = fetch.there(places)
-    if path is None:
-        try:
-            path = fetch.download(remote.url, places[-1], sha256=remote.sha256, size=remote.bytes)
-        except MissingDataError as error:
-            raise fetch.missing(one, "recorded expansions", places, [str(error)]) from None
+    places = fetch.candidate_paths(one, (f"berds/{one.files[0].name}",))
+    path = fetch.first_existing(one, places, "recorded expansions")
     return {q.qid: texts for q, texts in formats.read_expansions(path, source=one.name, split="dev")}
 
 
@@ -118,19 +112,9 @@ def _berds_split(one: Dataset, split: str) -> list[Question]:
 
 
 def _berds_file(one: Dataset, split: str) -> Path:
-    places, reasons = _berds_places(one, split), list[str]()
-    if fetch.there(places) is None:
-        try:
-            fetch.fetch_splits(one)
-            reasons.append(f"{one.hf_repo} has no {split} split")
-        except MissingDataError as error:
-            reasons.append(str(error))
-    if (path := fetch.there(places)) is not None:
-        return path
-    for other in one.splits:
-        if (path := fetch.there(_berds_places(one, other))) is not None:
-            reasons.append(f"Only the {other} split is here ({path}); it is never used in place of {split}.")
-    raise fetch.missing(one, f"{split} split", places, reasons)
+    others = [path for other in one.splits if (path := fetch.there(_berds_places(one, other))) is not None]
+    only = [f"Only another split is here ({path}); it is never used in place of {split}." for path in others]
+    return fetch.first_existing(one, _berds_places(one, split), f"{split} split", only)
 
 
 def _berds_places(one: Dataset, split: str) -> list[Path]:
