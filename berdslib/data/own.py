@@ -105,7 +105,7 @@ def write_dataset(
         if gold is not None:
             trec.write_verdicts(new / GOLD, gold)
         with write_text(new / README) as file:
-            file.write(_in_words(card, row))
+            file.write(_in_words(row))
         with write_text(new / CARD) as file:
             file.write(json.dumps(row, indent=1, ensure_ascii=False) + "\n")
         (folder / CARD).unlink(missing_ok=True)
@@ -221,18 +221,11 @@ def _row(question: Question) -> dict[str, Any]:
     }
 
 
-def _in_words(card: OwnCard, row: Mapping[str, Any]) -> str:
-    facts = {
-        "Questions": f"{row['questions']} (`{QUESTIONS}`)",
-        "Splits": ", ".join(row["splits"]),
-        "Corpus": f"`{CORPUS}`" if row["corpus"] else "none; choose one to search",
-        "Gold verdicts": f"`{GOLD}`" if row["gold"] else "",
-        **{name.capitalize(): getattr(card, name) for name in ("language", "licence", "source")},
-        **{name.replace("_", " ").capitalize(): value for name, value in card.made.items()},
-    }
-    listed = "\n".join(f"- {name}: {said}" for name, said in facts.items() if said)
-    call = f'questions = bd.load("{card.name}")  # after: berds data add FOLDER'
-    return f"# {card.title}\n\n{listed}\n\n```python\nimport berdslib as bd\n\n{call}\n```\n"
+def _in_words(row: Mapping[str, Any]) -> str:
+    facts = {name: value for name, value in {**row, **row["made"]}.items() if value and name not in ("format", "made")}
+    listed = "\n".join(f"- {name}: {value}" for name, value in facts.items())
+    call = f'questions = bd.load("{row["name"]}")  # after: berds data add FOLDER'
+    return f"# {row['title']}\n\n{listed}\n\n```python\nimport berdslib as bd\n\n{call}\n```\n"
 
 
 # ---------------------------------------------------------------- is it fit to be shared?

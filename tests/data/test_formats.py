@@ -17,7 +17,6 @@ from layouts import jsonl, write_questions
 from pandas.testing import assert_frame_equal
 
 import berdslib as bd
-from berdslib.data.datasets import load
 from berdslib.data.formats import (
     iter_passages,
     prediction_fields,
@@ -96,21 +95,6 @@ def question_table(delimiter):
 def test_questions_from_every_kind_of_table(tmp_path, name):
     content = question_table("," if "csv" in name else "\t")
     assert read_questions(put(tmp_path, name, content)) == [TEA, CATS]
-
-
-@settings(max_examples=60, deadline=None)
-@given(data=st.data())
-def test_any_questions_are_read_back_as_written(folder, data):
-    qids = data.draw(st.lists(texts, min_size=1, max_size=4, unique=True))
-    questions = []
-    for qid in qids:
-        perspectives = tuple(data.draw(st.lists(texts, max_size=3)))
-        stances = tuple(data.draw(st.sampled_from([SUPPORT, OPPOSE, None])) for _ in perspectives)
-        source, split = data.draw(st.one_of(st.just(""), texts)), data.draw(st.sampled_from(["", "dev", "test"]))
-        questions.append(Question(qid, data.draw(texts), perspectives, stances, source, split))
-    path = folder / "questions.jsonl"
-    write_questions(path, questions)
-    assert read_questions(path) == questions
 
 
 def test_questions_without_ids_are_numbered_from_0_and_take_source_and_split_of_the_call(tmp_path):
@@ -294,19 +278,6 @@ def test_a_cut_gzip_file_yields_what_is_whole(tmp_path):
 def test_gzip_is_told_by_its_first_bytes(tmp_path):
     content = gzip.compress(jsonl({"id": 1, "text": "a"}).encode())
     assert read_passages(put(tmp_path, "p.jsonl", content)) == [Passage("1", "a", "")]
-
-
-# ---------------------------------------------------------------- BEIR folders
-
-
-def test_a_query_that_two_splits_judge_is_that_of_the_first(tmp_path):
-    for split, rows in (("dev", "q1\td1\t0\nq2\td1\t1\n"), ("test", "q1\td1\t1\n")):
-        (tmp_path / "qrels").mkdir(exist_ok=True)
-        put(tmp_path, f"qrels/{split}.tsv", f"query-id\tcorpus-id\tscore\n{rows}")
-    put(tmp_path, "queries.jsonl", jsonl({"_id": "q1", "text": "Q?"}, {"_id": "q2", "text": "R?"}))
-    put(tmp_path, "corpus.jsonl", jsonl({"_id": "d1", "text": "t"}))
-    assert [(q.qid, q.split) for q in load(tmp_path, split="all").questions] == [("q1", "test"), ("q2", "dev")]
-    assert load(tmp_path).gold[["qid", "docno", "supports"]].values.tolist() == [["q1", "d1", True], ["q2", "d1", True]]
 
 
 def test_an_empty_cell_hides_nothing_and_labels_are_those_of_the_perspectives(tmp_path):
