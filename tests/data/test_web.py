@@ -370,27 +370,6 @@ def test_a_folder_of_other_files_is_left_alone(server, serper, tmp_path):
     assert (folder / "q1.jsonl").read_text() == "my own work" and serper.seen == []
 
 
-@pytest.mark.slow
-def test_the_same_web_again_without_a_web(server, tmp_path, caplog):
-    with running(FakeSerper()) as serper:
-        serper.links = [server.url(path) for path in ("good", "not-found", "utf16", "slow-body")]
-        first = web_corpora(questions(), tmp_path / "first", web_of(server, serper))
-        provider = Serper(serper.url)
-    asked = len(server.seen)
-    # online again: searches and pages, failures too, come from the cache
-    again = web_corpora(questions(), tmp_path / "again", Web(provider=provider, limits=limits(server)))
-    offline = web_corpora(questions(), tmp_path / "offline", Web(provider=provider, offline=True))
-    assert len(server.seen) == asked
-    for other, folder in ((again, "again"), (offline, "offline")):
-        pd.testing.assert_frame_equal(first, other)
-        for path in (tmp_path / "first").iterdir():
-            assert (tmp_path / folder / path.name).read_bytes() == path.read_bytes()
-    cache_path("page", server.url("utf16")).unlink()
-    report = web_corpora(questions(), tmp_path / "less", Web(provider=provider, offline=True))
-    assert report["outcome"].tolist() == ["ok", "status", "missing", "timeout"] * 2
-    assert f"2 of 8 pages are not in the cache: {server.url('utf16')}" in caplog.text
-
-
 def test_a_network_that_was_away_is_asked_again_on_request(server, serper, tmp_path, monkeypatch, caplog):
     class Network(World):
         up = False
@@ -414,6 +393,10 @@ def test_a_network_that_was_away_is_asked_again_on_request(server, serper, tmp_p
     network.up = True
     assert outcomes("again") == ["network"]
     assert outcomes("retry", retry_failed=True) == ["ok"]
+    assert outcomes("offline", offline=True) == ["ok"]
+    cache_path("page", serper.links[0]).unlink()
+    assert outcomes("less", offline=True) == ["missing"]
+    assert "1 of 1 pages are not in the cache: http://first.example/good" in caplog.text
 
 
 def test_a_folder_holds_the_questions_of_its_run_or_is_not_there(server, serper, tmp_path, monkeypatch):
