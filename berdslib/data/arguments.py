@@ -132,6 +132,8 @@ def read_release(folder: StrPath, name: str | None = None, *, problems: list[Inp
                 more, are_numbers = _read_queries(path, split, docnos, kind) if path.is_file() else ([], True)
                 found[kind] += more
                 query_numbers &= are_numbers
+    with _collected(problems):
+        _check_splits(found, folder)
     if not any(found.values()) and not problems:
         tried = ", ".join(f"{kind}-queries/queries_{{{','.join(SPLITS)}}}.jsonl" for kind in _KINDS)
         raise InputError(f"holds no queries; looked for {tried}", path=folder)
@@ -144,6 +146,20 @@ def read_release(folder: StrPath, name: str | None = None, *, problems: list[Inp
         synthetic=about.get("synthetic", False),
         number_ids=(numbers, query_numbers),
     )
+
+
+def _check_splits(found: Mapping[str, list[ArgumentQuery]], folder: Path) -> None:
+    """Refuse ids and issues that two splits share: predictions name queries by id, and systems learn of issues."""
+    split_of_issue: dict[str, str] = {}
+    for kind, queries in found.items():
+        place, split_of = folder / f"{kind}-queries", dict[str, str]()
+        for query in queries:
+            if (other := split_of.setdefault(query.qid, query.split)) != query.split:
+                problem = f"{query.qid!r} is a query of {other} and of {query.split}"
+                raise InputError(problem, path=place, field="query_id")
+            if (other := split_of_issue.setdefault(query.text, query.split)) != query.split:
+                problem = f"the issue of query {query.qid!r} ({query.split}) is also in {other}"
+                raise InputError(f"{problem}; the splits of a release share no issue", path=place, field="text")
 
 
 @contextmanager

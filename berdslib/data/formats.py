@@ -56,6 +56,7 @@ def read_questions(path: StrPath | Records, *, source: str = "", split: str = ""
     first = next(rows, None)
     if first is None:
         raise InputError("holds no questions", path=_name(path))
+    _say_that_ids_are_text(first[1], _QID)
     rows = chain([first], rows)
     if "org_q" in first[1]:
         return [q for q, _ in _group_expansions(rows, source, split)]
@@ -165,12 +166,20 @@ def numbered_passages(path: StrPath | Records) -> Iterator[tuple[int, Passage]]:
             said = True
             problem = "%s: line %d has no id; such rows are named after their line, as in %r"
             logger.warning(problem, _name(path), line, docno)
+        if line == 1:
+            _say_that_ids_are_text(row, ID_FIELDS)
         yield line, Passage(docno, row.text(*TEXT_FIELDS, default=""), row.text(*TITLE_FIELDS, default=""))
 
 
 def passage_table(path: StrPath) -> Path:
     """Return the file that holds the passages: of a BEIR folder, its corpus.jsonl."""
     return _beir_file(Path(path), "corpus.jsonl") if Path(path).is_dir() else Path(path)
+
+
+def _say_that_ids_are_text(row: Row, names: Sequence[str]) -> None:
+    """Log it where they are numbers in a frame, which its owner will join with others."""
+    if "." not in str(row.path) and row.has(*names) and isinstance(found := row.first(*names)[1], int):
+        logger.warning("%s: ids are whole numbers; they are kept as text, such as %r", row.path, str(found))
 
 
 def _name(path: StrPath | Records) -> StrPath:
@@ -255,19 +264,26 @@ def read_qrels(path: Path) -> Iterator[tuple[str, str, bool]]:
         yield qid, docno, row.number("score") > 0
 
 
+_BEIR = ("queries.jsonl", "corpus.jsonl", "qrels")
+
+
 def write_beir(
     folder: StrPath, questions: Sequence[Question], passages: Iterable[Passage], verdicts: pd.DataFrame, split: str
 ) -> None:
     """Write a BEIR folder; a passage is relevant (score = number of perspectives it supports) if it supports any."""
+    folder = Path(folder)
     if not re.fullmatch(r"[\w-]+", split):
         raise InputError(f"{split!r} cannot name a file; letters, digits, - and _ can", field="split")
+    others = sorted({p.name for p in folder.iterdir()} - set(_BEIR)) if folder.is_dir() else []
+    if others:
+        raise InputError(f"holds {others[0]!r}; an empty folder or one of BEIR is needed", path=folder)
+    verdicts = check_verdicts(verdicts)
+    write_jsonl(folder / "queries.jsonl", ({"_id": q.qid, "text": q.text} for q in questions))
+    write_passages(folder / "corpus.jsonl", passages)
     gains = verdicts.groupby(["qid", "docno"])["supports"].sum()  # 0 where somebody looked and found no support
     table = gains.reset_index(name="score").rename(columns={"qid": "query-id", "docno": "corpus-id"})
-    with atomic_path(Path(folder), marker="queries.jsonl") as unfinished:
-        write_jsonl(unfinished / "queries.jsonl", ({"_id": q.qid, "text": q.text} for q in questions))
-        write_passages(unfinished / "corpus.jsonl", passages)
-        with write_text(unfinished / "qrels" / f"{split}.tsv") as file:
-            table.to_csv(file, sep="\t", index=False, lineterminator="\n")
+    with write_text(folder / "qrels" / f"{split}.tsv") as file:
+        table.to_csv(file, sep="\t", index=False, lineterminator="\n")
 
 
 def _beir_file(folder: Path, name: str) -> Path:

@@ -18,8 +18,8 @@ from berdslib import paths
 from berdslib.data import fetch, formats, own
 from berdslib.data.catalogue import Dataset, added_dataset
 from berdslib.data.collection import Collection
-from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
-from berdslib.data.tables import Row, read_jsonl, read_table
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_questions, make_verdicts, shares
+from berdslib.data.tables import Row, is_missing, read_jsonl, read_table
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, MissingDataError
 from berdslib.files import StrPath
@@ -189,39 +189,63 @@ def read_labelled_pairs(path: StrPath) -> list[LabelledPair]:
 # ---------------------------------------------------------------- nuggets and aspects
 
 
-def read_nuggets(path: StrPath, *, source: str = "") -> tuple[list[Question], pd.DataFrame]:
-    """Read questions whose answer was cut into nuggets (FreshStack), a JSONL row each.
+_ID = ("query_id", "topic_id", "qid", "_id", "id")
+_TEXT = ("query_text", "query", "question", "text", "post")
+_TITLE = ("query_title", "title")
+_NUGGETS = ("nuggets", "aspects", "reasoning_aspects")
+_STATEMENT = ("text", "nugget", "aspect", "statement", "description")
+_RELEVANT = ("relevant_corpus_ids", "relevant_ids", "gold_ids", "gold_docs", "docnos", "doc_ids")
+_NOT_RELEVANT = ("non_relevant_corpus_ids", "non_relevant_ids")
 
-    A nugget becomes a perspective, the passages that support it verdicts; a pid is the place in the row. A row has
-    `query_id`, `query_text`, perhaps `query_title`, which comes before it, and a list of `nuggets`. Each has a `text`,
-    `relevant_corpus_ids`, and perhaps `non_relevant_corpus_ids` and a `weight`; of a passage in both lists the second
-    counts, as in FreshStack's own loader. **The published files were never read here**: the layout is that of this
-    loader (package freshstack, 0.0.6).
+
+def read_nuggets(path: StrPath, *, source: str = "") -> tuple[list[Question], pd.DataFrame]:
+    """Read questions whose answer was cut into nuggets or aspects (FreshStack, CoverageBench), a JSONL row each.
+
+    A nugget becomes a perspective, the passages that support it verdicts; a pid is the place in the row. A row has an
+    id, the question, perhaps a title that comes before it, and a list of `nuggets` (or `aspects`). Each has a `text`,
+    the ids of the passages that support it (`relevant_corpus_ids`, or `gold_ids`, …) and perhaps of those that were
+    judged not to (`non_relevant_corpus_ids`), and a `weight`. A nugget that is a text alone has no verdicts. Other
+    names that are accepted stand above. **The published files were never read here**: the layout is that of
+    FreshStack's own loader (package freshstack, 0.0.6).
+
+    Ids are kept as they are. A passage that is listed both ways does not support the nugget, as in FreshStack's own
+    loader; one warning counts such, and nuggets that nothing supports.
     """
-    questions, verdicts, seen = [], [], dict[Any, int]()
+    questions: list[Question] = []
+    verdicts: list[tuple[str, int, str, float, bool]] = []
+    seen: dict[Any, int] = {}
+    both = unsupported = 0
     for _, row in read_jsonl(path):
-        qid = row.text("query_id", "qid", "id")
+        qid = row.text(*_ID)
         row.check_new(seen, qid, f"question id {qid!r}", "query_id")
         nuggets = _nuggets_of(row)
         for pid, nugget in enumerate(nuggets):
-            no = nugget.ids("non_relevant_corpus_ids") if nugget.has("non_relevant_corpus_ids") else []
-            said = dict.fromkeys(nugget.ids("relevant_corpus_ids"), True) | dict.fromkeys(no, False)
-            verdicts += [(qid, pid, docno, float(yes), yes) for docno, yes in said.items()]
+            listed = {} if nugget.keys() == {"text"} else dict.fromkeys(nugget.ids(nugget.first(*_RELEVANT)[0]))
+            other = next((name for name in _NOT_RELEVANT if not is_missing(nugget.get(name))), None)
+            no = dict.fromkeys(nugget.ids(other) if other else ())
+            yes = [docno for docno in listed if docno not in no]
+            both, unsupported = both + len(listed) - len(yes), unsupported + (len(nugget) > 1 and not yes)
+            verdicts += [(qid, pid, docno, 1.0, True) for docno in yes]
+            verdicts += [(qid, pid, docno, 0.0, False) for docno in no]
         # As FreshStack's own loader joins them.
-        asked = f"{row.text('query_title', default='').strip()} {row.text('query_text', 'question')}".strip()
-        texts = tuple(nugget.text("text") for nugget in nuggets)
+        asked = f"{row.text(*_TITLE, default='').strip()} {row.text(*_TEXT)}".strip()
+        texts = tuple(nugget.text(*_STATEMENT) for nugget in nuggets)
         weights = tuple(nugget.number("weight") for nugget in nuggets if nugget.has("weight"))
         questions.append(Question(qid, asked, texts, (None,) * len(texts), source, weights=weights))
     if not questions:
         raise InputError("holds no questions", path=path)
+    if both or unsupported:
+        problem = "%s: %d passages are listed as relevant and as not, and count as not; nothing supports %d nuggets"
+        logger.warning(problem, path, both, unsupported)
     return questions, make_verdicts(verdicts, "gold")
 
 
 def _nuggets_of(row: Row) -> list[Row]:
-    _, found = row.first("nuggets")
+    field, found = row.first(*_NUGGETS)
+    found = [{"text": one} if isinstance(one, str) else one for one in found] if isinstance(found, list) else found
     if not isinstance(found, list) or not found or not all(isinstance(one, dict) for one in found):
-        raise row.wrong("nuggets", "a list of objects was expected, each with a text and the ids of its passages")
-    return [Row(one, row.path, row.line, within=f"nuggets[{i}].") for i, one in enumerate(found)]
+        raise row.wrong(field, "a list of objects was expected, each with a text and the ids of its passages")
+    return [Row(one, row.path, row.line, within=f"{field}[{i}].") for i, one in enumerate(found)]
 
 
 def nuggets_at(place: Path) -> Dataset | None:
@@ -230,13 +254,16 @@ def nuggets_at(place: Path) -> Dataset | None:
     if not path.is_file() or ".jsonl" not in path.suffixes:
         return None
     try:
-        first = next((row for _, row in read_jsonl(path)), Row({}, path))
+        row: Mapping[str, Any] = next((row for _, row in read_jsonl(path)), {})
     except InputError:  # whoever reads the file as something says what is wrong
         return None
-    if not isinstance(first.get("nuggets"), list) or "perspectives" in first:
+    found = next((row[name] for name in _NUGGETS if name in row), None)
+    judged = isinstance(found, list) and found and isinstance(found[0], dict)
+    if (not judged and "topic_id" not in row) or "perspectives" in row:
         return None
     with_corpus = (place / "corpus.jsonl").is_file()
-    kind, parts = ("both", ("questions", "passages", "gold")) if with_corpus else ("questions", ("questions", "gold"))
+    parts = ("questions", *(["passages"] if with_corpus else []), *(["gold"] if judged else []))
+    kind = "both" if with_corpus else "questions"
     return added_dataset(_name_of(place), str(place), reader="nuggets", kind=kind, parts=parts)
 
 
@@ -275,19 +302,26 @@ def _read_aspects(one: Dataset) -> tuple[list[Question], pd.DataFrame]:
     """
     asked = {row.text("id"): row.text("query") for _, row in read_table(_bright_table(one, "examples"))}
     aspects: dict[str, list[Row]] = {qid: [] for qid in asked}
+    seen: dict[Any, int] = {}
     for _, row in read_table(_bright_table(one, "aspects")):
-        of = re.fullmatch(r"(?:.*-)?([^-]+)-a\d+", name := row.text("id"))
+        name = row.text("id")
+        row.check_new(seen, name, f"aspect {name!r}", "id")
+        of = re.fullmatch(r"(?:.*-)?([^-]+)-a\d+", name)
         if of is None or of[1] not in aspects:
-            such = f"such as 'biology-{next(iter(asked))}-a1'"
-            raise row.wrong("id", f"{name!r} is an aspect of none of the examples, {such}")
+            raise row.wrong(
+                "id", f"{name!r} is an aspect of none of the examples, such as 'biology-{next(iter(asked))}-a1'"
+            )
         aspects[of[1]].append(row)
     questions, verdicts = [], []
     for qid, rows in aspects.items():
-        texts = tuple(row.text("content") for row in rows)
-        weights = tuple(row.number("weight") for row in rows)
+        if not rows:
+            raise InputError(f"example {qid!r} has no aspect", path=_bright_table(one, "aspects"), field="id")
+        texts, weights = zip(*((row.text("content"), row.number("weight")) for row in rows), strict=True)
         questions.append(Question(qid, asked[qid], texts, source=one.name, weights=weights))
         listed = [(pid, docno) for pid, row in enumerate(rows) for docno in row.ids("supporting_docs")]
         verdicts += [(qid, pid, docno, 1.0, True) for pid, docno in dict.fromkeys(listed)]
+    check_questions(questions)
+    questions = [q._replace(weights=tuple(shares(q).tolist())) for q in questions]
     return questions, make_verdicts(verdicts, "gold")
 
 

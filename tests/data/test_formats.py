@@ -105,6 +105,21 @@ def test_questions_without_ids_are_numbered_from_0_and_take_source_and_split_of_
     ]
 
 
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_any_questions_are_read_back_as_written(folder, data):
+    qids = data.draw(st.lists(texts, min_size=1, max_size=4, unique=True))
+    questions = []
+    for qid in qids:
+        perspectives = tuple(data.draw(st.lists(texts, max_size=3)))
+        stances = tuple(data.draw(st.sampled_from([SUPPORT, OPPOSE, None])) for _ in perspectives)
+        source, split = data.draw(st.one_of(st.just(""), texts)), data.draw(st.sampled_from(["", "dev", "test"]))
+        questions.append(Question(qid, data.draw(texts), perspectives, stances, source, split))
+    path = folder / "questions.jsonl"
+    write_questions(path, questions)
+    assert read_questions(path) == questions
+
+
 @pytest.mark.parametrize("content", ["\ufeff{}\n{}\n", "{}\r\n{}\r\n", "\n\n{}\n  \n\t\n{}"])
 def test_harmless_differences_between_jsonl_files(tmp_path, content):
     """A byte order mark, CRLF; blank lines, and no end of the last one."""

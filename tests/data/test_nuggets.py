@@ -4,6 +4,7 @@ The published files are not at hand. FreshStack's layout is that of its own load
 sentence here is ours.
 """
 
+import logging
 from math import log2
 
 import pandas as pd
@@ -24,27 +25,28 @@ def own_places(monkeypatch, tmp_path, user_cache):
     monkeypatch.delenv("BERDS_HF_DIR", raising=False)
 
 
-def nugget(text, yes, no=()):
-    return {"text": text, "relevant_corpus_ids": list(yes), "non_relevant_corpus_ids": list(no)}
+def nugget(number, text, yes, no=()):
+    return {"_id": f"7_{number}", "text": text, "relevant_corpus_ids": list(yes), "non_relevant_corpus_ids": list(no)}
 
 
 QUERY = {
     "query_id": 7,
     "query_title": "My chain forgets.",
     "query_text": "How do I keep what was said?",
+    "answer_id": 8,
     "answer_text": "Give it a memory, and save that to a file.",
     "nuggets": [
-        nugget("A chain takes a memory.", ["memory.md", "chain.md"], ["save.md"]),
-        nugget("A memory can be saved to a file.", ["save.md", "memory.md"]),
-        nugget("Old turns can be summed up.", ["sum.md"], ["other.md"]),
+        nugget(0, "A chain takes a memory.", ["docs/memory.md_0_90", "docs/chain.md_0_80"], ["docs/save.md_0_70"]),
+        nugget(1, "A memory can be saved to a file.", ["docs/save.md_0_70", "docs/memory.md_0_90"]),
+        nugget(2, "Old turns can be summed up.", ["docs/sum.md_0_60"], ["docs/other.md_0_50"]),
     ],
 }
 TEXTS = {
-    "memory.md": "class Memory: ...",
-    "chain.md": "Chain(memory=...)",
-    "save.md": "memory.save(path)",
-    "sum.md": "memory.sum_up()",
-    "other.md": "def unrelated(): ...",
+    "docs/memory.md_0_90": "class Memory: ...",
+    "docs/chain.md_0_80": "Chain(memory=...)",
+    "docs/save.md_0_70": "memory.save(path)",
+    "docs/sum.md_0_60": "memory.sum_up()",
+    "docs/other.md_0_50": "def unrelated(): ...",
 }
 CORPUS = [{"_id": docno, "title": "", "text": text, "metadata": {"size": 1}} for docno, text in TEXTS.items()]
 
@@ -55,39 +57,61 @@ def written(folder, *rows):
     return folder
 
 
+def edited(**fields):
+    return {name: value for name, value in (QUERY | fields).items() if value is not None}
+
+
 # ---------------------------------------------------------------- FreshStack
 
 
 def assert_is_freshstack(found, name):
-    text, texts = "My chain forgets. How do I keep what was said?", tuple(one["text"] for one in QUERY["nuggets"])
-    assert list(found.questions) == [Question("7", text, texts, (None,) * 3, name)]
+    assert list(found.questions) == [
+        Question(
+            "7",
+            "My chain forgets. How do I keep what was said?",
+            ("A chain takes a memory.", "A memory can be saved to a file.", "Old turns can be summed up."),
+            (None,) * 3,
+            name,
+        )
+    ]
     assert list(found.passages) == [Passage(docno, text) for docno, text in TEXTS.items()]
     assert found.gold[["qid", "pid", "docno", "supports"]].values.tolist() == [
-        ["7", 0, "chain.md", True],
-        ["7", 0, "memory.md", True],
-        ["7", 0, "save.md", False],
-        ["7", 1, "memory.md", True],
-        ["7", 1, "save.md", True],
-        ["7", 2, "other.md", False],
-        ["7", 2, "sum.md", True],
+        ["7", 0, "docs/chain.md_0_80", True],
+        ["7", 0, "docs/memory.md_0_90", True],
+        ["7", 0, "docs/save.md_0_70", False],
+        ["7", 1, "docs/memory.md_0_90", True],
+        ["7", 1, "docs/save.md_0_70", True],
+        ["7", 2, "docs/other.md_0_50", False],
+        ["7", 2, "docs/sum.md_0_60", True],
     ]
 
 
 def test_a_topic_by_its_name(tmp_path):
     written(tmp_path / "data" / "freshstack" / "langchain", QUERY)
-    assert_is_freshstack(load("freshstack-langchain"), "freshstack-langchain")
+    found = load("freshstack-langchain")
+    assert found.name == "freshstack-langchain"
+    assert_is_freshstack(found, "freshstack-langchain")
     with pytest.raises(MissingDataError, match=r"'freshstack-yolo', questions: not on this machine(.|\n)*fetch"):
         load("freshstack-yolo")
     with pytest.raises(InputError, match="is not split"):
         load("freshstack-langchain", split="test")
 
 
-def test_a_folder_or_a_file_by_its_path(tmp_path, monkeypatch):
+def test_a_folder_by_its_path(tmp_path):
     folder = written(tmp_path / "mine", QUERY)
-    monkeypatch.chdir(folder)
-    for name in (folder, str(folder), "."):
-        assert_is_freshstack(load(name), "mine")
+    assert_is_freshstack(load(folder), "mine")
+    assert_is_freshstack(load(str(folder)), "mine")
     assert len(load_questions(folder)) == 1 and len(load_gold(folder)) == 7 and len(load_passages(folder)) == 5
+    assert load_questions(str(folder), "all")[0].source == "mine"
+
+
+def test_the_folder_that_one_stands_in(tmp_path, monkeypatch):
+    monkeypatch.chdir(written(tmp_path / "mine", QUERY))
+    assert_is_freshstack(load("."), "mine")
+
+
+def test_a_file_by_its_path_searches_a_corpus_that_is_named(tmp_path):
+    folder = written(tmp_path / "mine", QUERY)
     found = load(folder / "queries.jsonl", passages=folder / "corpus.jsonl")
     assert_is_freshstack(found, "queries")
     assert len(load(folder / "queries.jsonl").passages) == 0
@@ -109,7 +133,8 @@ def hub_clone(folder, repo, **configs):
 @pytest.mark.slow
 def test_a_topic_is_fetched_from_its_two_repositories(tmp_path, monkeypatch, user_cache):
     clones = tmp_path / "clones"
-    hub_clone(clones, "freshstack/queries-oct-2024", langchain=("test", [QUERY]), yolo=("test", [QUERY]))
+    other = edited(query_id=9)
+    hub_clone(clones, "freshstack/queries-oct-2024", langchain=("test", [QUERY]), yolo=("test", [other]))
     hub_clone(clones, "freshstack/corpus-oct-2024", langchain=("train", CORPUS), yolo=("validation", CORPUS))
     monkeypatch.setenv("BERDS_HF_DIR", str(clones))
     assert "berds data fetch freshstack-langchain" in card("freshstack-langchain")
@@ -122,38 +147,31 @@ def test_a_topic_is_fetched_from_its_two_repositories(tmp_path, monkeypatch, use
         fetch("freshstack-godot")
 
 
-def test_weights_are_read_and_a_passage_listed_both_ways_does_not_support(tmp_path):
-    both = nugget("A chain takes a memory.", ["a", "b", "a"], ["b"]) | {"weight": 2}
-    folder = written(tmp_path, QUERY | {"nuggets": [both, nugget("Nothing says so.", [], ["a"]) | {"weight": 1}]})
-    questions, gold = read_nuggets(folder / "queries.jsonl")
-    found = gold[["pid", "docno", "p_yes", "supports"]].values.tolist()
-    assert found == [[0, "a", 1.0, True], [0, "b", 0.0, False], [1, "a", 0.0, False]]
-    assert questions[0].weights == (2.0, 1.0)
+def test_a_passage_listed_both_ways_does_not_support_and_is_counted(tmp_path, caplog):
+    both = nugget(0, "A chain takes a memory.", ["a", "b", "a"], ["b"])
+    path = written(tmp_path, edited(nuggets=[both, nugget(1, "Nothing says so.", [], ["a"])])) / "queries.jsonl"
+    with caplog.at_level(logging.WARNING):
+        _, gold = read_nuggets(path)
+    assert gold[["pid", "docno", "p_yes", "supports"]].values.tolist() == [
+        [0, "a", 1.0, True],
+        [0, "b", 0.0, False],
+        [1, "a", 0.0, False],
+    ]
+    assert "1 passages are listed as relevant and as not, and count as not; nothing supports 1 nuggets" in caplog.text
 
 
-def test_what_is_taken_for_nuggets(tmp_path):
-    folder = written(tmp_path / "mine", QUERY)
-    assert nuggets_at(folder) and nuggets_at(folder / "queries.jsonl")
-    for row in (
-        {"question": "Is it?", "perspectives": ["So."], "nuggets": [nugget("So.", [])]},
-        {"question": "Is it?"},
-    ):
-        write_jsonl(tmp_path / "other.jsonl", [row])
-        assert not nuggets_at(tmp_path / "other.jsonl")
-    (tmp_path / "broken.jsonl").write_text("{\n")
-    assert not any(nuggets_at(tmp_path / name) for name in ("broken.jsonl", "nothing.jsonl", "", "mine/corpus.jsonl"))
-    with pytest.raises(InputError, match=r"broken.jsonl:1: not valid JSON"):
-        load(tmp_path / "broken.jsonl")
+# ---------------------------------------------------------------- BRIGHT-Pro and others
 
 
-# ---------------------------------------------------------------- BRIGHT-Pro
-
-
-FIRST = ["flight.txt", "moon.txt"]
 BRIGHT = {
     "examples": [{"id": 0, "query": "Why do moths circle a lamp?", "gold_ids": ["flight.txt", "lamp.txt"]}],
     "aspects": [
-        {"id": "earth-0-a1", "content": "How they hold a course", "weight": 3, "supporting_docs": FIRST},
+        {
+            "id": "earth-0-a1",
+            "content": "How they hold a course",
+            "weight": 3,
+            "supporting_docs": ["flight.txt", "moon.txt"],
+        },
         {"id": "earth-0-a2", "content": "What a near light does", "weight": 1, "supporting_docs": ["lamp.txt"]},
     ],
     "documents": [{"id": name, "content": "Moths."} for name in ("flight.txt", "moon.txt", "lamp.txt")],
@@ -162,15 +180,17 @@ BRIGHT = {
 
 def assert_is_bright(found, name):
     texts = ("How they hold a course", "What a near light does")
-    asked = Question("0", "Why do moths circle a lamp?", texts, source=name, weights=(3, 1))
+    asked = Question("0", "Why do moths circle a lamp?", texts, source=name, weights=(0.75, 0.25))
     assert found.questions == (asked,) and found.gold["supports"].all()
     assert found.gold[["pid", "docno"]].values.tolist() == [[0, "flight.txt"], [0, "moon.txt"], [1, "lamp.txt"]]
     assert found.passages[1] == Passage("moon.txt", "Moths.")
-    measures = [Coverage @ 1, Coverage @ 2, Coverage @ 3, alpha_nDCG(alpha=0.5) @ 3]
-    scores = evaluate(ranked_run({"0": ["moon.txt", "lamp.txt", "flight.txt"]}), found.gold, found.questions, measures)
+    scores = evaluate(ranked_run({"0": ["moon.txt", "lamp.txt", "flight.txt"]}), found.gold, found.questions, _WEIGHED)
     # A-Recall; then gains of .75, .25 and, the first aspect again, .375, whose best order is .75, .375, .25.
     ratio = (0.75 + 0.25 / log2(3) + 0.375 / 2) / (0.75 + 0.375 / log2(3) + 0.25 / 2)
     assert scores.loc["0"].tolist() == pytest.approx([0.75, 1, 1, ratio])
+
+
+_WEIGHED = [Coverage @ 1, Coverage @ 2, Coverage @ 3, alpha_nDCG(alpha=0.5) @ 3]
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
@@ -201,20 +221,65 @@ def test_aspects_are_fetched_from_three_subsets(tmp_path, monkeypatch, user_cach
     ("table", "change", "words"),
     [
         ("aspects", {"id": "earth-7-a1"}, r"aspects.jsonl:1 \[id\]: 'earth-7-a1' is an aspect of none"),
+        ("aspects", {"id": "earth-0-a2"}, r"aspects.jsonl:2 \[id\]: aspect 'earth-0-a2' occurs twice"),
         ("aspects", {"weight": "much"}, r"aspects.jsonl:1 \[weight\]: 'much' is not a finite number"),
         ("aspects", {"weight": -1}, r"\[weights\]: question '0' needs a list of numbers from 0"),
         ("aspects", {"supporting_docs": "flight.txt"}, r"aspects.jsonl:1 \[supporting_docs\]: a list of passage ids"),
         ("examples", {"id": 1}, r"'earth-0-a1' is an aspect of none of the examples, such as 'biology-1-a1'"),
-        ("examples", None, "question '5' has no perspectives"),
     ],
 )
 def test_aspects_that_are_refused(tmp_path, table, change, words):
     for name, rows in BRIGHT.items():
-        more = [{"id": 5, "query": "Why?"}] if change is None else []
-        changed = [{**rows[0], **(change or {})}, *rows[1:], *more] if name == table else rows
+        changed = [{**rows[0], **change}, *rows[1:]] if name == table else rows
         write_jsonl(tmp_path / f"{name}.jsonl", changed)
     with pytest.raises(InputError, match=words):
         load(tmp_path)
+
+
+def test_an_example_without_aspects_is_refused(tmp_path):
+    rows = {**BRIGHT, "examples": [*BRIGHT["examples"], {"id": 5, "query": "Why do they burn?"}]}
+    for name, listed in rows.items():
+        write_jsonl(tmp_path / f"{name}.jsonl", listed)
+    with pytest.raises(InputError, match="example '5' has no aspect"):
+        load(tmp_path)
+
+
+def test_nuggets_that_are_texts_alone_have_no_verdicts_yet(tmp_path):
+    row = {
+        "topic_id": 12,
+        "query": "Should zoos close?",
+        "nuggets": ["Animals suffer in cages.", "Zoos breed rare animals."],
+    }
+    path = tmp_path / "coverage.jsonl"
+    write_jsonl(path, [row])
+    found = load(path)
+    assert (
+        found.gold is None
+        and found.questions[0].perspectives == tuple(row["nuggets"])
+        and found.questions[0].qid == "12"
+    )
+    judged = [
+        {"text": "Animals suffer.", "docnos": ["a"], "weight": 2},
+        {"text": "They breed.", "docnos": ["b"], "weight": 1},
+    ]
+    write_jsonl(path, [{**row, "nuggets": judged}])
+    assert load(path).questions[0].weights == (2.0, 1.0) and len(load(path).gold) == 2
+
+
+def test_what_is_taken_for_nuggets(tmp_path):
+    folder = written(tmp_path / "mine", QUERY)
+    assert nuggets_at(folder) and nuggets_at(folder / "queries.jsonl")
+    for row in (
+        {"question": "Is it?", "perspectives": ["So."], "aspects": [{"text": "So."}]},  # a set of the usual kind
+        {"question": "Is it?", "aspects": ["sound", "light"]},
+        {"question": "Is it?"},
+    ):
+        write_jsonl(tmp_path / "other.jsonl", [row])
+        assert not nuggets_at(tmp_path / "other.jsonl")
+    (tmp_path / "broken.jsonl").write_text("{\n")
+    assert not any(nuggets_at(tmp_path / name) for name in ("broken.jsonl", "nothing.jsonl", "", "mine/corpus.jsonl"))
+    with pytest.raises(InputError, match=r"broken.jsonl:1: not valid JSON"):
+        load(tmp_path / "broken.jsonl")
 
 
 # ---------------------------------------------------------------- measures, by hand

@@ -304,9 +304,9 @@ LOADED = [
     (lambda: a_task([("1", ("a",))], "aa"), "docno 'a' occurs twice"),
     (lambda: a_task([("1", ("c",))], "ab"), "gold 'c' of query '1' is not in the corpus"),
     *((lambda change=change: nuggets(**change), rf"n\.jsonl:2 {words}") for change, words in (
-        ({"query_id": None}, r"\[query_id\]: missing; looked for query_id, qid, id"),
+        ({"query_id": None}, r"\[query_id\]: missing; looked for query_id, topic_id, qid"),
         ({"query_id": 1}, r"\[query_id\]: question id '1' occurs twice, first in line 1"),
-        ({"query_text": None}, r"\[query_text\]: missing; looked for query_text, question"),
+        ({"query_text": None}, r"\[query_text\]: missing; looked for query_text, query"),
         ({"nuggets": None}, r"\[nuggets\]: missing"),
         ({"nuggets": []}, r"\[nuggets\]: a list of objects was expected, each with a text"),
         ({"nuggets": [3]}, r"\[nuggets\]: a list of objects was expected"),
