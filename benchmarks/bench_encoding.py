@@ -39,7 +39,6 @@ WAYS = {
     "float32": {"number_format": "float32"},
     "openvino-float32": {"engine": "openvino", "number_format": "float32"},
     "openvino-bfloat16": {"engine": "openvino", "number_format": "bfloat16"},
-    "openvino-int8": {"engine": "openvino", "number_format": "int8"},
 }
 FEATURES = ("avx2", "avx512f", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
 SETTINGS = ("GLIBC_TUNABLES", "OMP_WAIT_POLICY", "BERDS_NUMBER_FORMAT")

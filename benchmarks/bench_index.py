@@ -26,8 +26,7 @@ MEASURED = """
 import json, sys, time
 from pathlib import Path
 import faiss, numpy as np
-from berdslib.retrieval.index import Rescored, index_recall, make_index
-from berdslib.retrieval.kept import build_kept, kept
+from berdslib.retrieval.index import Rescored, build_kept, index_recall, kept, make_index
 
 def mebibytes(name):
     with open("/proc/self/status") as file:

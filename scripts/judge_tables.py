@@ -44,7 +44,7 @@ from berdslib.judging.base import HOW_SURE, Pair, how_sure
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.paths import local_data_dir
-from berdslib.retrieval.fusion import reciprocal_rank_fusion
+from berdslib.retrieval.expansion import reciprocal_rank_fusion
 from berdslib.study.figures import save_figure, use_style
 from berdslib.study.figures.values import judged_systems_figure
 from berdslib.study.raters import (

@@ -12,13 +12,13 @@ import sys
 
 import numpy as np
 import pandas as pd
+import single_vector as one_vector
 
 import berdslib as bd
 from berdslib.data.datasets import load_passages, passage_file
 from berdslib.data.records import make_verdicts
 from berdslib.models.cards import model_card
 from berdslib.models.encoders import get_encoder
-from berdslib.retrieval import one_vector
 from berdslib.statements.negation import negate
 
 KS = [5, 10, 100]

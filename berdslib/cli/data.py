@@ -294,8 +294,7 @@ def data_index(
     """
     from berdslib.data.datasets import load_passages
     from berdslib.models.corpus_vectors import about_vectors, encode_corpus
-    from berdslib.retrieval.index import split_name
-    from berdslib.retrieval.kept import build_kept
+    from berdslib.retrieval.index import build_kept, split_name
     from berdslib.retrieval.retrievers import encoding_of
 
     refuse(split_name(index)[0] == "numpy" or not split_name(index)[1], f"{index!r} keeps nothing; take ivf-pq:FOLDER")

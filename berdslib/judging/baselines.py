@@ -12,7 +12,7 @@ import pandas as pd
 from berdslib.data.records import check_verdicts
 from berdslib.errors import InputError, known
 from berdslib.judging.base import PUBLISHED_POSITIVE_SHARE, Pair, document_text
-from berdslib.models.base import Encoder
+from berdslib.models.cards import Encoder
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.bm25 import analyser
 

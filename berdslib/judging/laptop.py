@@ -264,7 +264,7 @@ class Laptop:
 def _openvino(model: StanceModel) -> VectorsOfIds:
     """Return what reads texts as the model does, by OpenVINO."""
     number_format = fastest_format("openvino")
-    require_openvino(number_format)
+    require_openvino()
     return openvino_reader(_Reader(model.cpu()), model.tokenizer, number_format)
 
 

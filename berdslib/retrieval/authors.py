@@ -21,10 +21,10 @@ from berdslib.data.corpus import by_docno
 from berdslib.data.records import Passage, Question, make_run
 from berdslib.data.scenario import BASELINE, EXPLICIT, IMPLICIT, Handout
 from berdslib.errors import InputError
-from berdslib.models.base import Encoder
+from berdslib.models.cards import Encoder
 from berdslib.models.corpus_vectors import full_text
 from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search, joined
-from berdslib.retrieval.diversify import ASPECT_COLUMNS, AspectsOf, normalised
+from berdslib.retrieval.diversify import ASPECT_COLUMNS, AspectsOf, normalised, starts_of
 
 logger = logging.getLogger(__name__)
 
@@ -316,9 +316,8 @@ def group_aspects(authors: Authors) -> AspectsOf:
 
 def _lists(run: pd.DataFrame) -> Iterator[tuple[str, slice]]:
     """Yield the rows of each question of a clean run."""
-    starts = np.flatnonzero(run["rank"].to_numpy() == 1)
-    for start, end in zip(starts, np.append(starts[1:], len(run)), strict=True):
-        yield str(run["qid"].iloc[start]), slice(int(start), int(end))
+    for start, long in zip(*starts_of(run), strict=True):
+        yield str(run["qid"].iloc[start]), slice(int(start), int(start + long))
 
 
 def _evidence(run: pd.DataFrame, questions: Sequence[Question], authors: Authors) -> np.ndarray:
@@ -349,8 +348,7 @@ class AuthorClassifier:
         answers: pd.DataFrame,
         passages: Sequence[Passage],
         encoder: Encoder,
-        *,
-        text_of: Callable[[Passage], str] = full_text,
+        text_of: Callable[[Passage], str],
     ) -> None:
         corpus, docnos = by_docno(passages), sorted(answers["docno"].unique())
         self._encoder, self._text_of = encoder, text_of
@@ -363,7 +361,7 @@ class AuthorClassifier:
 
     @classmethod
     def learn(
-        cls, training: Handout | None, encoder: Encoder, *, text_of: Callable[[Passage], str] = full_text
+        cls, training: Handout | None, encoder: Encoder, text_of: Callable[[Passage], str] = full_text
     ) -> AuthorClassifier:
         """Make one from ``handout.training``; of answers to a query of several values, only the issue is learnt."""
         lessons, gold = known_answers(training, "a classifier of authors learns")
@@ -375,7 +373,7 @@ class AuthorClassifier:
         answers = gold[["qid", "docno"]].merge(named, on="qid").drop(columns="qid")
         if not answers["property"].any():
             raise InputError("no query of the training split names one value and has answers", field="training")
-        return cls(answers, lessons.passages, encoder, text_of=text_of)
+        return cls(answers, lessons.passages, encoder, text_of)
 
     @property
     def values(self) -> dict[str, tuple[str, ...]]:

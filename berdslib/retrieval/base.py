@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
+from berdslib.data.corpus import Corpus
 from berdslib.data.records import (
     Passage,
     Question,
@@ -29,14 +30,6 @@ class Retriever(Protocol):
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question (columns qid, docno, rank, score)."""
-        ...
-
-
-class Docnos(Protocol):
-    """Says the docno of each row: a list, or what reads them from disk."""
-
-    def __getitem__(self, row: int, /) -> str:
-        """Return the docno of a row."""
         ...
 
 
@@ -74,10 +67,11 @@ def check_search(questions: Sequence[Question], k: int) -> None:
 
 
 def check_corpus(passages: Sequence[Passage]) -> None:
-    """Raise InputError for an empty corpus or a repeated docno."""
+    """Raise InputError for an empty corpus or a repeated docno; one on disk was checked when it was written."""
     if not passages:
         raise InputError("there are no passages to search")
-    check_passages(passages)
+    if not isinstance(passages, Corpus):
+        check_passages(passages)
 
 
 def docno_order(docnos: Sequence[str]) -> np.ndarray:
@@ -105,11 +99,11 @@ def top_k(scores: np.ndarray, k: int, tie_order: np.ndarray, allowed: np.ndarray
 
 
 def gather_run(
-    questions: Sequence[Question], docnos: Docnos, found: Sequence[tuple[np.ndarray, np.ndarray]]
+    questions: Sequence[Question], docno_of: Callable[[int], str], found: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> pd.DataFrame:
-    """Build a run from one (positions, scores) pair per question, positions pointing into `docnos`."""
+    """Build a run from one (positions, scores) pair per question; `docno_of` a position is its docno."""
     qids = [q.qid for q, (rows, _) in zip(questions, found, strict=True) for _ in rows]
-    names = [docnos[int(row)] for rows, _ in found for row in rows]
+    names = [docno_of(int(row)) for rows, _ in found for row in rows]
     scores = [float(s) for _, values in found for s in values]
     return make_run(qids, names, scores)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -146,59 +146,28 @@ def _cut(texts: Sequence[str], analyse: Callable[[str], list[str]]) -> tuple[lis
 # ---------------------------------------------------------------- scores
 
 
-def _tf(times: Any, relative: Any, k1: float, _: float) -> Any:
-    return times / (k1 * relative + times)
-
-
-def _tf_plus(times: Any, relative: Any, k1: float, delta: float) -> Any:
-    return (k1 + 1) * times / (k1 * relative + times) + delta
-
-
-def _tf_l(times: Any, relative: Any, k1: float, delta: float) -> Any:
-    shifted = times / relative
-    return ((k1 + 1) * (shifted + delta)) / (k1 + shifted + delta)
-
-
-class _Variant(NamedTuple):
-    """A form of BM25, as Kamphuis et al. (2020) write it; ``delta`` is the lower bound of Lv and Zhai (2011).
-
-    ``rarity`` goes from df and n to what the logarithm is taken of; ``weight`` from occurrences, relative length, k1,
-    delta.
-    """
-
-    rarity: Callable[[np.ndarray, int], np.ndarray]
-    weight: Callable[[Any, Any, float, float], Any] = _tf
-    delta: float = 0.0
-
-
-_VARIANTS = {
-    "lucene": _Variant(lambda df, n: 1 + (n - df + 0.5) / (df + 0.5)),
-    "atire": _Variant(lambda df, n: n / df, _tf_plus),
-    "robertson": _Variant(lambda df, n: np.maximum((n - df + 0.5) / (df + 0.5), 1)),
-    "bm25l": _Variant(lambda df, n: (n + 1) / (df + 0.5), _tf_l, 0.5),
-    "bm25+": _Variant(lambda df, n: (n + 1) / df, _tf_plus, 1.0),
+# What the logarithm of a word's rarity is taken of, from df and n, in the forms of Kamphuis et al. (2020).
+VARIANTS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
+    "lucene": lambda df, n: 1 + (n - df + 0.5) / (df + 0.5),
+    "robertson": lambda df, n: np.maximum((n - df + 0.5) / (df + 0.5), 1),
 }
-VARIANTS = tuple(_VARIANTS)
 
 
 def _fill(index: Any, times: Any, lengths: np.ndarray, vocabulary: dict[str, int]) -> None:
     """Give a ``bm25s.BM25`` what its own ``index`` would, from counts instead of lists of words."""
-    variant, n, pointers = _VARIANTS[index.method], len(lengths), times.indptr.astype(np.int64)
-    rarity = variant.rarity(np.diff(pointers), n)
+    n, pointers = len(lengths), times.indptr.astype(np.int64)
+    rarity = VARIANTS[index.method](np.diff(pointers), n)
     idf = np.array([math.log(one) for one in rarity.tolist()])  # rounded as in bm25s, which NumPy's is not
     relative = 1 - index.b + index.b * lengths / lengths.mean()
-    # Those with a lower bound give a word weight where it does not occur, too.
-    absent = idf * variant.weight(np.zeros(1), 1.0, index.k1, index.delta) if variant.delta else np.zeros(len(idf))
-    index.nonoccurrence_array = absent if variant.delta else None
     data = np.empty(times.nnz)
     for start in bar(range(0, len(data), _WEIGHED), desc="weighing words"):
         part = slice(start, min(start + _WEIGHED, len(data)))
         word = np.searchsorted(pointers, np.arange(part.start, part.stop), side="right") - 1
         count = times.data[part].astype(np.float64)
-        weight = variant.weight(count, relative[times.indices[part]], index.k1, index.delta)
-        data[part] = idf[word] * weight - absent[word]
+        data[part] = idf[word] * (count / (index.k1 * relative[times.indices[part]] + count))
     rows = times.indices.astype(index.int_dtype, copy=False)
     index.scores = {"data": data, "indices": rows, "indptr": pointers, "num_docs": n}
+    index.nonoccurrence_array = None
     index.vocab_dict, index.unique_token_ids_set = vocabulary, set(vocabulary.values())
 
 
@@ -220,7 +189,7 @@ class _BM25Base(Ours):
         """Return a run of at most k passages a question."""
         check_search(questions, k)
         shown = bar(questions, desc=f"searching ({self.name})")
-        return gather_run(questions, self._docnos, [self._search_one(q.text, k) for q in shown])
+        return gather_run(questions, self._docnos.__getitem__, [self._search_one(q.text, k) for q in shown])
 
     def _search_one(self, text: str, k: int) -> tuple[np.ndarray, np.ndarray]:
         scores, holds = self._scores(self._analyse(text) if text.strip() else [])
@@ -239,7 +208,7 @@ class BM25(_BM25Base):
 
     Args:
         passages: the corpus; docnos must be unique.
-        variant: one of ``VARIANTS``; "lucene" is the default of Lucene, Pyserini and bm25s.
+        variant: a key of ``VARIANTS``; "lucene" is the default of Lucene, Pyserini and bm25s.
         k1: term-frequency saturation.
         b: length normalisation, 0 to 1.
         analyser: see :func:`analyser`.
@@ -262,7 +231,7 @@ class BM25(_BM25Base):
         super().__init__(passages, analyser)
         self._analyser = analyser
         method = known("BM25 variant", variant, VARIANTS)
-        self._index = bm25s.BM25(k1=k1, b=b, delta=_VARIANTS[method].delta, method=method, dtype="float64")
+        self._index = bm25s.BM25(k1=k1, b=b, method=method, dtype="float64")
         _fill(self._index, *_count_words(passages, self._analyse))
         self._compile()
 
@@ -276,8 +245,8 @@ class BM25(_BM25Base):
             (unfinished / "berdslib.json").write_text(json.dumps(about), encoding="utf-8")
 
     @classmethod
-    def load(cls, path: Path, mmap: bool = True) -> Self:
-        """Open a saved index; with `mmap` its scores stay on disk, to be read where a search needs them."""
+    def load(cls, path: Path) -> Self:
+        """Open a saved index; its scores stay on disk, to be read where a search needs them."""
         import bm25s
 
         logging.getLogger("bm25s").setLevel(logging.WARNING)
@@ -286,14 +255,12 @@ class BM25(_BM25Base):
         try:
             about = json.loads((path / "berdslib.json").read_text(encoding="utf-8"))
             if about["format"] != _FORMAT:
-                raise InputError(f"is of format {about['format']}, and {_FORMAT} is needed; save it again", path=path)
+                raise ValueError(f"its format is {about['format']}, and {_FORMAT} is needed; save it again")
             loaded._analyser, loaded._analyse = about["analyser"], analyser(about["analyser"])
             loaded._docnos = json.loads((path / "docnos.json").read_text(encoding="utf-8"))
-            loaded._ties = np.load(path / "ties.npy", mmap_mode="r" if mmap else None)
-            loaded._index = bm25s.BM25.load(path, mmap=mmap)
+            loaded._ties = np.load(path / "ties.npy", mmap_mode="r")
+            loaded._index = bm25s.BM25.load(path, mmap=True)
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
-            if isinstance(error, InputError):
-                raise
             raise InputError(f"holds no complete BM25 index: {error}", path=path) from None
         scores, n = loaded._index.scores, len(loaded._docnos)
         held = int(scores["indptr"][-1])
@@ -320,35 +287,23 @@ class BM25(_BM25Base):
 
 
 class RankBM25(_BM25Base):
-    """BM25 on rank-bm25 ("okapi", "bm25l" or "bm25+"): a few readable lines of Python, for teaching and checking.
+    """Okapi BM25 on rank-bm25: a few readable lines of Python, for teaching and checking.
 
-    Okapi's negative weights are replaced by small positive ones; "bm25l" multiplies by the word's count once too often.
+    Negative weights are replaced by small positive ones.
     """
 
     name = "rank-bm25"
 
     def __init__(
-        self,
-        passages: Sequence[Passage],
-        *,
-        variant: str = "okapi",
-        k1: float = 1.5,
-        b: float = 0.75,
-        analyser: str = "english",
+        self, passages: Sequence[Passage], *, k1: float = 1.5, b: float = 0.75, analyser: str = "english"
     ) -> None:
-        import rank_bm25
+        from rank_bm25 import BM25Okapi
 
         super().__init__(passages, analyser)
-        classes: dict[str, Any] = {
-            "okapi": rank_bm25.BM25Okapi,
-            "bm25l": rank_bm25.BM25L,
-            "bm25+": rank_bm25.BM25Plus,
-        }
-        method = classes[known("BM25 variant", variant, classes)]
         words = [self._analyse(p.full_text) for p in bar(passages, desc="reading words")]
         if not any(words):  # rank-bm25 cannot index a corpus without a single word; one that nobody asks for stands in
             words[0] = ["\0"]
-        self._index = method(words, k1=k1, b=b)
+        self._index = BM25Okapi(words, k1=k1, b=b)
 
     def _scores(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
         holds = np.array([any(w in frequencies for w in words) for frequencies in self._index.doc_freqs])

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from berdslib.data.corpus import Corpus
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
-from berdslib.models.base import Encoder
-from berdslib.models.corpus_vectors import about_vectors, encode_corpus, full_text
+from berdslib.models.cards import Encoder
+from berdslib.models.corpus_vectors import about_vectors, full_text, vectors_of
 from berdslib.models.manifest import check_about
-from berdslib.retrieval.base import Docnos, Ours, check_corpus, check_search, docno_order, gather_run
-from berdslib.retrieval.index import Index, make_index, split_name
-from berdslib.retrieval.kept import kept
+from berdslib.retrieval.base import Ours, check_corpus, check_search, docno_order, gather_run
+from berdslib.retrieval.index import Index, kept, make_index, split_name
 
 
 class Dense(Ours):
@@ -27,12 +24,11 @@ class Dense(Ours):
     Args:
         passages: the corpus; docnos must be unique. One on disk stays there.
         encoder: see :func:`berdslib.models.encoders.get_encoder`.
-        index: a key of ``INDEXES``, kept where it says: "ivf-pq:FOLDER", "milvus:FILE.db" or "milvus:http://HOST:PORT";
-            what is there is used, or built; vectors of other passages, or by another encoder, are an error. Or an
-            index: an empty one, which is filled, or one that holds the vectors of these passages, in their order.
+        index: a key of ``INDEXES``, kept where it says: "ivf-pq:FOLDER", "milvus:FILE.db" or "milvus:http://HOST:PORT",
+            or as plain vectors, "numpy:FOLDER"; what is there is used, or built; vectors of other passages, or by
+            another encoder, are an error. Or an index: an empty one, which is filled, or one that holds the vectors of
+            these passages, in their order.
         name: what the retriever is called in tables.
-        folder: where to keep the vectors, see :func:`berdslib.models.corpus_vectors.encode_corpus`.
-        executor: who encodes them; likewise.
         text_of: what is encoded of a passage, such as ``card.passage_text``.
     """
 
@@ -43,40 +39,32 @@ class Dense(Ours):
         *,
         index: str | Index = "numpy",
         name: str = "dense",
-        folder: Path | None = None,
-        executor: Executor | None = None,
         text_of: Callable[[Passage], str] = full_text,
     ) -> None:
-        self.name, self._encoder = name, encoder
-        self._docnos: Docnos
-        if isinstance(passages, Corpus):  # checked when it was written
-            self._docnos = _DocnosOnDisk(passages)
-        else:
-            check_corpus(passages)
-            self._docnos = [p.docno for p in passages]
+        check_corpus(passages)
+        self.name, self._encoder, self._passages = name, encoder, passages
         about = partial(about_vectors, passages, encoder, text_of)
-        if isinstance(index, str):
-            kind, place = split_name(index)
-            if kind == "numpy" and place:  # the vectors themselves are what is kept
-                index, folder = kind, Path(place)
-        vectors = partial(vectors_of, passages, encoder, folder, executor, text_of)
+        vectors = partial(vectors_of, passages, encoder, text_of)
         if isinstance(index, Index):
             self._index = index
+            if len(index) == len(passages) and (said := index.about()):
+                check_about(said, about())
         else:
-            self._index = kept(index, about(), vectors) if split_name(index)[1] else make_index(index)
-        if self._index.tie_order is None or isinstance(self._index.tie_order, _DocnoOrder):  # of another corpus
-            self._index.tie_order = _DocnoOrder(self._docnos)
+            kind, place = split_name(index)
+            if kind == "numpy" and place:  # the vectors themselves are what is kept
+                vectors, place = partial(vectors, folder=Path(place)), ""
+            self._index = kept(index, about(), vectors) if place else make_index(kind)
+        self._index.tie_order = lambda rows: docno_order([self._docno(row) for row in rows])
         if not len(self._index):
             self._index.add(vectors())
             self._index.about = about
         elif len(self._index) != len(passages):
             problem = f"the index holds {len(self._index)} vectors, and there are {len(passages)} passages"
             raise InputError(problem, field="index")
-        elif isinstance(index, Index):
-            if folder is not None or executor is not None:
-                raise InputError("the index already contains vectors, so there is nothing to encode", field="index")
-            if said := index.about():
-                check_about(said, about())
+
+    def _docno(self, row: int) -> str:
+        """Return the docno of a row; of a corpus on disk only those that are found are read."""
+        return self._passages[int(row)].docno
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
@@ -85,37 +73,4 @@ class Dense(Ours):
         found = self._index.search(self._encoder.encode_queries([q.text for q in asked]), k) if asked else []
         nothing = (np.empty(0, dtype=np.int64), np.empty(0))
         by_qid = {q.qid: hit for q, hit in zip(asked, found, strict=True)}
-        return gather_run(questions, self._docnos, [by_qid.get(q.qid, nothing) for q in questions])
-
-
-def vectors_of(
-    passages: Sequence[Passage],
-    encoder: Encoder,
-    folder: Path | None = None,
-    executor: Executor | None = None,
-    text_of: Callable[[Passage], str] = full_text,
-) -> np.ndarray:
-    """Return the vectors of passages: of a corpus on disk from disk, as of others with a folder or an executor."""
-    if isinstance(passages, Corpus) or folder is not None or executor is not None:
-        return encode_corpus(passages, encoder, folder, executor=executor, text_of=text_of)
-    return encoder.encode_passages([text_of(p) for p in passages])
-
-
-class _DocnosOnDisk:
-    """The docnos of a corpus, each read when it is asked for: of a billion passages only those that are found."""
-
-    def __init__(self, corpus: Corpus) -> None:
-        self._corpus = corpus
-
-    def __getitem__(self, row: int, /) -> str:
-        return self._corpus[row].docno
-
-
-class _DocnoOrder:
-    """Orders hits with equal scores by docno, without having sorted all docnos before."""
-
-    def __init__(self, docnos: Docnos) -> None:
-        self._docnos = docnos
-
-    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
-        return docno_order([self._docnos[int(row)] for row in rows])
+        return gather_run(questions, self._docno, [by_qid.get(q.qid, nothing) for q in questions])

@@ -16,9 +16,9 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from berdslib.data.corpus import by_docno
-from berdslib.data.records import RUN_COLUMNS, Passage, Question, check_run
+from berdslib.data.records import RUN_COLUMNS, Passage, Question, check_k, check_run
 from berdslib.errors import InputError, known
-from berdslib.models.base import Encoder
+from berdslib.models.cards import Encoder
 from berdslib.models.corpus_vectors import full_text
 from berdslib.registry import Registry
 from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search, joined
@@ -27,10 +27,10 @@ from berdslib.retrieval.base import Ours, Retriever, check_search, checked_searc
 Vectors = Mapping[str, Any] | Callable[[list[str]], Any]
 # From a run and its questions to a table qid, pid, docno, p over *generated* perspectives.
 AspectsOf = Callable[[pd.DataFrame, Sequence[Question]], pd.DataFrame]
-Picked = tuple[np.ndarray, np.ndarray]  # positions int64 (w, q, k), best first, and what each was worth, (w, q, k)
+Picked = tuple[np.ndarray, np.ndarray]  # positions int64 (q, k), best first, and what each was worth, (q, k)
 # From qids (q,); vectors float32 (q, n, f), or one probability an aspect; normalised scores float64 (q, n), best first;
-# k of at most n; and the relevance weights (w,).
-Choose = Callable[[np.ndarray, np.ndarray, np.ndarray, int, np.ndarray], Picked]
+# k of at most n; and the relevance weight.
+Choose = Callable[[np.ndarray, np.ndarray, np.ndarray, int, float], Picked]
 # A function of the user's: from vectors, or aspects, and scores of one question, k and the weight to positions.
 Pick = Callable[[np.ndarray, np.ndarray, int, float], Any]
 
@@ -79,48 +79,30 @@ def diversify(
     >>> diversify(run, vectors=vectors, relevance_weight=0.5, normalise="rank")["docno"].tolist()
     ['a', 'b', 'copy of a']
     """
-    return _reordered(check_run(run), method, [relevance_weight], vectors, aspects, k, normalise)[0]
-
-
-def _reordered(
-    run: pd.DataFrame,
-    method: str | Pick,
-    weights: Sequence[float],
-    vectors: Vectors | None,
-    aspects: pd.DataFrame | None,
-    k: int,
-    normalise: str,
-) -> list[pd.DataFrame]:
-    """Return for each weight what :func:`diversify` makes of a clean run."""
+    clean = check_run(run)
     diversifier = DIVERSIFIERS.find(method)[0] if isinstance(method, str) else own_diversifier(method)
-    for weight in weights:
-        _check_weight(weight)
+    _check_weight(relevance_weight)
     if k < 0:
         raise InputError(f"k must be at least 1, or 0 for all, not {k}", field="k")
-    relevance, rank = normalised(run, normalise), run["rank"].to_numpy()
-    rows = np.tile(np.arange(len(run)), (len(weights), 1))
-    values = np.tile(relevance, (len(weights), 1))
+    rows, values = np.arange(len(clean)), normalised(clean, normalise)
     # At 1 no method has anything to add, and some would break ties their own way.
-    if (below := np.array(weights) < 1).any() and len(run):
+    if relevance_weight < 1 and len(clean):
         name = method if isinstance(method, str) else _name_of(method)
-        features = _features(diversifier.needs, name, run, vectors, aspects)
-        rows[below], values[below] = _picked(run, diversifier.choose, features, relevance, np.array(weights)[below], k)
-    kept = rank <= k if k else np.ones(len(run), dtype=bool)
-    made = {"rank": rank[kept], "score": -rank[kept].astype(np.float64)}
-    run = run[["qid", "docno"]]
-    return [
-        run.take(row[kept]).reset_index(drop=True).assign(**made, value=value[kept])
-        for row, value in zip(rows, values, strict=True)
-    ]
+        features = _features(diversifier.needs, name, clean, vectors, aspects)
+        rows, values = _picked(clean, diversifier.choose, features, values, float(relevance_weight), k)
+    rank = clean["rank"].to_numpy()
+    kept = rank <= (k or len(clean))
+    made = {"rank": rank[kept], "score": -rank[kept].astype(np.float64), "value": values[kept]}
+    return clean[["qid", "docno"]].take(rows[kept]).reset_index(drop=True).assign(**made)
 
 
 def _picked(
-    run: pd.DataFrame, choose: Choose, features: _Features, relevance: np.ndarray, weights: np.ndarray, k: int
+    run: pd.DataFrame, choose: Choose, features: _Features, relevance: np.ndarray, weight: float, k: int
 ) -> Picked:
-    """Return for each weight the row that stands at each rank, and what it was worth; beyond k nothing is meant."""
-    starts, long = _starts(run)
+    """Return the row that stands at each rank, and what it was worth; beyond k nothing is meant."""
+    starts, long = starts_of(run)
     qids, width = run["qid"].to_numpy(dtype=object), features.width[starts]
-    picked, values = np.zeros((len(weights), len(run)), dtype=np.int64), np.zeros((len(weights), len(run)))
+    picked, values = np.zeros(len(run), dtype=np.int64), np.zeros(len(run))
     with threadpool_limits(1, "blas"):  # the products are small: threads would wait for each other, and no more
         for n, f in sorted(set(zip(long.tolist(), width.tolist(), strict=True))):
             alike, top = np.flatnonzero((long == n) & (width == f)), min(k, n) if k else n
@@ -128,8 +110,8 @@ def _picked(
             for some in (starts[alike[first : first + at_once]] for first in range(0, len(alike), at_once)):
                 rows = some[:, None] + np.arange(n)
                 compared = features.table.take(features.at[rows], axis=0)[:, :, :f]
-                order, worth = choose(qids[some], compared, relevance[rows], top, weights)
-                picked[:, rows[:, :top]], values[:, rows[:, :top]] = some[:, None] + order, worth
+                order, worth = choose(qids[some], compared, relevance[rows], top, weight)
+                picked[rows[:, :top]], values[rows[:, :top]] = some[:, None] + order, worth
     return picked, values
 
 
@@ -138,7 +120,7 @@ def _check_weight(weight: float) -> None:
         raise InputError(f"must be from 0 (diversity) to 1 (relevance), not {weight}", field="relevance_weight")
 
 
-def _starts(run: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+def starts_of(run: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Return where the list of each question of a clean run starts, and how long it is, both int (questions,)."""
     starts = np.flatnonzero(run["rank"].to_numpy() == 1)
     return starts, np.diff(np.append(starts, len(run)))
@@ -187,7 +169,7 @@ def normalised(clean: pd.DataFrame, how: str) -> np.ndarray:
     """Return the scores of a clean run by a key of ``NORMALISATIONS``, float64 (rows,)."""
     scale = NORMALISATIONS[known("normalisation", how, NORMALISATIONS)]
     scores = clean["score"].to_numpy()
-    starts, _ = _starts(clean)
+    starts, _ = starts_of(clean)
     parts = [scale(own, scores) for own in np.split(scores, starts[1:])] if len(scores) else []
     return np.clip(np.concatenate([np.empty(0), *parts]), -_LARGEST, _LARGEST)
 
@@ -293,35 +275,28 @@ def cosines(vectors: np.ndarray) -> np.ndarray:
     return products
 
 
-def mmr_orders(relevance: np.ndarray, similarity: np.ndarray, relevance_weight: Any, k: int) -> Picked:
+def mmr_orders(relevance: np.ndarray, similarity: np.ndarray, relevance_weight: float, k: int) -> Picked:
     """Pick k by maximal marginal relevance, all questions in step; equal values go to the earlier position.
 
-    From relevance (q, n), similarity (q, n, n) and weights (w,) or one to positions and values, (w, q, k) or (q, k).
-    The first pick is by relevance alone (divergences.md B4). Source: BeRDS equation 1, after Carbonell and Goldstein
-    (1998).
+    From relevance (q, n) and similarity (q, n, n) to positions and values, (q, k). The first pick is by relevance alone
+    (divergences.md B4). Source: BeRDS equation 1, after Carbonell and Goldstein (1998).
     """
-    kind, (q, n), shape = similarity.dtype.type, relevance.shape, np.shape(relevance_weight)
-    # A list for each weight and question: the first weight's, then the next one's.
-    weight = np.repeat(relevance_weight, q)[:, None]
-    lists = np.arange(len(weight))
-    question = lists % q
-    weighted, penalty = weight.astype(kind) * relevance.astype(kind)[question], (1 - weight).astype(kind)
-    order, values = np.empty((len(lists), k), dtype=np.int64), np.empty((len(lists), k), dtype=kind)
+    kind, (q, n), lists = similarity.dtype.type, relevance.shape, np.arange(len(relevance))
+    weighted, penalty = kind(relevance_weight) * relevance.astype(kind), kind(1 - relevance_weight)
+    order, values = np.empty((q, k), dtype=np.int64), np.empty((q, k), dtype=kind)
     # The least of weighted - penalty * similarity over the picks is that of the largest similarity; -inf where picked.
-    least = np.full((len(lists), n), np.inf, dtype=kind)
+    least = np.full((q, n), np.inf, dtype=kind)
     for step in range(k):
         value = least if step else weighted
         best = value.argmax(axis=1)
         order[:, step], values[:, step] = best, value[lists, best]
-        similar = similarity[question, best]
-        similar *= penalty
-        np.minimum(least, np.subtract(weighted, similar, out=similar), out=least)
+        np.minimum(least, weighted - penalty * similarity[lists, best], out=least)
         least[lists, best] = -np.inf
-    return order.reshape(*shape, q, k), values.reshape(*shape, q, k)
+    return order, values
 
 
-def _mmr(_: np.ndarray, vectors: np.ndarray, relevance: np.ndarray, k: int, weights: np.ndarray) -> Picked:
-    return mmr_orders(relevance, cosines(vectors), weights, k)
+def _mmr(_: np.ndarray, vectors: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
+    return mmr_orders(relevance, cosines(vectors), weight, k)
 
 
 # ---------------------------------------------------------------- by aspects
@@ -338,17 +313,16 @@ def _greedy(
     the diversity that each candidate would bring, (lists, n).
     """
 
-    def choose(_: np.ndarray, p: np.ndarray, relevance: np.ndarray, k: int, weights: np.ndarray) -> Picked:
-        w, (q, n, m) = len(weights), p.shape
-        p, relevance, weight = np.tile(p, (w, 1, 1)), np.tile(relevance, (w, 1)), np.repeat(weights, q)[:, None]
-        lists, left, known = np.arange(w * q), np.ones((w * q, n), dtype=bool), np.full((w * q, m), start)
-        order, values = np.empty((w * q, k), dtype=np.int64), np.empty((w * q, k))
+    def choose(_: np.ndarray, p: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
+        q, n, m = p.shape
+        lists, left, known = np.arange(q), np.ones((q, n), dtype=bool), np.full((q, m), start)
+        order, values = np.empty((q, k), dtype=np.int64), np.empty((q, k))
         for step in range(k):
             value = np.where(left, weight * relevance + (1 - weight) * gain(p, known), -np.inf)
             best = value.argmax(axis=1)
             order[:, step], values[:, step], left[lists, best] = best, value[lists, best], False
             known = after(known, p[lists, best])
-        return order.reshape(w, q, k), values.reshape(w, q, k)
+        return order, values
 
     return choose
 
@@ -385,11 +359,10 @@ class Diversifier(NamedTuple):
 def _one_by_one(pick: Callable[[str, np.ndarray, np.ndarray, int, float], tuple[Any, Any]]) -> Choose:
     """Pick for one question at a time, from its qid, features, scores, the number of picks and the relevance weight."""
 
-    def choose(qids: np.ndarray, features: np.ndarray, relevance: np.ndarray, k: int, weights: np.ndarray) -> Picked:
-        asked = list(zip(qids, features, relevance, strict=True))
-        orders, values = zip(*(pick(*one, k, weight) for weight in weights.tolist() for one in asked), strict=True)
-        shape = len(weights), len(asked), k
-        return np.reshape(orders, shape), np.reshape(values, shape)
+    def choose(qids: np.ndarray, features: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
+        asked = zip(qids, features, relevance, strict=True)
+        orders, values = zip(*(pick(*one, k, weight) for one in asked), strict=True)
+        return np.array(orders), np.array(values)
 
     return choose
 
@@ -425,14 +398,8 @@ def own_diversifier(pick: Pick) -> Diversifier:
             )
         return np.asarray(order, dtype=np.int64), np.full(k, np.nan)
 
-    return Diversifier(ASPECTS if _first_argument(pick) == "aspects" else VECTORS, _one_by_one(picked))
-
-
-def _first_argument(pick: Pick) -> str:
-    try:
-        return next(iter(inspect.signature(pick).parameters), "")
-    except ValueError:  # some functions in C say nothing of their arguments
-        return ""
+    first = next(iter(inspect.signature(pick).parameters), "")
+    return Diversifier(ASPECTS if first == "aspects" else VECTORS, _one_by_one(picked))
 
 
 def _are_positions(order: Any, n: int, k: int) -> bool:
@@ -482,14 +449,12 @@ class Diversified(Ours):
     vectors: Vectors | None = None
     aspects: AspectsOf | None = None
     depth: int = 100
-    normalise: str = "max_per_dataset"
     name: str = ""
 
     def __post_init__(self) -> None:
         known("diversifier", self.method, DIVERSIFIERS)
         _check_weight(self.relevance_weight)
-        if self.depth < 1:
-            raise InputError(f"depth must be at least 1, not {self.depth}", field="depth")
+        check_k(self.depth, "depth")
         self.name = self.name or f"{self.retriever.name}+{self.method}:{self.relevance_weight:g}"
         # Having a judge read every candidate is slow; most methods do not need it, and none does at weight 1.
         if DIVERSIFIERS[self.method].needs != ASPECTS or self.relevance_weight == 1:
@@ -513,8 +478,9 @@ class Diversified(Ours):
         return joined([covered, run[~ours & (run["rank"] <= k)]])
 
     def _of(self, run: pd.DataFrame, aspects: pd.DataFrame | None, k: int) -> pd.DataFrame:
-        given = self.vectors, aspects, k, self.normalise
-        return _reordered(run, self.method, [self.relevance_weight], *given)[0][RUN_COLUMNS]
+        weight, vectors = self.relevance_weight, self.vectors
+        made = diversify(run, self.method, relevance_weight=weight, vectors=vectors, aspects=aspects, k=k)
+        return made[RUN_COLUMNS]
 
 
 def passage_vectors(

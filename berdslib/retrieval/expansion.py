@@ -6,17 +6,20 @@ Expansions are plain data, question id → [(name, statement), …], in the orde
 from __future__ import annotations
 
 import logging
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from berdslib.data.collection import Expansions, are_full_queries
-from berdslib.data.records import Question, check_questions
+from berdslib.data.records import Question, check_k, check_questions, check_run, make_run, ranked_run
 from berdslib.errors import InputError, known
 from berdslib.llm.answers import NESTED, parse_perspectives, strip_reasoning
 from berdslib.llm.asking import read_all
@@ -26,17 +29,70 @@ from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.models.chat import make_chat
 from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search
-from berdslib.retrieval.fusion import lists_of, reciprocal_rank_fusion, round_robin
 from berdslib.statements.negation import two_sides, yes_and_no
 
 logger = logging.getLogger(__name__)
 
+Lists = Mapping[str, Sequence[str]]  # what one search found: qid → docnos, best first
+CONSTANT = 60.0  # of reciprocal rank fusion
 MERGE = ("question first", "statement only")
+
+
+# ---------------------------------------------------------------- several lists made one
+
+
+def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame | Lists], *, constant: float = CONSTANT) -> pd.DataFrame:
+    """Fuse runs by the sum of 1 / (constant + rank) over the runs that list a passage; scores play no part.
+
+    Sums are exact fractions; ties are ordered by docno. Source: Cormack, Clarke and Büttcher (2009), constant 60.
+
+    Args:
+        runs: frames with columns qid, docno and score (or rank), or plain lists, qid → docnos with the best first.
+        constant: how little the first ranks stand out, at least 0.
+    """
+    if not 0 <= constant < math.inf:
+        problem = f"the constant of reciprocal rank fusion must be a number of at least 0, not {constant}"
+        raise InputError(problem, field="constant")
+    ranks: dict[tuple[str, str], list[int]] = {}
+    for one in _lists(runs):
+        for qid, docnos in one.items():
+            for rank, docno in enumerate(docnos, start=1):
+                ranks.setdefault((qid, docno), []).append(rank)
+    scores = [_sum_of_reciprocals(Fraction(constant), tuple(sorted(of_passage))) for of_passage in ranks.values()]
+    return make_run([q for q, _ in ranks], [d for _, d in ranks], scores)
+
+
+@lru_cache(maxsize=1 << 16)
+def _sum_of_reciprocals(constant: Fraction, ranks: tuple[int, ...]) -> float:
+    """Return the sum of 1 / (constant + rank), rounded once, at the end: rounded terms would decide exact ties."""
+    return float(sum(1 / (constant + rank) for rank in ranks))
+
+
+def round_robin(runs: Sequence[pd.DataFrame | Lists], turns: int | None = None) -> pd.DataFrame:
+    """Fuse runs by taking turns, the first run beginning; what is listed already uses up its run's turn.
+
+    Only what `turns` turns name is listed. Source: BeRDS, section 6 (divergences.md B13).
+    """
+    lists, fused = _lists(runs), {}
+    for qid in dict.fromkeys(qid for one in lists for qid in one):
+        taken = (docno for turn in zip_longest(*(one.get(qid, ()) for one in lists)) for docno in turn)
+        fused[qid] = list(dict.fromkeys(islice((docno for docno in taken if docno is not None), turns)))
+    return ranked_run(fused)
+
+
+def _lists(runs: Sequence[pd.DataFrame | Lists]) -> list[Lists]:
+    if not len(runs):
+        raise InputError("there are no runs to fuse")
+    return [lists_of(check_run(run)) if isinstance(run, pd.DataFrame) else run for run in runs]
+
+
+def lists_of(run: pd.DataFrame) -> dict[str, list[str]]:
+    """Return the lists of a clean run, qid → docnos."""
+    return {str(qid): part["docno"].tolist() for qid, part in run.groupby("qid", sort=False)}
+
+
 FUSE: dict[str, Callable[..., pd.DataFrame]] = {"round robin": round_robin, "rrf": reciprocal_rank_fusion}
 DUPLICATES = ("drop", "keep")
-
-
-# ---------------------------------------------------------------- searching
 
 
 @dataclass
@@ -76,8 +132,7 @@ class Expanded(Ours):
             raise InputError("only round robin can keep duplicates; reciprocal rank fusion adds them up", field="fuse")
         if self.number < 0:
             raise InputError(f"{self.number} is not a number of expansions; 0 = all", field="number")
-        if self.depth < 1:
-            raise InputError(f"depth must be at least 1, not {self.depth}", field="depth")
+        check_k(self.depth, "depth")
         self.name = self.name or f"{self.retriever.name}+expansion"
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
@@ -116,13 +171,6 @@ class Expanded(Ours):
         if self.merge == "statement only":  # such as a hypothetical passage: a query without a perspective
             return [(text, "") for _, text in pairs]
         return [(f"{question.text} {text}", text) for _, text in pairs]
-
-
-def expanded_search(
-    retriever: Retriever, questions: Sequence[Question], expansions: Expansions, k: int, **options: Any
-) -> pd.DataFrame:
-    """Search every question under each of its expansions, with the options of :class:`Expanded`."""
-    return Expanded(retriever, expansions, name="expanded", **options).search(questions, k)
 
 
 def _query(question: Question, qid: str, text: str, perspective: str) -> Question:

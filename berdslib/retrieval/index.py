@@ -1,52 +1,48 @@
-"""Nearest-neighbour search behind one small interface: NumPy, faiss, or Milvus for what outgrows one machine."""
+"""Nearest-neighbour search behind one small interface: NumPy, faiss, or Milvus for what outgrows one machine.
+
+An index is kept by kind and place: "ivf-pq:FOLDER", whole or in parts; "milvus:FILE.db", or a server's address.
+"""
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import importlib
 import logging
 import os
-import tempfile
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
 from berdslib.errors import InputError, MissingDataError, known
 from berdslib.files import atomic_path
-from berdslib.models.corpus_vectors import VECTORS, write_header
-from berdslib.models.manifest import MANIFEST, check_files, read_manifest, write_manifest
+from berdslib.models.corpus_vectors import VECTORS, open_vectors, part_of, write_header
+from berdslib.models.manifest import MANIFEST, check_files, check_manifest, read_manifest, write_manifest
 
 Hits = list[tuple[np.ndarray, np.ndarray]]  # for each query: numbers of vectors, and their scores
+# Of vectors with equal scores, by their numbers: what orders them, the smaller first; comparable within one call only.
+TieOrder = Callable[[np.ndarray], np.ndarray]
 
 _QUERIES, _ROWS = 64, 65_536  # of one block of scores: 16 MiB of memory, however many vectors there are
 _NEAR = 4  # times as many as are asked for are scored again
 
 
-class TieOrder(Protocol):
-    """Says which of several vectors with equal scores comes first; an array of numbers is one."""
-
-    def __getitem__(self, rows: np.ndarray, /) -> np.ndarray:
-        """Return a number for each of these vectors, smaller wins; comparable within one call only."""
-        ...
-
-
 class Index:
     """Holds vectors and finds those with the largest dot product; the kinds of it say how.
 
-    Of equal scores the smaller number in `tie_order` (n,) wins; None for the order in which vectors were added.
-    ``about`` says what they are of, :func:`berdslib.models.corpus_vectors.about_vectors`, or nothing.
+    Of equal scores the smaller number by ``tie_order`` wins; None for the order in which vectors were added. ``about``
+    says what they are of, :func:`berdslib.models.corpus_vectors.about_vectors`, or nothing.
     """
 
     _FILE = ""  # of a saved index's folder
 
-    def __init__(self, tie_order: TieOrder | None = None) -> None:
-        self.tie_order, self._n, self._dim = tie_order, 0, 0
+    def __init__(self) -> None:
+        self._n, self._dim = 0, 0
+        self.tie_order: TieOrder | None = None
         self.about: Callable[[], dict[str, Any]] = dict
 
     def __len__(self) -> int:
@@ -78,7 +74,7 @@ class Index:
             write_manifest(folder, self.about(), files)
 
     @classmethod
-    def open(cls, path: Path, tie_order: TieOrder | None = None) -> Self:
+    def open(cls, path: Path) -> Self:
         """Open a saved index that is as it was written, memory-mapped; also a file of vectors, or of faiss, alone."""
         file, about = Path(path), dict[str, Any]()
         if file.is_dir():
@@ -86,7 +82,7 @@ class Index:
             check_files(file, manifest)
             about = {name: said for name, said in manifest.items() if name not in ("format", "files")}
             file /= cls._FILE
-        index = cls._opened(file, tie_order)
+        index = cls._opened(file)
         index.about = lambda: about
         return index
 
@@ -104,7 +100,7 @@ class Index:
         raise NotImplementedError
 
     @classmethod
-    def _opened(cls, file: Path, tie_order: TieOrder | None) -> Self:
+    def _opened(cls, file: Path) -> Self:
         raise NotImplementedError
 
 
@@ -135,19 +131,12 @@ class NumpyIndex(Index):
     def _save(self, folder: Path) -> None:
         with open(folder / self._FILE, "wb") as file:
             write_header(file, self._n, self._dim)
-            for start in range(0, self._n, _ROWS):
-                file.write(np.ascontiguousarray(self._vectors[start : start + _ROWS]).data)
+            file.write(np.ascontiguousarray(self._vectors).data)
 
     @classmethod
-    def _opened(cls, file: Path, tie_order: TieOrder | None) -> Self:
-        try:
-            vectors = np.load(file, mmap_mode="r")
-        except (OSError, ValueError, EOFError) as error:
-            raise InputError(f"holds no saved vectors: {error}", path=file) from None
-        if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype != np.float32:
-            raise InputError("holds no float32 vectors (n, d)", path=file)
-        index = cls(tie_order)
-        index.add(vectors)
+    def _opened(cls, file: Path) -> Self:
+        index = cls()
+        index.add(open_vectors(file))
         return index
 
 
@@ -176,19 +165,18 @@ class FaissIndex(Index):
     """Search with faiss, which also decides which of several equal scores wins at rank k.
 
     Args:
-        tie_order: (n,) int, smaller wins among equal scores within the list.
         kind: "flat" (exact), or approximate: "ivf" (vectors in cells, of which the nearest are searched), "hnsw" (a
             graph of neighbours), or "ivf-pq" (cells, and short codes in place of vectors; see :class:`Rescored`).
-        effort: the cells ("ivf", "ivf-pq") or the candidates ("hnsw") looked at for a query; saved with the index,
-            except faiss' own defaults, 1 cell and 16 candidates. It can be set at any time.
+        effort: the cells ("ivf", "ivf-pq") or the candidates ("hnsw") looked at for a query; saved with the index. It
+            can be set at any time.
     """
 
     _FILE = "index.faiss"
 
-    def __init__(self, tie_order: TieOrder | None = None, *, kind: str = "flat", effort: int = _EFFORT) -> None:
+    def __init__(self, *, kind: str = "flat", effort: int = _EFFORT) -> None:
         if effort < 1:
             raise InputError(f"must be at least 1, not {effort}", field="effort")
-        super().__init__(tie_order)
+        super().__init__()
         self._index: Any = None
         self._file: Path | None = None  # that is mapped
         self._kind, self.effort = known("kind of faiss index", kind, _FAISS), effort
@@ -240,7 +228,7 @@ class FaissIndex(Index):
         _write(whole, folder / self._FILE)
 
     @classmethod
-    def _opened(cls, file: Path, tie_order: TieOrder | None) -> Self:
+    def _opened(cls, file: Path) -> Self:
         import faiss
 
         try:
@@ -255,59 +243,33 @@ class FaissIndex(Index):
             raise InputError(f"holds no complete faiss index: {str(error).splitlines()[-1]}", path=file) from None
         if index.metric_type != faiss.METRIC_INNER_PRODUCT:
             raise InputError("is a faiss index of distances; one of dot products is needed", path=file)
-        # What faiss writes where nobody chose an effort, 1 cell or 16 candidates, stands for 128.
-        effort, nobodys = (index.hnsw.efSearch, 16) if hasattr(index, "hnsw") else (getattr(index, "nprobe", 1), 1)
-        opened = cls(tie_order, effort=_EFFORT if effort == nobodys else effort)
+        opened = cls(effort=index.hnsw.efSearch if hasattr(index, "hnsw") else getattr(index, "nprobe", _EFFORT))
         opened._index, opened._file, opened._n, opened._dim = index, file, index.ntotal, index.d
         return opened
 
 
 def _write(index: Any, file: Path) -> None:
-    """Write a faiss index; what the system says of a place that takes nothing more is an error of the system again."""
-    import faiss
-
-    try:
-        faiss.write_index(index, str(file))
-    except RuntimeError as error:
-        codes = [
-            code for code in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO) if os.strerror(code) in str(error)
-        ]
-        if not codes:
-            raise
-        raise OSError(codes[0], os.strerror(codes[0])) from None
-
-
-_MILVUS_MOST = 16_384  # the most hits that a Milvus server gives for a query
+    faiss: Any = importlib.import_module("faiss")
+    with open(file, "wb") as target:  # faiss itself would not say why a disk takes no more
+        faiss.write_index(index, faiss.PyCallbackIOWriter(target.write))
 
 
 class MilvusIndex(Index):
     """Search with Milvus, exactly if embedded, approximately on a cluster. It decides which of equal scores wins.
 
     `uri` is a file, or a server's address such as "http://host:19530" (its token is read from MILVUS_TOKEN), where a
-    collection stays until `drop`, under the name of `about`; without one it lasts as long as the index. A collection
-    that holds all vectors is taken as it is.
+    collection stays under the name of `about`. One that holds all vectors is taken as it is.
     """
 
-    def __init__(
-        self, tie_order: TieOrder | None = None, *, uri: str = "", about: Mapping[str, Any] | None = None
-    ) -> None:
-        super().__init__(tie_order)
-        self._uri, self.collection = (
-            uri,
-            f"berdslib_{hashlib.blake2b(repr(about).encode(), digest_size=16).hexdigest()}",
-        )
-        # The embedded server may still write when the folder is removed.
-        self._folder = tempfile.TemporaryDirectory(prefix="berdslib-milvus-", ignore_cleanup_errors=True)
-        place = uri or str(Path(self._folder.name) / "vectors.db")
-        self._client = _milvus(place)
-        weakref.finalize(self, _release, self._client, None if uri else place)
-        if about and self._held() == about["passages"]:
+    def __init__(self, uri: str, about: Mapping[str, Any]) -> None:
+        super().__init__()
+        name = hashlib.blake2b(repr(about).encode(), digest_size=16).hexdigest()
+        self._uri, self.collection, self._client = uri, f"berdslib_{name}", _milvus(uri)
+        weakref.finalize(self, self._client.close)
+        if self._held() == about["passages"]:
             fields = self._client.describe_collection(self.collection)["fields"]
             self._dim = next(int(field["params"]["dim"]) for field in fields if "dim" in field.get("params", {}))
             self._n = about["passages"]
-
-    def _add(self, vectors: np.ndarray) -> None:
-        self.send(vectors, range(self._n, self._n + len(vectors)))
 
     def send(self, vectors: np.ndarray, numbers: range) -> None:
         """Send vectors; those that an interrupted call sent, or another sends right now, are replaced by the same."""
@@ -334,7 +296,7 @@ class MilvusIndex(Index):
             try:
                 self._client.upsert(self.collection, rows)
             except refused as error:
-                raise InputError(f"Milvus takes no vectors: {error.message}", path=self._uri or None) from None
+                raise InputError(f"Milvus takes no vectors: {error.message}", path=self._uri) from None
 
     def _held(self) -> int | None:
         """Return how many vectors the collection holds, None where there is none of its name."""
@@ -343,14 +305,7 @@ class MilvusIndex(Index):
         self._client.load_collection(self.collection)
         return int(self._client.query(self.collection, filter="", output_fields=["count(*)"])[0]["count(*)"])
 
-    def drop(self) -> None:
-        """Remove the collection, on a server too; the index is empty then."""
-        self._client.drop_collection(self.collection)
-        self._n, self._dim = 0, 0
-
     def _search(self, queries: np.ndarray, k: int) -> Hits:
-        if k > _MILVUS_MOST:
-            raise InputError(f"Milvus gives at most {_MILVUS_MOST:,} hits, not {k:,}", field="k")
         hits: Hits = []
         for start in range(0, len(queries), _QUERIES):
             part = list(queries[start : start + _QUERIES])
@@ -359,9 +314,6 @@ class MilvusIndex(Index):
                 scores = np.array([hit["distance"] for hit in found], dtype=np.float32)
                 hits.append(best_of(rows, scores, k, self.tie_order))
         return hits
-
-    def _save(self, folder: Path) -> None:
-        raise InputError("Milvus keeps its vectors itself, where it is named so, as in milvus:FILE.db", path=folder)
 
 
 def _milvus(uri: str) -> Any:
@@ -379,28 +331,15 @@ def _milvus(uri: str) -> Any:
         raise MissingDataError(f"no Milvus at {uri!r}: {error}") from None
 
 
-def _release(client: Any, files: str | None) -> None:
-    """Close the client, and the embedded server of its own temporary files: another may use one of files that stay."""
-    client.close()
-    if files:  # else it keeps the vectors in memory, and writes them when the process ends
-        importlib.import_module("milvus_lite.server_manager").server_manager_instance.release_server(files)
-
-
 class Rescored(Index):
     """Search with an index of approximate scores; its `depth` best candidates are scored by the vectors (n, d)."""
 
-    def __init__(self, index: Index, vectors: np.ndarray, depth: int = 400, tie_order: TieOrder | None = None) -> None:
-        super().__init__(tie_order)
-        self.add(vectors)
-        self.about = index.about
+    def __init__(self, index: Index, vectors: np.ndarray, depth: int = 400) -> None:
+        super().__init__()
         if not len(index) or len(index) != len(vectors):
             raise InputError(f"the index holds {len(index)} vectors, and {len(vectors)} are given to rescore with")
-        self._index, self._depth = index, depth
-
-    def _add(self, vectors: np.ndarray) -> None:
-        if self._n:
-            raise InputError("the index holds all vectors already")
-        self._vectors = vectors
+        self._index, self._vectors, self._depth, self.about = index, vectors, depth, index.about
+        self._n, self._dim = vectors.shape
 
     def _search(self, queries: np.ndarray, k: int) -> Hits:
         near = self._index.search(queries, max(self._depth, k))
@@ -428,15 +367,16 @@ def split_name(name: str) -> tuple[str, str]:
     return "faiss" if kind == "flat" else f"faiss-{kind}" if kind in _FAISS else kind, place
 
 
-def make_index(name: str, tie_order: TieOrder | None = None, effort: int | None = None) -> Index:
+def make_index(name: str, effort: int | None = None) -> Index:
     """Return an empty index by name, a key of ``INDEXES``; `effort` is that of :class:`FaissIndex`."""
     kind, place = split_name(name)
     if effort is not None and not kind.startswith("faiss-"):
         raise InputError(f"index {name!r} has no effort setting; only approximate faiss indexes do", field="effort")
     if place:
         raise InputError(f"index {name!r} is kept for one corpus; name it where a retriever is named", field="index")
-    options = {} if effort is None else {"effort": effort}
-    return INDEXES[kind](tie_order, **options)
+    if kind == "milvus":
+        raise InputError("Milvus keeps vectors at a place: milvus:FILE.db or milvus:http://HOST:PORT", field="index")
+    return INDEXES[kind](**({} if effort is None else {"effort": effort}))
 
 
 def index_recall(index: Index, exact: Index, queries: np.ndarray, k: int) -> float:
@@ -472,6 +412,87 @@ def best_of(rows: np.ndarray, scores: np.ndarray, k: int, ties: TieOrder | None)
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     if len(tied):
         part = order[tied]
-        first = rows[part] if ties is None else ties[rows[part]]
+        first = rows[part] if ties is None else ties(rows[part])
         order[tied] = part[np.lexsort((first, -scores[part]))]
     return rows[order[:k]], scores[order[:k]]
+
+
+# ---------------------------------------------------------------- kept at a place
+
+
+class Parts(Index):
+    """Searches several indexes as one; their vectors are numbered one after the other."""
+
+    def __init__(self, parts: Sequence[Index]) -> None:
+        super().__init__()
+        self._parts, self._n, self._dim = parts, sum(map(len, parts)), parts[0]._dim
+
+    def _search(self, queries: np.ndarray, k: int) -> Hits:
+        starts = np.cumsum([0, *map(len, self._parts)])
+        found = [part.search(queries, k) for part in self._parts]
+        hits: Hits = []
+        for of_query in zip(*found, strict=True):
+            rows = np.concatenate([rows + start for (rows, _), start in zip(of_query, starts, strict=False)])
+            hits.append(best_of(rows, np.concatenate([scores for _, scores in of_query]), k, self.tie_order))
+        return hits
+
+
+def build_kept(
+    name: str, about: dict[str, Any], vectors: np.ndarray, part: tuple[int, int] = (1, 1), effort: int | None = None
+) -> None:
+    """Build a part of an index, such as (3, 16), of all vectors, unless it is there.
+
+    `about` says what they are of. The cells of "ivf" and "ivf-pq" are learnt once, by whoever comes first, so that all
+    parts together find what one index would.
+    """
+    kind, place = split_name(name)
+    if not (rows := part_of(len(vectors), part)):
+        raise InputError(f"{len(vectors)} vectors are too few for {part[1]} parts", field="part")
+    if kind == "milvus":
+        if not len(sent := MilvusIndex(place, about)):
+            sent.send(vectors[rows.start : rows.stop], rows)
+        return
+    from filelock import FileLock
+
+    folder = Path(place)
+    folder.mkdir(parents=True, exist_ok=True)
+    index, target = make_index(kind, effort=effort), folder / "{}-of-{}".format(*part)
+    with FileLock(folder / ".lock"):
+        check_files(folder, check_manifest(folder, said := {**about, "index": kind}))
+        if isinstance(index, FaissIndex) and part[1] > 1:
+            index.learn(vectors, learnt := folder / "learnt.faiss")
+            write_manifest(folder, said, {learnt.name: learnt})
+    with FileLock(folder / f".{target.name}.lock"):
+        if not (target / MANIFEST).exists():
+            index.add(vectors[rows.start : rows.stop])
+            index.about = lambda: about
+            index.save(target)
+
+
+def kept(name: str, about: dict[str, Any], vectors: Callable[[], np.ndarray]) -> Index:
+    """Open an index, which is built where there is none yet."""
+    if (index := _opened(name, about)) is None:
+        build_kept(name, about, vectors())
+        index = _opened(name, about)
+    assert index is not None
+    return index
+
+
+def _opened(name: str, about: dict[str, Any]) -> Index | None:
+    """Open an index of vectors of which `about` tells, and no others; None where there is none, or parts of Milvus."""
+    kind, place = split_name(name)
+    if kind == "milvus":
+        return found if len(found := MilvusIndex(place, about)) else None
+    folder = Path(place)
+    if not (folder / MANIFEST).exists():
+        return None
+    check_manifest(folder, {**about, "index": kind})
+    there = [tuple(map(int, found.parent.name.split("-of-"))) for found in folder.glob(f"*-of-*/{MANIFEST}")]
+    for n in {n for _, n in there}:
+        if not (lacking := [i for i in range(1, n + 1) if (i, n) not in there]):
+            parts = [FaissIndex.open(folder / f"{i}-of-{n}") for i in range(1, n + 1)]
+            return parts[0] if n == 1 else Parts(parts)
+    if there:
+        problem = f"lacks of {n} parts: {', '.join(map(str, lacking))}"
+        raise InputError(f"{problem}; make them with berds data index … --part {lacking[0]}/{n}", path=folder)
+    return None

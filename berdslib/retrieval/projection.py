@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from berdslib.data.corpus import Corpus
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, known
-from berdslib.models.base import Encoder
-from berdslib.models.corpus_vectors import encode_corpus, full_text
+from berdslib.models.cards import Encoder
+from berdslib.models.corpus_vectors import full_text, vectors_of
 from berdslib.retrieval.base import Ours, check_corpus, check_search, docno_order, gather_run, top_k
 from berdslib.retrieval.index import Hits
 
@@ -227,13 +226,9 @@ class Projected(Ours):
         self.name = name or method
         self._encoder, self._extract = encoder, extract
         self._method, self._strength = method, strength
-        if isinstance(passages, Corpus):  # checked when it was written
-            self._docnos = list(passages.docnos())
-            self._vectors = encode_corpus(passages, encoder, text_of=text_of)
-        else:
-            check_corpus(passages)
-            self._docnos = [p.docno for p in passages]
-            self._vectors = encoder.encode_passages([text_of(p) for p in passages])
+        check_corpus(passages)
+        self._docnos = [p.docno for p in passages]
+        self._vectors = vectors_of(passages, encoder, text_of)
         self._ties = docno_order(self._docnos)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
@@ -250,7 +245,7 @@ class Projected(Ours):
                 hits = search_exact(form, self._vectors, k, self._ties)
                 found.update(zip((question.qid for question in asked[some]), hits, strict=True))
         nothing = (np.empty(0, dtype=np.int64), np.empty(0))
-        return gather_run(questions, self._docnos, [found.get(q.qid, nothing) for q in questions])
+        return gather_run(questions, self._docnos.__getitem__, [found.get(q.qid, nothing) for q in questions])
 
     def _has_perspective(self, question: Question) -> bool:
         """Return whether there is one to project out: it is known, or is to be cut out of a raw query."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from berdslib.data.corpus import Corpus, by_docno
-from berdslib.data.records import Passage, Question, make_run
+from berdslib.data.corpus import by_docno
+from berdslib.data.records import Passage, Question, check_k, make_run
 from berdslib.errors import InputError
 from berdslib.models.loading import load_model, load_weights, read_tokenizer
 from berdslib.models.pair_classifier import PairClassifier
@@ -35,10 +35,8 @@ class CrossEncoderRetriever(Ours):
         *,
         name: str = "cross-encoder",
     ) -> None:
-        if not isinstance(passages, Corpus):  # one on disk was checked when it was written
-            check_corpus(passages)
-        if depth < 1:
-            raise InputError(f"depth must be at least 1, not {depth}", field="depth")
+        check_corpus(passages)
+        check_k(depth, "depth")
         self.name, self.depth = name, depth
         self._first, self._scorer = first, scorer
         # A corpus on disk stays there.

@@ -15,8 +15,7 @@ import pandas as pd
 from berdslib.data.records import Passage, Question, make_run
 from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError, MissingDataError, says_what_it_takes
-from berdslib.models.base import Encoder
-from berdslib.models.cards import CARDS, model_card
+from berdslib.models.cards import CARDS, Encoder, model_card
 from berdslib.models.corpus_vectors import full_text
 from berdslib.models.encoders import NAMELESS, get_encoder, own_encoder
 from berdslib.progress import bar
@@ -30,7 +29,7 @@ from berdslib.retrieval.rerank import TART_FULL, TART_INSTRUCTION, CrossEncoderR
 Maker = Callable[[Sequence[Passage]], Retriever]
 
 _LUCENE = "pyserini:"
-_FOR_ENCODER = {"cached", "engine", "number_format", "trust_remote_code"}
+_FOR_ENCODER = {"cached", "engine", "number_format"}
 
 
 class Encoding(NamedTuple):
@@ -136,8 +135,8 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
         raise InputError(problem, field=stray[0])
     make = kind.prepare(name, **options)
     if isinstance(passages, OwnCorpora) and not name.startswith(_LUCENE):
-        if not isinstance(index := options.get("index", ""), str) or ":" in index or options.get("folder"):
-            raise InputError("questions with their own corpora cannot share an index or a folder")
+        if not isinstance(index := options.get("index", ""), str) or ":" in index:
+            raise InputError("questions with their own corpora cannot share an index")
         return InOwnCorpora(name, make, passages)
     return make(passages)
 
@@ -205,7 +204,7 @@ class Lucene(Ours):
     `index` is a folder, or the name of one of Pyserini's prebuilt ones. Anserini's own analyser cuts the texts.
     """
 
-    def __init__(self, index: str, *, k1: float = 0.9, b: float = 0.4, threads: int = 2, name: str = "lucene") -> None:
+    def __init__(self, index: str, name: str) -> None:
         try:
             from pyserini.search.lucene import LuceneSearcher
         except ImportError:
@@ -214,15 +213,15 @@ class Lucene(Ours):
         searcher = LuceneSearcher(index) if known else LuceneSearcher.from_prebuilt_index(index)
         if searcher is None:  # what Pyserini returns for a name that it does not know
             raise MissingDataError(f"{index!r} is neither a folder nor a prebuilt index of Pyserini")
-        searcher.set_bm25(k1, b)
-        self.name, self._searcher, self._threads = name, searcher, threads
+        searcher.set_bm25(k1=0.9, b=0.4)
+        self.name, self._searcher = name, searcher
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question; a blank question finds nothing."""
         check_search(questions, k)
         asked = [q for q in questions if q.text.strip()]
         texts, qids = [q.text for q in asked], [q.qid for q in asked]
-        hits = self._searcher.batch_search(texts, qids, k=k, threads=self._threads) if asked else {}
+        hits = self._searcher.batch_search(texts, qids, k=k, threads=2) if asked else {}
         rows = [(qid, hit) for qid in qids for hit in hits[qid]]
         return make_run([qid for qid, _ in rows], [hit.docid for _, hit in rows], [float(hit.score) for _, hit in rows])
 
@@ -244,17 +243,17 @@ def _dense(name: str, **options: Any) -> Maker:
     return partial(Dense, encoder=encoder, name=name, text_of=text_of, **options)
 
 
-def _lucene(name: str, **options: Any) -> Maker:
-    searcher = Lucene(name.removeprefix(_LUCENE), name=name, **options)
+def _lucene(name: str) -> Maker:
+    searcher = Lucene(name.removeprefix(_LUCENE), name)
     return lambda _: searcher  # its index is its corpus
 
 
-def _tart_full(name: str, *, instruction: str = TART_INSTRUCTION, depth: int = 100, **options: Any) -> Maker:
+def _tart_full(name: str, *, depth: int = 100, **options: Any) -> Maker:
     # First, because a model that is missing should fail before a corpus is read.
     scorer, make_first = load_scorer(TART_FULL), _dense("contriever", **options)
 
     def instructed(pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        return scorer([(f"{instruction} [SEP] {question}", passage) for question, passage in pairs])
+        return scorer([(f"{TART_INSTRUCTION} [SEP] {question}", passage) for question, passage in pairs])
 
     return lambda passages: CrossEncoderRetriever(make_first(passages), passages, instructed, depth, name=name)
 
@@ -267,8 +266,8 @@ RETRIEVERS: Registry[RetrieverKind] = Registry(
         "rank-bm25": _lexical(RankBM25),
         **dict.fromkeys(CARDS, _DENSE),
         "hf:": _DENSE,
-        "tart-full": RetrieverKind(_tart_full, _DENSE.options | {"depth", "instruction"}, reranks=True),
-        _LUCENE: RetrieverKind(_lucene, _keywords(Lucene) - {"name"}),
+        "tart-full": RetrieverKind(_tart_full, _DENSE.options | {"depth"}, reranks=True),
+        _LUCENE: RetrieverKind(_lucene, frozenset()),
     },
     own=lambda make, _: own_retriever(make),
 )

@@ -86,12 +86,6 @@ class Part(NamedTuple):
         """The weight of a diversifier, or the strength of a projection, which is 1 where it is not said."""
         return float(self.value or 1.0)
 
-    @property
-    def meaning(self) -> tuple[str, str | float]:
-        """What it does, however its number is written: "mmr:.9" means what "mmr:0.90" does."""
-        is_number = not kind_of(self.kind).names and _NUMBER.fullmatch(self.value.strip() or "1")
-        return self.kind, self.number if is_number else self.value
-
     def __str__(self) -> str:
         """Write it as it stands in a system."""
         return f"+{self.kind}:{self.value}" if self.value else f"+{self.kind}"
@@ -225,12 +219,13 @@ def _problems(first: str, parts: tuple[Part, ...]) -> Iterator[str]:
 def _stray(name: str, is_path: bool) -> str:
     """Refuse a "+" that begins no part; of a path, which may hold one, where a number follows as behind a part."""
     found = re.search(r"\+([a-z][\w-]*):[\d.]+(?=\+|$)" if is_path else r"\+([^:+]*)", name, re.IGNORECASE)
-    return _unknown("part", found[1], kinds()) if found else ""
+    return _wrong(known, "part", found[1], kinds()) if found else ""
 
 
-def _unknown(what: str, name: str, choices: Sequence[str]) -> str:
+def _wrong(check: Callable[..., object], *arguments: object) -> str:
+    """Return what a check refuses its arguments for, "" where it does not."""
     try:
-        known(what, name, choices)
+        check(*arguments)
     except InputError as error:
         return error.problem
     return ""
@@ -321,17 +316,14 @@ class Workshop:
             kind_of(part.kind).needs(self, part, system.text)
 
     def build(self, system: System) -> Retriever:
-        """Return a system; those that mean the same, and those that others begin with, remember the same last lists."""
+        """Return a system; it, and those that others begin with, are made once and remember their last lists."""
 
         def make() -> _Remembering:
             made = kind_of(system.last.kind).build(self, system) if system.parts else self.first(system.first)
             # A cross-encoder reads all candidates however few are asked for: they are worth keeping.
             return _Remembering(made, system.text, self.depth if isinstance(made, CrossEncoderRetriever) else 0)
 
-        meaning = system.first, *(part.meaning for part in system.parts)
-        shared = copy(_once(self._of_questions, ("system", meaning), make))
-        shared.name = system.text  # as it was asked for
-        return shared
+        return _once(self._of_questions, ("system", system), make)
 
     # ------------------------------------------------------------ what parts ask for
 
@@ -378,14 +370,11 @@ class Workshop:
         handout, name = self._handout, self._encoder_for(first)
         assert handout  # a system that needs them is refused where no query names a property
 
-        def learn() -> authors.AuthorClassifier:
-            encoder, text_of = encoding_of(name)
-            return authors.AuthorClassifier.learn(handout.training, encoder, text_of=text_of)
-
         def make() -> authors.Authors:
             if handout.profiles is not None:
                 return authors.Authors.known(handout)
-            return authors.Authors.guessed(handout, _once(self._models, name, learn))
+            learn = partial(authors.AuthorClassifier.learn, handout.training)
+            return authors.Authors.guessed(handout, _once(self._models, name, lambda: learn(*encoding_of(name))))
 
         return _once(self._of_questions, ("authors", name), make)
 
@@ -448,9 +437,9 @@ class _Remembering(Ours):
 def _behind_a_dense_retriever(system: System) -> str:
     kind, before = system.last.kind, [part.kind for part in system.before.parts]
     if not is_dense(system.first):
-        return f"{kind} changes vectors, and {system.first!r} has none; take minilm"
+        return f"{kind} is of vectors, and {system.first!r} has none; take minilm"
     if kind in before or any(one != EXTRACT for one in before):
-        return f"{kind} must follow the retriever, and one projection is enough"
+        return f"{kind} must follow the retriever" + ", and one projection is enough" * (kind != INDEX)
     return ""
 
 
@@ -477,20 +466,6 @@ def _projected(shop: Workshop, system: System) -> Retriever:
 
 
 # ---------------------------------------------------------------- indexes
-
-
-def _right_behind_a_dense_retriever(system: System) -> str:
-    if not is_dense(system.first):
-        return f"an index is of vectors, and {system.first!r} has none; take minilm"
-    return "index must follow the retriever" if system.before.parts else ""
-
-
-def _index(part: Part) -> str:
-    try:
-        split_name(part.value)
-    except InputError as error:
-        return error.problem
-    return ""
 
 
 def _indexed(shop: Workshop, system: System) -> Retriever:
@@ -604,10 +579,10 @@ PARTS: dict[str, PartKind] = {
         chooses=lambda _: True,
     ),
     EXTRACT: PartKind(_projected, _name("extract:rule"), _behind_a_dense_retriever, names=True),
-    INDEX: PartKind(_indexed, _index, _right_behind_a_dense_retriever, names=True),
+    INDEX: PartKind(_indexed, lambda part: _wrong(split_name, part.value), _behind_a_dense_retriever, names=True),
     PROFILE: PartKind(
         _by_profile,
-        lambda part: _name("profile:filter")(part) or _unknown("use of profiles", part.value, authors.USES),
+        lambda part: _name("profile:filter")(part) or _wrong(known, "use of profiles", part.value, authors.USES),
         _once_or_first,
         lambda shop, part, text: authors.check_use(part.value, shop.collection, text),
         chooses=lambda use: use == authors.FUSION,

@@ -22,8 +22,7 @@ from berdslib.evaluation.oracle import oracle
 from berdslib.judging.base import Judge
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS
-from berdslib.retrieval.expansion import Expanded
-from berdslib.retrieval.fusion import CONSTANT, reciprocal_rank_fusion, round_robin
+from berdslib.retrieval.expansion import CONSTANT, Expanded, reciprocal_rank_fusion, round_robin
 from berdslib.retrieval.systems import EXPANDING, RECORDED, parse_system
 from berdslib.stats import difference_interval, macro_mean, mean_interval
 from berdslib.study import scoring

@@ -1,7 +1,6 @@
 """Encoding in shards: the same vectors whoever encodes, a killed run goes on, and no vectors of something else."""
 
 import hashlib
-import logging
 import multiprocessing
 import os
 import pickle
@@ -13,6 +12,7 @@ import threading
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -56,6 +56,11 @@ def true_vectors(texts):
     return np.frombuffer(digests, dtype="<u4").astype(np.float32).reshape(len(texts), 8)
 
 
+def in_shards(passages, encoder, folder, shard=2048, executor=None):
+    with patch.object(corpus_vectors, "_SHARD", shard):
+        return encode_corpus(passages, encoder, folder, executor)
+
+
 def expected(passages):
     return true_vectors([p.full_text for p in passages])
 
@@ -84,7 +89,7 @@ def corpus(tmp_path_factory):
 @pytest.mark.parametrize("kind", ["list", "corpus"])
 def test_vectors_are_in_the_order_of_the_passages(kind, shard, corpus, log, folder):
     passages = corpus if kind == "corpus" else PASSAGES
-    got = encode_corpus(passages, Fake(log), folder, shard)
+    got = in_shards(passages, Fake(log), folder, shard)
     np.testing.assert_array_equal(got, expected(PASSAGES))
     assert got.dtype == np.float32 and not got.flags.writeable and isinstance(got.base, np.memmap)
     assert sum(int(n) for _, _, n in calls(log)) == 1000
@@ -93,12 +98,12 @@ def test_vectors_are_in_the_order_of_the_passages(kind, shard, corpus, log, fold
 
 def test_what_is_encoded_is_not_encoded_again(corpus, log, folder):
     for passages, shard in ((corpus, 100), (PASSAGES, 100), (corpus, 33)):
-        np.testing.assert_array_equal(encode_corpus(passages, Fake(log), folder, shard), expected(PASSAGES))
+        np.testing.assert_array_equal(in_shards(passages, Fake(log), folder, shard), expected(PASSAGES))
     assert len(calls(log)) == 10
 
 
 def test_vectors_of_another_encoder_or_corpus_are_never_returned(log, folder):
-    encode_corpus(PASSAGES, Fake(log, "one"), folder)
+    in_shards(PASSAGES, Fake(log, "one"), folder)
     others = [
         PASSAGES[:-1],
         PASSAGES[::-1],
@@ -107,9 +112,9 @@ def test_vectors_of_another_encoder_or_corpus_are_never_returned(log, folder):
     ]
     for other in others:
         with pytest.raises(InputError, match=r"holds vectors of .*'encoder': 'one', .*'passages': 1000.*asked"):
-            encode_corpus(other, Fake(log, "one"), folder)
+            in_shards(other, Fake(log, "one"), folder)
     with pytest.raises(InputError, match=r"'encoder': 'one'.*'encoder': 'two'"):
-        encode_corpus(PASSAGES, Fake(log, "two"), folder)
+        in_shards(PASSAGES, Fake(log, "two"), folder)
     assert len(calls(log)) == 1
 
 
@@ -122,23 +127,23 @@ def stopped(folder, log, after):
         return true_vectors(texts)
 
     with pytest.raises(RuntimeError, match="stopped"):
-        encode_corpus(PASSAGES, Fake(log, wrong=wrong), folder, 100)
+        in_shards(PASSAGES, Fake(log, wrong=wrong), folder, 100)
 
 
 def test_a_run_that_failed_goes_on_where_it_stopped(log, folder):
     stopped(folder, log, 3)
     before = len(calls(log))
-    np.testing.assert_array_equal(encode_corpus(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
+    np.testing.assert_array_equal(in_shards(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
     assert [first for _, first, _ in calls(log)[before:]] == [p.full_text for p in PASSAGES[300::100]]
 
 
 def test_an_encoder_that_returns_something_else(log, folder):
     for wrong in (lambda t: true_vectors(t)[1:], lambda t: true_vectors(t).ravel()):
         with pytest.raises(InputError, match=r"returned vectors of shape .* not \(100, d\)"):
-            encode_corpus(PASSAGES, Fake(log, wrong=wrong), folder, 100)
+            in_shards(PASSAGES, Fake(log, wrong=wrong), folder, 100)
     with pytest.raises(InputError, match="has vectors of 4 numbers, others of 8"):
         wide = Fake(log, wrong=lambda t: true_vectors(t)[:, : 8 if t[0].endswith(" 0") else 4])
-        encode_corpus(PASSAGES, wide, folder.with_name("other"), 100)
+        in_shards(PASSAGES, wide, folder.with_name("other"), 100)
 
 
 def test_a_corpus_that_is_changed_meanwhile(tmp_path, log, folder):
@@ -153,16 +158,16 @@ def test_a_corpus_that_is_changed_meanwhile(tmp_path, log, folder):
 
     changed_already = []
     with Changing(1) as pool, pytest.raises(InputError, match="was changed while it was encoded"):
-        encode_corpus(corpus, Fake(log), folder, 100, pool)
+        in_shards(corpus, Fake(log), folder, 100, pool)
 
 
 @pytest.mark.parametrize("keep", [0, 100, 0.5])
 def test_vectors_that_were_cut_short_are_refused(log, folder, keep):
-    encode_corpus(PASSAGES, Fake(log), folder)
+    in_shards(PASSAGES, Fake(log), folder)
     size = (folder / "vectors.npy").stat().st_size
     os.truncate(folder / "vectors.npy", int(size * keep) if isinstance(keep, float) else keep)
     with pytest.raises(InputError, match=r"vectors.npy: is damaged .* delete its folder"):
-        encode_corpus(PASSAGES, Fake(log), folder)
+        in_shards(PASSAGES, Fake(log), folder)
 
 
 def flip(path, at):
@@ -175,23 +180,24 @@ def flip(path, at):
 def test_of_vectors_that_a_disk_has_changed_only_their_shards_are_encoded_again(log, folder, monkeypatch, caplog, at):
     for module in (manifest, corpus_vectors):
         monkeypatch.setattr(module, "BLOCK", 1000)
-    encode_corpus(PASSAGES, Fake(log), folder, 100)
+    in_shards(PASSAGES, Fake(log), folder, 100)
     before = (folder / "vectors.npy").read_bytes()
     flip(folder / "vectors.npy", at)
     with pytest.raises(InputError, match=r"vectors.npy: is damaged: 1 of its 33 blocks .* delete its folder"):
         NumpyIndex.open(folder)
-    np.testing.assert_array_equal(encode_corpus(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
+    np.testing.assert_array_equal(in_shards(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
     again = len(calls(log)) - 10
     assert again in (1, 2) and f"; {again} of 10 shards are encoded again" in caplog.text
     assert (folder / "vectors.npy").read_bytes() == before
 
 
-@pytest.mark.parametrize("at", [0, 140, -6, -1])
-def test_a_shard_that_a_disk_has_changed_is_encoded_again(log, folder, caplog, at):
+@pytest.mark.parametrize("damage", [os.truncate, flip])
+@pytest.mark.parametrize("at", [0, 140, 500])
+def test_a_shard_that_a_disk_has_changed_or_cut_short_is_encoded_again(log, folder, caplog, damage, at):
     stopped(folder, log, 3)
     before = len(calls(log))
-    flip(sorted((folder / "shards").glob("*.npy"))[1], at)
-    np.testing.assert_array_equal(encode_corpus(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
+    damage(sorted((folder / "shards").glob("*.npy"))[1], at)
+    np.testing.assert_array_equal(in_shards(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
     assert len(calls(log)) - before == 8 and "is damaged, and encoded again" in caplog.text
 
 
@@ -199,22 +205,11 @@ def test_parts_in_any_order_are_the_same_bytes_and_nothing_is_encoded_twice(corp
     monkeypatch.setattr(corpus_vectors, "_SHARD", 64)
     for i in (4, 1, 3, 4, 2):
         assert encode_part(corpus, Fake(log), (i, 4), folder) == folder
-    got = encode_corpus(corpus, Fake(log), folder, 64)
+    got = in_shards(corpus, Fake(log), folder, 64)
     np.testing.assert_array_equal(got, expected(PASSAGES))
     assert len(calls(log)) == 16
-    encode_corpus(corpus, Fake(log), folder.with_name("one"), 64)
+    in_shards(corpus, Fake(log), folder.with_name("one"), 64)
     assert (folder / "vectors.npy").read_bytes() == (folder.with_name("one") / "vectors.npy").read_bytes()
-
-
-@pytest.mark.parametrize("keep", [0, 60, 500])
-def test_a_shard_that_was_cut_short_is_encoded_again(log, folder, caplog, keep):
-    stopped(folder, log, 3)
-    before, shard = len(calls(log)), sorted((folder / "shards").glob("*.npy"))[1]
-    os.truncate(shard, keep)
-    with caplog.at_level(logging.WARNING):
-        got = encode_corpus(PASSAGES, Fake(log), folder, 100)
-    np.testing.assert_array_equal(got, expected(PASSAGES))
-    assert len(calls(log)) - before == 8 and f"{shard} is damaged" in caplog.text
 
 
 def test_what_a_killed_run_left_unfinished_is_removed(log, folder):
@@ -225,7 +220,7 @@ def test_what_a_killed_run_left_unfinished_is_removed(log, folder):
         process.join(60)
         assert process.exitcode == -signal.SIGKILL
         assert len(list(folder.glob(".vectors.npy.*"))) == 1
-    np.testing.assert_array_equal(encode_corpus(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
+    np.testing.assert_array_equal(in_shards(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
     assert sorted(p.name for p in folder.iterdir()) == [".lock", "manifest.json", "vectors.npy"]
     assert len(calls(log)) == 10
 
@@ -235,7 +230,7 @@ def _killed_while_joining(log, folder):
     os.replace = lambda old, new: (
         os.kill(os.getpid(), signal.SIGKILL) if new.name == "vectors.npy" else replace(old, new)
     )
-    encode_corpus(PASSAGES, Fake(log), folder, 100)
+    in_shards(PASSAGES, Fake(log), folder, 100)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux what this process has open")
@@ -251,13 +246,13 @@ def test_nothing_is_open_when_it_gets_its_name(tmp_path, log, folder, monkeypatc
         replace(old, new)
 
     monkeypatch.setattr(os, "replace", strict)
-    encode_corpus(write_corpus(PASSAGES, tmp_path / "corpus"), Fake(log), folder, 100)
+    in_shards(write_corpus(PASSAGES, tmp_path / "corpus"), Fake(log), folder, 100)
     assert {"corpus", "vectors.npy"} <= {*named}
 
 
 def test_of_a_cached_encoder_the_one_inside_is_used(tmp_path, log, folder):
     cached = CachedEncoder(Fake(log), tmp_path / "embeddings")
-    np.testing.assert_array_equal(encode_corpus(PASSAGES, cached, folder), expected(PASSAGES))
+    np.testing.assert_array_equal(in_shards(PASSAGES, cached, folder), expected(PASSAGES))
 
 
 @pytest.mark.parametrize(
@@ -270,9 +265,9 @@ def test_folders_that_are_refused(folder, log, there, words):
     for name, text in there.items():
         (folder / name).write_text(text)
     with pytest.raises(InputError, match=words):
-        encode_corpus(PASSAGES, Fake(log), folder)
+        in_shards(PASSAGES, Fake(log), folder)
     with pytest.raises(InputError, match="no passages"):
-        encode_corpus([], Fake(log), folder)
+        in_shards([], Fake(log), folder)
 
 
 # ---------------------------------------------------------------- the dense retriever
@@ -281,17 +276,10 @@ def test_folders_that_are_refused(folder, log, there, words):
 def test_dense_on_disk_finds_what_dense_in_memory_finds(user_cache, corpus, log, folder):
     asked = [Question("a", "text number 500"), Question("b", " "), Question("c", "something else")]
     in_memory = Dense(PASSAGES, Fake(log)).search(asked, 20)
-    with ThreadPoolExecutor(2) as pool:
-        for passages, options in (
-            (corpus, {}),
-            (corpus, {"folder": folder}),
-            (PASSAGES, {"folder": folder}),
-            (corpus, {"executor": pool}),
-            (corpus, {"index": "faiss"}),
-        ):
-            run = Dense(passages, Fake(log), **options).search(asked, 20)
-            assert run["docno"].tolist() == in_memory["docno"].tolist()
-            np.testing.assert_allclose(run["score"], in_memory["score"], rtol=1e-5)
+    for passages, index in ((corpus, "numpy"), (PASSAGES, f"numpy:{folder}"), (corpus, "faiss")):
+        run = Dense(passages, Fake(log), index=index).search(asked, 20)
+        assert run["docno"].tolist() == in_memory["docno"].tolist()
+        np.testing.assert_allclose(run["score"], in_memory["score"], rtol=1e-5)
     assert len(calls(log)) == 3  # in memory, in the user's cache, in the folder
     assert len(list((user_cache / "vectors").iterdir())) == 1
 
@@ -315,8 +303,6 @@ def test_dense_uses_an_index_that_holds_vectors_and_encodes_nothing(corpus, log,
     for few in (opened, rescored):
         with pytest.raises(InputError, match="holds 1000 vectors, and there are 999 passages"):
             Dense(PASSAGES[1:], Fake(log), index=few)
-    with ThreadPoolExecutor(1) as pool, pytest.raises(InputError, match="nothing to encode"):
-        Dense(PASSAGES, Fake(log), index=opened, executor=pool)
 
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "large_corpora.md"
@@ -356,10 +342,10 @@ def two_workers():
 @pytest.mark.slow
 def test_a_killed_worker_is_an_error_that_keeps_what_is_done(corpus, log, folder, tmp_path):
     with two_workers() as pool, pytest.raises(BerdsError, match=r"worker process was killed.*call again to go on"):
-        encode_corpus(corpus, Fake(log, delay=0.01, deadly=tmp_path / "dead"), folder, 50, pool)
+        in_shards(corpus, Fake(log, delay=0.01, deadly=tmp_path / "dead"), folder, 50, pool)
     before = len(calls(log))
     with two_workers() as pool:
-        got = encode_corpus(corpus, Fake(log, deadly=tmp_path / "dead"), folder, 50, pool)
+        got = in_shards(corpus, Fake(log, deadly=tmp_path / "dead"), folder, 50, pool)
     np.testing.assert_array_equal(got, expected(PASSAGES))
     assert before < 20 and 20 <= len(calls(log)) <= 22  # lost: what the two were at
 
@@ -367,13 +353,13 @@ def test_a_killed_worker_is_an_error_that_keeps_what_is_done(corpus, log, folder
 @pytest.mark.slow
 def test_two_runs_at_once_share_the_shards(corpus, log, folder):
     context = multiprocessing.get_context("fork")
-    runs = [context.Process(target=encode_corpus, args=(corpus, Fake(log, delay=0.05), folder, 50)) for _ in range(2)]
+    runs = [context.Process(target=in_shards, args=(corpus, Fake(log, delay=0.05), folder, 50)) for _ in range(2)]
     for run in runs:
         run.start()
     for run in runs:
         run.join(60)
     assert [run.exitcode for run in runs] == [0, 0]
-    np.testing.assert_array_equal(encode_corpus(corpus, Fake(log), folder, 50), expected(PASSAGES))
+    np.testing.assert_array_equal(in_shards(corpus, Fake(log), folder, 50), expected(PASSAGES))
     by = [pid for pid, _, _ in calls(log)]
     assert len(by) == 20 and len(set(by)) == 2
     assert sorted(p.name for p in folder.iterdir()) == [".lock", "manifest.json", "vectors.npy"]
@@ -381,7 +367,7 @@ def test_two_runs_at_once_share_the_shards(corpus, log, folder):
 
 def test_who_comes_to_a_shard_when_another_has_joined_them_all_is_done(log, folder, monkeypatch):
     """The folder of shards may go between any two steps, also of who takes a lock in it."""
-    encode_corpus(PASSAGES, Fake(log), folder, 100)
+    in_shards(PASSAGES, Fake(log), folder, 100)
 
     def gone(*_, **__):
         raise FileNotFoundError("shards")
@@ -406,7 +392,7 @@ def test_a_file_that_the_system_does_not_let_grow_is_named_with_the_reason(log, 
             if what in ("numpy", "faiss"):
                 index.save(folder)
             else:
-                encode_corpus(PASSAGES, Fake(log), folder, 1000 if what == "shard" else 100)
+                in_shards(PASSAGES, Fake(log), folder, 1000 if what == "shard" else 100)
         except InputError as error:
             os.write(told, str(error).encode())
         os._exit(0)
@@ -420,7 +406,7 @@ def test_a_file_that_the_system_does_not_let_grow_is_named_with_the_reason(log, 
     assert "cannot be written: File too large" in said and str(folder) in said
     assert not list(tmp_path.rglob(".vectors*")) and not list(tmp_path.glob(".*"))
     if what in ("shard", "join"):
-        np.testing.assert_array_equal(encode_corpus(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
+        np.testing.assert_array_equal(in_shards(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
 
 
 # ---------------------------------------------------------------- dask
@@ -440,7 +426,7 @@ def test_dask_gives_the_same_and_a_worker_that_is_killed_again_and_again_is_an_e
         distributed.Client(cluster) as client,
     ):
         executor = client.get_executor(pure=False)
-        np.testing.assert_array_equal(encode_corpus(corpus, Fake(log), folder, 100, executor), expected(PASSAGES))
+        np.testing.assert_array_equal(in_shards(corpus, Fake(log), folder, 100, executor), expected(PASSAGES))
         assert len(calls(log)) == 10 and str(os.getpid()) not in {pid for pid, _, _ in calls(log)}
         with pytest.raises(BerdsError, match=r"worker process was killed.*call again to go on"):
-            encode_corpus(corpus, Deadly(log), tmp_path / "other", 500, executor)
+            in_shards(corpus, Deadly(log), tmp_path / "other", 500, executor)

@@ -168,14 +168,6 @@ def test_what_does_not_fit_is_an_error_and_not_cut(model, tokenizer):
         LocalChat(model, tokenizer, "tiny", max_tokens=0)
 
 
-def test_it_is_loaded_from_a_folder_and_by_name(model, tokenizer, tmp_path):
-    model.save_pretrained(tmp_path / "m")
-    tokenizer.save_pretrained(tmp_path / "m")
-    want = LocalChat(model, tokenizer, "tiny", max_tokens=10).complete(ASK).text
-    loaded = make_chat(f"local:{tmp_path / 'm'}", max_tokens=10)
-    assert loaded.complete(ASK).text == want and str(tmp_path / "m") in loaded.id
-
-
 def test_a_model_that_is_not_here_is_named_with_the_command(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(MissingDataError, match=r"'no/such-model' is neither on .*hf download no/such-model"):

@@ -86,7 +86,7 @@ def folder(tmp_path, words):
 
 
 def on(folder, **changes):
-    return SentenceEncoder(CARDS["nv-embed-v2"]._replace(checkpoint=str(folder), max_length=400, **changes), 4)
+    return SentenceEncoder(CARDS["nv-embed-v2"]._replace(checkpoint=str(folder), max_length=400, **changes))
 
 
 # ---------------------------------------------------------------- the formulae, in loops

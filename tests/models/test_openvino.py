@@ -1,4 +1,4 @@
-"""Encoding by OpenVINO against the same network in torch, one text at a time; 8 bits against a plain rounding."""
+"""Encoding by OpenVINO against the same network in torch, one text at a time."""
 
 import importlib.util
 import os
@@ -17,7 +17,6 @@ from berdslib.models.encoders import SentenceEncoder, get_encoder
 from berdslib.models.loading import package_folder, token_batches
 
 needs_openvino = pytest.mark.skipif(importlib.util.find_spec("openvino") is None, reason="needs berdslib[openvino]")
-needs_nncf = pytest.mark.skipif(importlib.util.find_spec("nncf") is None, reason="needs berdslib[openvino]")
 # Of many lengths, in no order, the longest beyond what the model reads and beyond one pass.
 TEXTS = [f"{'cats sleep and dogs bark ' * (n * 7 % 11)}number {n}." for n in range(11)] + ["ships sail " * 200]
 
@@ -76,37 +75,10 @@ def test_bfloat16_is_refused_where_the_cpu_has_none(tiny, monkeypatch, engine):
     monkeypatch.setattr(loading, "has_bf16", lambda: False)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     encoder = SentenceEncoder(ModelCard("tiny", tiny[0], engine=engine, number_format="bfloat16"))
-    with pytest.raises(InputError, match=r"no bfloat16 in hardware.*number_format='float32', or 'int8'"):
+    with pytest.raises(InputError, match=r"no bfloat16 in hardware.*number_format='float32'"):
         encoder.encode_passages(TEXTS)
     monkeypatch.setattr(loading, "has_bf16", lambda: True)
     assert encoder.encode_passages(TEXTS).shape == (len(TEXTS), 64)
-
-
-@needs_nncf
-@pytest.mark.slow
-def test_int8_multiplies_in_8_bits_and_is_quantised_once(tiny, user_cache, monkeypatch):
-    """The network holds weights of 8 bits, and is far nearer to the exact vectors than to any other text's."""
-    import openvino as ov
-
-    monkeypatch.setattr(openvino, "CALIBRATION_TEXTS", 20)
-    encoder = get_encoder(ModelCard("tiny", tiny[0]), cached=False, number_format="int8")
-    assert encoder.id.partition("#")[0].endswith("|number_format=int8|engine=openvino")
-    exact, got = by_openvino(tiny).encode_passages(TEXTS), encoder.encode_passages(TEXTS)
-    own, others = np.diag(exact @ got.T), (exact @ exact.T)[~np.eye(len(TEXTS), dtype=bool)]
-    print(f"cosine to float32 {own.min():.4f} at least; between texts {others.max():.4f} at most")
-    assert own.min() > 0.97 and np.abs(exact - got).max() > 1e-4
-
-    (path,) = (user_cache / "openvino").glob("*/network.xml")
-    weights = [op for op in ov.Core().read_model(path).get_ops() if op.get_type_name() == "Constant"]
-    small = [tuple(op.shape) for op in weights if op.get_element_type() == ov.Type.i8]
-    # Attention and what widens in both layers, but not what narrows.
-    assert small.count((64, 64)) == 2 * 4 and small.count((128, 64)) == 2 and (64, 128) not in small
-
-    before = path.stat().st_mtime_ns
-    monkeypatch.setattr(openvino, "_quantise", lambda *_: pytest.fail("quantised again"))
-    encoders.load_checkpoint.cache_clear()
-    np.testing.assert_array_equal(encoder.encode_passages(TEXTS), got)
-    assert path.stat().st_mtime_ns == before
 
 
 @pytest.mark.slow
@@ -127,22 +99,16 @@ def test_nothing_is_sent_to_the_makers(tiny, monkeypatch):
 
     for name in ("CI", "TF_BUILD", "JENKINS_URL"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("NNCF_CI", "before")
     monkeypatch.setattr(ov, "convert_model", convert_and_note)
     monkeypatch.setattr(checker.OptInChecker, "consent_file", lambda _: "/nowhere")  # what a new user has
     encoders.load_checkpoint.cache_clear()
     by_openvino(tiny).encode_passages(["cats sleep"])
     assert asked == [checker.ConsentCheckResult.DECLINED]
-    assert "CI" not in os.environ and os.environ["NNCF_CI"] == "before"
+    assert "CI" not in os.environ
     assert consent() != checker.ConsentCheckResult.DECLINED
 
 
 def test_what_is_missing_is_named_at_once(monkeypatch):
-    # Whatever is installed here: a spec of something else stands for what is there.
-    there = importlib.util.find_spec("json")
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == "nncf" else there)
-    with pytest.raises(MissingDataError, match=r"needs nncf: pip install 'berdslib\[openvino\]'"):
-        get_encoder("minilm", number_format="int8")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None)
     with pytest.raises(MissingDataError, match=r"needs openvino: pip install 'berdslib\[openvino\]'"):
         get_encoder("minilm", engine="openvino")

@@ -88,26 +88,9 @@ def test_a_missing_volume_is_named_and_without_volumes_the_hub(model, volume, tm
     assert not (tmp_path / "cache").exists()
 
 
-def cut_short(volume):
-    volume(2).write_bytes(volume(2).read_bytes()[:-1])
-
-
-def changed(volume):
-    content = bytearray(volume(2).read_bytes())
-    content[-700] ^= 1
-    volume(2).write_bytes(content)
-
-
-def in_the_place_of_another(volume):
-    volume(2).write_bytes(volume(1).read_bytes())
-
-
-@pytest.mark.parametrize("spoil", [cut_short, changed, in_the_place_of_another])
-def test_a_volume_that_is_not_the_published_one_is_named_and_its_repair_is_all_that_is_needed(
-    model, volume, left, spoil
-):
+def test_a_volume_that_is_not_the_published_one_is_named_and_its_repair_is_all_that_is_needed(model, volume, left):
     whole = volume(2).read_bytes()
-    spoil(volume)
+    volume(2).write_bytes(bytes([*whole[:-700], whole[-700] ^ 1, *whole[-699:]]))
     with pytest.raises(
         InputError, match=r"tiny\.zip\.2: is not the file that was published .*install the package anew"
     ):

@@ -96,12 +96,6 @@ def test_repeats_within_a_call_and_texts_that_nearly_repeat(log, folder):
     assert len(log.read_text().splitlines()) == len(set(asked))
 
 
-def test_long_texts_come_first_so_that_a_small_chunk_is_padded_no_more_than_a_large_one(log, folder):
-    texts = ["x" * n for n in np.random.default_rng(0).permutation(np.arange(1, 301))]
-    np.testing.assert_array_equal(cached(log, folder).encode_passages(texts), true_vectors(texts))
-    assert encoded(log) == sorted(texts, key=len, reverse=True)
-
-
 def test_each_model_has_its_own_file(log, folder):
     for model in ("one", "two", "one"):
         encoder = cached(log, folder, model=model)

@@ -349,20 +349,6 @@ def test_coverage_is_greedy_on_the_expected_number_of_perspectives():
                 assert covered[k + 1] >= max(others) - 1e-12
 
 
-def test_coverage_is_monotone_in_aspects():
-    # One perspective more, or any p raised, and neither the first passage nor the whole list covers less.
-    rng = np.random.default_rng(15)
-    run, aspects, _ = random_aspects(rng, 200, grid=False)
-    last = aspects["pid"] == aspects.groupby("qid")["pid"].transform("max")
-    lowered = aspects.assign(p=aspects["p"] * rng.random(len(aspects)))
-    more, fewer, less = (
-        diversify(run, "coverage", relevance_weight=0, aspects=some).groupby("qid")["value"].agg(["first", "sum"])
-        for some in (aspects, aspects[~last | (aspects["pid"] == 0)], lowered)
-    )
-    for part in (fewer, less):
-        assert (more >= part - 1e-12).all(axis=None) and (more > part + 1e-3).any().all()
-
-
 @pytest.mark.parametrize("m", [1, 2, 4])
 def test_coverage_is_xquad_with_the_dial_elsewhere(m):
     # Where m aspects are averaged, w / (1 - w) has to be m times smaller.

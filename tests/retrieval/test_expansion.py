@@ -15,20 +15,23 @@ from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import evaluate, parse_measure
 from berdslib.llm.asking import UnreadableAnswerError
-from berdslib.llm.chat import RefusedError, Reply
+from berdslib.llm.chat import Reply
 from berdslib.llm.recorded import Kept, Recorded
 from berdslib.retrieval.expansion import (
     SCHEMA,
     SEARCHED,
     Expanded,
     chat_expansions,
-    expanded_search,
     expansions_by,
     hyde_expansions,
     template_expansions,
 )
 
 Q1, Q2 = Question("q1", "Should zoos close?", ("Yes.", "No."), (None, None)), Question("q2", "Is tea good?")
+
+
+def expanded_search(retriever, questions, expansions, k, **options):
+    return Expanded(retriever, expansions, **options).search(questions, k)
 
 
 class Fake:
@@ -275,20 +278,3 @@ def test_expansions_by_name_are_asked_once_and_held_to_a_form(tmp_path, monkeypa
     assert found == {"q2": [("hypothetical passage", "Tea is a drink.")]}
     fake = Fake({"Tea is a drink.": ["d1"]})
     assert lists_of(Expanded(fake, found, **SEARCHED["hyde"]).search([Q2], 2)) == {"q2": ["d1"]}
-
-
-def test_a_question_that_the_endpoint_refuses_is_left_out(monkeypatch, caplog):
-    """As with a filter of contents: the others are answered, and asking again would not help."""
-    model = Model(GOOD)
-    complete = model.complete
-
-    def filtered(messages):
-        if "Bad?" in messages[-1]["content"]:
-            raise RefusedError("status 400: content filter")
-        return complete(messages)
-
-    model.complete = filtered
-    monkeypatch.setattr("berdslib.retrieval.expansion.make_chat", lambda *_, **__: model)
-    questions = [Question("q8", "Bad?"), Q1, Q2]
-    assert expansions_by("chat:some-model", questions) == READ
-    assert re.search(r"1 of 3 answers .*'q8': status 400: content filter", caplog.text)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from berdslib.data.records import ranked_run
 from berdslib.errors import InputError
-from berdslib.retrieval.fusion import reciprocal_rank_fusion, round_robin
+from berdslib.retrieval.expansion import reciprocal_rank_fusion, round_robin
 
 
 def lists_of(run):

@@ -34,21 +34,14 @@ def brute_force(vectors, queries, k, ties):
 
 
 def filled(name, vectors, ties=None):
-    index = make_index(name, ties)
+    index = make_index(name)
+    index.tie_order = None if ties is None else ties.__getitem__
     index.add(vectors)
     return index
 
 
 def numbers(hits):
     return [rows.tolist() for rows, _ in hits]
-
-
-@pytest.fixture(params=[*LOCAL, "milvus"])
-def name(request):
-    if request.param == "milvus":
-        pytest.importorskip("pymilvus")
-        pytest.importorskip("milvus_lite")
-    return request.param
 
 
 @pytest.mark.parametrize("scale", [1, 1e-30, 1e15])
@@ -87,12 +80,13 @@ def test_numpy_searches_vectors_on_disk_in_bounded_memory(tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", LOCAL)
 def test_every_index_finds_what_brute_force_finds(name):
     vectors, queries = clustered(4000), clustered(50, seed=1)
     want = brute_force(vectors, queries, 10, range(4000))
     hits = filled(name, vectors).search(queries, 10)
     recall = np.mean([len(set(rows) & set(true)) / 10 for rows, true in zip(numbers(hits), want, strict=True)])
-    assert recall == 1 if name in (*EXACT, "milvus") else recall > (0.6 if name == "faiss-ivf-pq" else 0.95)
+    assert recall == 1 if name in EXACT else recall > (0.6 if name == "faiss-ivf-pq" else 0.95)
     for query, (rows, scores) in zip(queries, hits, strict=True):
         assert len(set(rows.tolist())) == len(rows) == len(scores)
         assert (np.diff(scores) <= 0).all()
@@ -128,7 +122,9 @@ def test_equal_scores_are_in_tie_order_also_after_opening(name, tmp_path):
     ties = np.random.default_rng(0).permutation(20)
     index = filled(name, vectors, ties)
     index.save(tmp_path / "index")
-    for one in (index, type(index).open(tmp_path / "index", ties)):
+    opened = type(index).open(tmp_path / "index")
+    opened.tie_order = index.tie_order
+    for one in (index, opened):
         rows = one.search(np.eye(4, dtype=np.float32)[1:2], 5)[0][0]
         assert rows.tolist() == sorted(range(5, 10), key=lambda i: ties[i])
 
@@ -143,7 +139,7 @@ def test_a_file_that_was_cut_short_is_refused(name, tmp_path):
         path.write_bytes(content[:keep])
         with pytest.raises(InputError, match=f"{path}: is damaged: 1 of its 1 blocks"):
             type(index).open(path.parent)
-        with pytest.raises(InputError, match=f"{path}: holds no"):  # as files of old are, which nothing is known of
+        with pytest.raises(InputError, match=f"{path}: (holds no|is damaged)"):  # a file alone
             type(index).open(path)
     for at in (0, 200, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
@@ -190,7 +186,8 @@ def test_rescored_sorts_the_candidates_by_the_vectors_on_disk(tmp_path):
     queries[0] = vectors[7]
     np.save(tmp_path / "vectors.npy", vectors)
     index, ties = filled("faiss-ivf-pq", vectors), np.arange(4000)[::-1]
-    rescored = Rescored(index, np.load(tmp_path / "vectors.npy", mmap_mode="r"), depth=50, tie_order=ties)
+    rescored = Rescored(index, np.load(tmp_path / "vectors.npy", mmap_mode="r"), depth=50)
+    rescored.tie_order = ties.__getitem__
     candidates = numbers(index.search(queries, 50))
     exact = queries.astype(np.float64) @ vectors.T.astype(np.float64)
     for i, (rows, scores) in enumerate(rescored.search(queries, 10)):
@@ -220,20 +217,19 @@ ASKED = [Question(f"q{i}", f"word{i}é word{i * 7 % 300}é unknown title") for i
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("mmap", [True, False])
-def test_bm25_that_was_saved_or_compiled_finds_the_same_with_the_same_scores(variant, mmap, tmp_path, monkeypatch):
+def test_bm25_that_was_saved_or_compiled_finds_the_same_with_the_same_scores(variant, tmp_path, monkeypatch):
     passages = zipf_passages(400)
     passages += [Passage(f"c{i}", passages[i].text, passages[i].title) for i in range(100)]  # ties
     fresh = BM25(passages, variant=variant, k1=1.1, b=0.3, analyser="english-stem")
     for _ in range(2):  # the second time it is replaced
         fresh.save(tmp_path / "index")
     monkeypatch.setattr(bm25, "_NUMBA_FROM", 0)  # compiled where numba is there
-    opened = BM25.load(tmp_path / "index", mmap=mmap)
+    opened = BM25.load(tmp_path / "index")
     assert opened.search(ASKED, 30).equals(fresh.search(ASKED, 30))
     data = opened._index.scores["data"]
-    while isinstance(data, np.ndarray) and data.base is not None and not isinstance(data, np.memmap):
+    while data.base is not None and not isinstance(data, np.memmap):
         data = data.base
-    assert isinstance(data, np.memmap) == mmap
+    assert isinstance(data, np.memmap)
 
 
 def test_bm25_that_is_not_whole_is_refused(tmp_path):
@@ -249,7 +245,7 @@ def test_bm25_that_is_not_whole_is_refused(tmp_path):
     with pytest.raises(InputError, match="sizes of its files disagree"):
         BM25.load(tmp_path / "index")
     (tmp_path / "index" / "berdslib.json").write_text(json.dumps({"format": 99, "analyser": "english"}))
-    with pytest.raises(InputError, match="is of format 99"):
+    with pytest.raises(InputError, match="its format is 99"):
         BM25.load(tmp_path / "index")
     with pytest.raises(InputError, match="holds no complete"):
         BM25.load(tmp_path / "nothing")
@@ -266,13 +262,13 @@ NOTHING, THREE = np.zeros((1, 32), np.float32), clustered(3)
     [
         (lambda: make_index("faisss"), "Did you mean 'faiss'"),
         (lambda: make_index("numpy", effort=5), "has no effort setting"),
-        (lambda: make_index("milvus", effort=5), "has no effort setting"),
+        (lambda: make_index("milvus"), "Milvus keeps vectors at a place: milvus:FILE.db"),
         (lambda: make_index("faiss-ivf", effort=0), "at least 1, not 0"),
         (lambda: filled("numpy", np.nan * THREE).search(NOTHING, 1), "not finite, or too large"),
         (lambda: filled("faiss-ivf-pq", THREE), "256 vectors or more, not 3"),
         (lambda: filled("numpy", THREE).search(np.zeros((1, 5), np.float32), 1), r"queries must be \(n, 32\)"),
         (lambda: filled("numpy", THREE).add(np.zeros((3, 5), np.float32)), r"vectors must be float32 \(n, 32\)"),
-        (lambda: MilvusIndex(uri="http://127.0.0.1:9"), "no Milvus at 'http://127.0.0.1:9'"),
+        (lambda: MilvusIndex("http://127.0.0.1:9", {}), "no Milvus at 'http://127.0.0.1:9'"),
         (lambda: make_index("ivf:folder"), "is kept for one corpus; name it where a retriever is named"),
         *[(lambda name=name: make_index(name).search(NOTHING, 3), "empty") for name in LOCAL],
         *[(lambda name=name: make_index(name).add(np.zeros((300, 32))), "float32") for name in LOCAL],

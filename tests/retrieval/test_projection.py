@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from berdslib.data.datasets import load
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
 from berdslib.retrieval.base import docno_order, top_k
@@ -20,7 +19,6 @@ from berdslib.retrieval.projection import (
     search_exact,
 )
 from berdslib.retrieval.strength import STRENGTHS, choose_option, dev_mask
-from berdslib.study.experiment import experiment
 
 ROOT_HALF = np.sqrt(0.5)
 
@@ -227,21 +225,6 @@ def test_a_question_that_was_made_of_no_other_is_searched_as_it_is():
     pd.testing.assert_frame_equal(found[found["qid"] == "q3"].reset_index(drop=True), baseline)
     alone = Projected(PASSAGES, Words(), method="pap+").search(QUESTIONS[:1], 5)
     pd.testing.assert_frame_equal(found[found["qid"] == "q1"].reset_index(drop=True), alone)
-
-
-@pytest.mark.slow
-def test_a_strength_is_chosen_by_an_experiment_on_half_of_the_roots():
-    """As the module says it: places are what is sought here, so nothing is projected out."""
-    task = load("pir-sample:location")
-    systems = {s: f"minilm+pap:{s:g}" for s in STRENGTHS}
-    found = experiment(list(systems.values()), task, "pRecall@5").scores
-    half = dev_mask([q.text for q in task.questions])
-    assert half.sum() == 10
-    by_root = {s: found[name]["pRecall@5"].to_numpy() for s, name in systems.items()}
-    strength = choose_option({s: values[half] for s, values in by_root.items()}, default=0.0)
-    assert strength <= 0 and by_root[strength][~half].mean() > by_root[1.0][~half].mean() + 0.4
-    plain = experiment("minilm", task, "pRecall@5").scores["minilm"]["pRecall@5"]
-    assert by_root[0.0].tolist() == plain.tolist()  # strength 0 is the query as it is
 
 
 def test_half_of_roots_splits_by_root():

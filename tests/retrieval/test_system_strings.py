@@ -88,7 +88,7 @@ STRENGTHS = ", ".join((*PROJECTIONS, *OFFICIAL))
         ("bm25+mmr:1.01", "'bm25+mmr:1.01': the relevance weight of mmr must be from 0 to 1, not 1.01"),
         ("minilm+pap:some", "'minilm+pap:some': pap needs a strength, as in pap:0.5, not 'some'"),
         ("minilm+add:0.5", f"'minilm+add:0.5': add takes no value; only {STRENGTHS} have a strength"),
-        ("bm25+pap:1.0", "'bm25+pap:1.0': pap changes vectors, and 'bm25' has none; take minilm"),
+        ("bm25+pap:1.0", "'bm25+pap:1.0': pap is of vectors, and 'bm25' has none; take minilm"),
         ("minilm+mmr:0.5+pap", "'minilm+mmr:0.5+pap': pap must follow the retriever, and one projection is enough"),
         ("minilm+extract:rule", "extract is for the projection behind it, as in extract:rule+pap:1.0"),
         ("bm25+expand:rule+expand:recorded", "expand must come before expand, and once only"),

@@ -15,7 +15,7 @@ from berdslib.retrieval import retrievers as retrievers_module
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import Diversified, diversify, passage_vectors
-from berdslib.retrieval.expansion import Expanded, expanded_search, template_expansions
+from berdslib.retrieval.expansion import Expanded, template_expansions
 from berdslib.retrieval.rerank import CrossEncoderRetriever
 from berdslib.retrieval.retrievers import RETRIEVERS, Encoding, own_retriever
 from berdslib.retrieval.systems import make_systems
@@ -61,14 +61,14 @@ def test_a_chain_is_its_parts_from_left_to_right():
     first = BM25(PASSAGES)
     run = diversify(first.search(QUESTIONS, 100), vectors=VECTORS, relevance_weight=0.5, k=3)
     pd.testing.assert_frame_equal(system("bm25+mmr:0.5").search(QUESTIONS, 3), run.drop(columns="value"))
-    fused = expanded_search(first, QUESTIONS, RECORDED, 100)
+    fused = Expanded(first, RECORDED).search(QUESTIONS, 100)
     then = diversify(fused, vectors=VECTORS, relevance_weight=0.5, k=3)
     then = then.drop(columns="value")
     pd.testing.assert_frame_equal(system("bm25+expand:recorded+mmr:0.5").search(QUESTIONS, 3), then)
-    each = expanded_search(Diversified(first, relevance_weight=0.5, vectors=VECTORS), QUESTIONS, RECORDED, 3)
+    each = Expanded(Diversified(first, relevance_weight=0.5, vectors=VECTORS), RECORDED).search(QUESTIONS, 3)
     pd.testing.assert_frame_equal(system("bm25+mmr:0.5+expand:recorded").search(QUESTIONS, 3), each)
     assert system("bm25+mmr:0.5+expand:recorded").name == "bm25+mmr:0.5+expand:recorded"
-    by_rule = expanded_search(first, QUESTIONS, template_expansions(QUESTIONS), 3)
+    by_rule = Expanded(first, template_expansions(QUESTIONS)).search(QUESTIONS, 3)
     pd.testing.assert_frame_equal(system("bm25+expand:rule").search(QUESTIONS, 3), by_rule)
 
 
@@ -219,15 +219,3 @@ def test_systems_that_begin_alike_search_their_beginning_once(counting):
     built["counting"].search(QUESTIONS, 1)  # another depth is another list
     built["counting"].search([QUESTIONS[0]._replace(text="other")], 2)  # and so is another text under the same id
     assert [(text, k) for (text,), k in counting.asked[1:]] == [(QUESTIONS[0].text, 1), ("other", 2)]
-
-
-def test_a_system_is_called_what_it_was_typed_as_and_shares_the_search_of_its_equals(monkeypatch):
-    searched = []
-    search = Diversified.search
-    monkeypatch.setattr(Diversified, "search", lambda self, *asked: searched.append(self.name) or search(self, *asked))
-    texts = ["bm25+mmr:.90", "bm25+mmr:0.9", "bm25+mmr:9e-1", "bm25+mmr:1", "bm25+mmr:1.0"]
-    built = make_systems(texts, ZOO, encoder="letters")
-    assert list(built) == [built[text].name for text in texts] == texts
-    for text in texts:
-        built[text].search(QUESTIONS, 2)
-    assert searched == ["bm25+mmr:.90", "bm25+mmr:1"]

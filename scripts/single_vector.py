@@ -13,7 +13,7 @@ import pandas as pd
 
 from berdslib.data.records import Passage, Question, check_questions, check_verdicts
 from berdslib.errors import InputError
-from berdslib.models.base import Encoder
+from berdslib.models.cards import Encoder
 from berdslib.models.corpus_vectors import full_text
 
 logger = logging.getLogger(__name__)

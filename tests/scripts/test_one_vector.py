@@ -3,14 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+import single_vector as one_vector
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from single_vector import separating_vector
 
 import berdslib as bd
 from berdslib.data.records import make_verdicts
-from berdslib.retrieval import one_vector
-from berdslib.retrieval.one_vector import separating_vector
 
 
 def by_linear_programme(corpus, wanted):
