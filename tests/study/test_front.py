@@ -159,7 +159,7 @@ def test_judges_of_ones_own_are_named(tmp_path):
 FRONT_DOOR = {
     "Collection", "Coverage", "ERR_IA", "Experiment", "InputError", "MRecall", "MissingDataError", "P", "Passage",
     "Precision", "Question", "StRecall", "alpha_nDCG", "build", "check_answer", "choose", "dense", "evaluate",
-    "experiment", "explore", "files_in", "judge", "load", "nDCG", "names", "figures", "output_folder", "pRecall", "rKL",
+    "experiment", "explore", "judge", "load", "nDCG", "names", "figures", "output_folder", "pRecall", "rKL",
     "published", "read_run", "register", "search", "sides", "supports",
 }  # fmt: skip
 
@@ -184,19 +184,15 @@ def test_types_of_the_front_door_are_seen_by_a_type_checker(tmp_path):
     user = tmp_path / f"user_{uuid.uuid4().hex}.py"
     user.write_text(
         "import berdslib as bd\n"
-        'result: bd.Experiment = bd.experiment(["bm25"], bd.load("sample"), bd.MRecall @ 5, judge="laptop")\n'
         'reveal_type(bd.search("bm25", bd.load("sample")))\n'
         'wrong: int = bd.load("sample")\nbd.experimnt("bm25", "sample")\n'
     )
     # The cache of the type check of the package itself, which comes first in the test command.
     command = [sys.executable, "-m", "mypy", "--config-file", str(root / "pyproject.toml"), str(user)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=root)
-    ours = [line for line in done.stdout.splitlines() if line.startswith(str(user))]
-    told = "\n".join(ours)
-    assert "DataFrame" in told.partition("Revealed type is")[2], done.stdout + done.stderr
+    told = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=root).stdout
+    assert "DataFrame" in told.partition("Revealed type is")[2], told
     assert 'expression has type "Collection", variable has type "int"' in told
-    errors = [line for line in ours if ": error:" in line]
-    assert len(errors) == 2 and 'Module has no attribute "experimnt"' in told, told
+    assert told.count(f"{user}:") == 3 and 'Module has no attribute "experimnt"' in told, told
 
 
 def test_texts_can_be_judged_without_a_collection():
@@ -364,9 +360,7 @@ def nobody(run, questions):
 
 def test_who_argues_a_generated_perspective_is_the_aspect_judge_of_the_call(two, monkeypatch):
     asked = []
-    monkeypatch.setattr(
-        scoring, "judged_aspects", lambda generated, passages, judge, store: asked.append(judge.id) or nobody
-    )
+    monkeypatch.setattr(scoring, "judged_aspects", lambda _, __, judge, ___: asked.append(judge.id) or nobody)
     for name in ("overlap", "random"):
         bd.search("bm25+coverage:0.5", two, 5, aspect_judge=name)
     assert len(asked) == 2 and asked[0].startswith("overlap") and asked[1].startswith("random")
@@ -385,6 +379,7 @@ ELSEWHERE = RUN.assign(qid=["x", "y"])
 
 TWO = [bd.Collection("mine", [question(qid)], TEA) for qid in "xy"]
 CLASH = [bd.Collection(name, [question(name)], TEA) for name in ("a", "a#0")]
+MACRO = PETS.only([QUESTIONS[0]._replace(source="macro")])
 NO_QUESTIONS_OWN = pd.DataFrame({"qid": ["q#0"], "docno": ["a"], "score": [1.0]})
 
 
@@ -408,18 +403,15 @@ def own_data_set():
         # names that are misspelt
         (lambda: bd.experiment("bm52", PETS), "unknown retriever 'bm52'. Did you mean 'bm25'? Known: bm25, "),
         (lambda: bd.experiment("bm25", PETS, "MRecal@5"), "unknown measure 'MRecal'. Did you mean 'MRecall'? Known: "),
-        (lambda: bd.judge(RUN, PETS, "latpop"), "unknown judge 'latpop'. Did you mean 'laptop'? Known: "),
         (lambda: bd.experiment("bm25", "smaple"), "unknown data set 'smaple'. Did you mean 'sample'? Known: argkp, "),
         # arguments
         (lambda: bd.experiment("bm25", PETS, measure="P@5"), "keyword argument 'measure'; it takes systems, data, "),
         (lambda: bd.experiment(PETS, "bm25"), "a method search(questions, k); 'pets' is of type Collection"),
         (lambda: bd.evaluate(GOLD, RUN, PETS), "a run needs columns qid, docno and score (or rank); missing: score"),
-        (lambda: bd.experiment("bm25", PETS, seed="x"), "[seed]: a whole number is needed, not 'x'"),
         # nothing at all, or something else
         (lambda: bd.experiment([], PETS), "[systems]: at least one system is needed, such as 'bm25'"),
         (lambda: bd.experiment(["bm25", "bm25"], PETS), "two systems are called 'bm25'; give a mapping, name"),
         (lambda: bd.search(["bm25", "rank-bm25"], PETS), "one system that searches is needed; bd.experiment takes "),
-        (lambda: bd.search(RUN, PETS), "and a finished run goes to judge"),
         (lambda: bd.experiment("bm25", QUESTIONS), "questions alone cannot be searched or judged; bd.Collection("),
         (lambda: bd.judge(RUN, PETS, "overlap", store=RUN), "[store]: a store of verdicts or its file is needed, not "),
         # data that lacks something, or cannot be told apart
@@ -428,14 +420,10 @@ def own_data_set():
         (lambda: bd.experiment("bm25", TWO, judge=yes), "two collections are called 'mine'; give one another name"),
         (lambda: bd.experiment("bm25", CLASH, judge=yes), "'a#0' is also the id of a perspective of 'a'; give the "),
         (lambda: bd.experiment("bm25", [PETS, PETS]), "question id 'q' occurs twice"),
-        (
-            lambda: bd.experiment("bm25", PETS.only([QUESTIONS[0]._replace(source="macro")])),
-            "'macro' stands for the mean over all data sets",
-        ),
+        (lambda: bd.experiment("bm25", MACRO), "'macro' stands for the mean over all data sets"),
         # frames
         (lambda: bd.evaluate(RUN, None, PETS), "verdicts are a data frame with columns qid, pid, docno, p_yes, "),
         (lambda: bd.judge(ELSEWHERE, PETS, None), "the run and the questions do not belong together: 'x' against 'q'"),
-        (lambda: bd.judge(RUN.assign(docno="zzz"), PETS, "overlap"), "lists passage 'zzz', which is not in the corpus"),
         (lambda: bd.evaluate(RUN, GOLD, PETS, "pRecall@5"), "pRecall needs a list for each perspective, under ids "),
         (lambda: bd.evaluate(NO_QUESTIONS_OWN, GOLD, PETS), "the run holds lists of single perspectives only, such "),
         # things of one's own
@@ -445,12 +433,11 @@ def own_data_set():
         (lambda: bd.experiment("bm25", PETS, judge=GOLD), "[judge]: a judge is a name, an object with p_yes(pairs), "),
         (
             lambda: bd.register("retriever", "bm25", lambda passages: Own()),
-            "[name]: the retriever 'bm25' is built in; choose another ",
+            "[name]: the retriever 'bm25' is built in; ",
         ),
         (lambda: bd.register("diversifier", "pap", lambda v, s, k, w: range(k)), "'pap' is a part of a system already"),
         (own_data_set, "the data set 'mine' must make a Collection, not NoneType"),
         # texts
-        (lambda: bd.supports([], "a", "overlap"), "[perspectives]: a text or several are needed, not none"),
         (lambda: bd.supports("a", ["b", " "]), "[passages]: a text is needed, not ' ' (number 1)"),
         (lambda: bd.supports("a", "b", "gold"), "recorded verdicts belong to ids"),
     ],

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
+import tiny_notebook
 import yaml
 from shell import tried
 
@@ -47,18 +48,7 @@ def project(tmp_path, monkeypatch):
 
 
 def write_notebook(project, *code):
-    def cell(number, text):
-        tags = [] if number else ["parameters"]
-        return {
-            "cell_type": "code", "source": text, "metadata": {"tags": tags}, "outputs": [],
-            "execution_count": None, "id": f"cell{number}",
-        }  # fmt: skip
-
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    cells = [cell(number, text) for number, text in enumerate((PARAMETERS, *code))]
-    path = project / "notebooks" / "99_tiny.ipynb"
-    path.write_text(json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}))
-    return path
+    return tiny_notebook.write_notebook(project / "notebooks", PARAMETERS, *code)
 
 
 def write_grid(project, text, name="small.yaml"):
@@ -170,8 +160,6 @@ def test_other_code_or_another_prompt_is_another_version(tmp_path, monkeypatch):
 def test_what_a_file_cannot_say(project, text, words):
     with pytest.raises(InputError, match=words):
         read_grid(write_grid(project, text if text.startswith("\n") else "notebook: 99_tiny\n" + text))
-    with pytest.raises(InputError, match="the name of a grid file"):
-        read_grid(write_grid(project, text, "...yaml"))
     assert not (project / "papermill_runs").exists()  # nothing is begun
 
 
@@ -189,13 +177,16 @@ def finish(run, scores=None):
         (run.folder / "scores.csv").write_text(scores)
 
 
-def test_a_run_json_that_is_broken_or_of_another_run_does_not_count(project):
-    grid = grid_of(project, "grid: {i: [1, 2, 3, 4]}\n")
+def test_a_run_json_that_is_broken_or_of_another_run_or_whose_files_were_cut_does_not_count(project):
+    grid = grid_of(project, "grid: {i: [1, 2, 3, 4, 5, 6]}\n")
     for run, text in zip(grid.runs, ["{", '{"finished": true, "parameters": {"i": 7}}', "[]"], strict=False):
         run.folder.mkdir(parents=True)
         (run.folder / "run.json").write_text(text)
-    assert [row["state"] for row in status(grid)] == ["broken off"] * 3 + ["not started"]
     assert grid_table(grid).empty
+    for run, scores in zip(grid.runs[3:5], ["f1\n", "f1\n1\n"], strict=True):
+        finish(run, scores)
+        (run.folder / "run.json").write_text(json.dumps(done(run.parameters) | {"files": {"scores.csv": 5}}))
+    assert [row["state"] for row in status(grid)] == ["broken off"] * 4 + ["finished", "not started"]
 
 
 def test_best_compares_systems_not_the_runs_that_hold_several(project):
@@ -225,17 +216,6 @@ def test_best_without_systems_and_where_a_number_was_read_as_another_type(projec
     finish(grid.runs[1], "f1\n0.9\n")  # without k: in the summary, 5 becomes 5.0
     got = best_run(grid, grid_table(grid))
     assert (got["system"], got["value"], got["compared"]) == (None, 0.5, 1)
-
-
-def test_a_finished_run_whose_files_were_cut_or_lost_is_repeated(project):
-    grid = grid_of(project, "grid: {i: [1, 2, 3]}\n")
-    for run in grid.runs:
-        finish(run, "f1\n1\n")
-        record = done(run.parameters) | {"files": {"scores.csv": 5}}
-        (run.folder / "run.json").write_text(json.dumps(record))
-    (grid.runs[0].folder / "scores.csv").unlink()
-    (grid.runs[1].folder / "scores.csv").write_text("f1\n")
-    assert [row["state"] for row in status(grid)] == ["broken off", "broken off", "finished"]
 
 
 def test_the_table_has_defaults_provenance_and_one_type_a_column(project):
@@ -341,7 +321,7 @@ def test_limits_of_a_run_and_what_is_kept_of_one(project):
     take = "import time\nif i == 1:\n    much = bytearray(400 * 2**20)\nif i < 3:\n    time.sleep(60)\n"
     write_notebook(project, LOG + take + SCORES)
     grid = grid_of(project, "grid: {i: [1, 2, 3]}\nresources: {memory: 0.4, minutes: 0.2}\n")
-    failures = run_grid(grid, progress=False)
+    failures = run_grid(grid)
     said = [failures.get(run.folder.name, "") for run in grid.runs]
     assert "failed in cell 3: it took more than 0.4 GB of memory" in said[0]
     assert "failed in cell 3: it took longer than 12 s" in said[1] and not said[2]
@@ -357,7 +337,7 @@ def test_a_run_is_of_the_notebook_as_planned_and_not_of_data_that_change_meanwhi
     change = 'if i == 2:\n    Path("mine.jsonl").write_text("two")\n'
     grid = grid_of_code(project, LOG + change + SCORES, "fixed: {name: mine.jsonl}\ngrid: {i: [1, 2, 3]}\n")
     write_notebook(project, "1 / 0")  # after it was planned
-    failures = run_grid(grid, progress=False)
+    failures = run_grid(grid)
     assert [row["state"] for row in status(grid)] == ["finished", "failed", "broken off"]
     words = [failures[run.folder.name] for run in grid.runs[1:]]
     assert (
@@ -392,7 +372,7 @@ def test_a_second_call_goes_on_after_sigkill(project, held):
     process.wait()
     assert_it_ended_in_the_second(project, path)
     (project / "go").touch()
-    assert run_grid(read_grid(path), progress=False) == {}
+    assert run_grid(read_grid(path)) == {}
     assert executed(project) == [1, 2, 2, 3]
     assert all(row["state"] == "finished" for row in status(read_grid(path)))
 
@@ -442,7 +422,7 @@ def outcomes(project, monkeypatch, *errors, **options):
     monkeypatch.setattr(
         "berdslib.study.running.futures.ProcessPoolExecutor", lambda workers, *_, **__: ThreadPoolExecutor(workers)
     )
-    failures = run_grid(grid_of(project, f"grid: {{i: {list(range(len(errors)))}}}\n"), progress=False, **options)
+    failures = run_grid(grid_of(project, f"grid: {{i: {list(range(len(errors)))}}}\n"), **options)
     assert len(failures) == sum(bool(errors[i]) for i in begun)
     return len(begun)
 
@@ -492,7 +472,7 @@ def alive(pid):
 def test_a_scheduler_that_is_not_there_or_without_dask(project, monkeypatch):
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1]}\n")
     with pytest.raises(InputError, match="no dask scheduler at 'nonsense'"):
-        run_grid(read_grid(path), scheduler="nonsense", progress=False)
+        run_grid(read_grid(path), scheduler="nonsense")
     monkeypatch.setitem(sys.modules, "distributed", None)  # import raises ImportError
     result = tried("grid", "run", path, "--scheduler", "tcp://127.0.0.1:1")
     assert result.exit_code == 1 and "pip install 'berdslib[cluster]'" in result.stderr
@@ -504,8 +484,8 @@ def test_on_a_dask_cluster(project):
     write_notebook(project, LOG + 'assert i != 3, "three"\n' + SCORES)
     grid = grid_of(project, "grid: {i: [1, 2, 3]}\n")
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        failures = run_grid(grid, scheduler=cluster.scheduler_address, progress=False)
-        again = run_grid(grid, scheduler=cluster.scheduler_address, progress=False)
+        failures = run_grid(grid, scheduler=cluster.scheduler_address)
+        again = run_grid(grid, scheduler=cluster.scheduler_address)
     assert list(failures) == list(again) == [grid.runs[2].folder.name]
     assert "AssertionError: three" in failures[grid.runs[2].folder.name]
     assert sorted(executed(project)) == [1, 2, 3, 3]
