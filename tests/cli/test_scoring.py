@@ -126,8 +126,7 @@ def test_shares_are_printed_in_percent_and_written_from_0_to_1(tmp_path):
     scored = ("evaluate", "-q", "sample", "--limit", "3", "--run", run, "-m", "MRecall@5,Precision@5")
     long, each = ["mean", "low", "high"], ["MRecall@5", "Precision@5"]
     for command, columns in (
-        (scored, long), ((*scored, "--per-question"), each), ((*TWO, "--long"), [*long, "difference"]),
-        ((*TWO, "--pairs"), ["difference", "low", "high"]),
+        (scored, long), ((*scored, "--per-question"), each), ((*TWO, "--pairs"), ["difference", "low", "high"]),
     ):  # fmt: skip
         rows, (head, *lines) = json.loads(berds(*command, "--json").stdout), berds(*command).stdout.splitlines()
         names = re.split(r"\s+", head.replace(", %", ",%").strip())
