@@ -260,9 +260,7 @@ def experiment(
     named |= inputs.read_runs(runs, collections[0], failed, least=least, repeats=repeats)
     if not named:
         end(failed)
-    # A finished run may be told by its file, too.
-    called = {path: name for name, path in inputs.named_files(runs).items()}
-    base = called.get(baseline, baseline.strip()) if baseline else next(iter(named))
+    base = baseline.strip() if baseline else next(iter(named))
     if output:
         for one in collections:
             check_trec_ids(one.questions, one.passages)

@@ -71,7 +71,12 @@ class Experiment(Shown):
         """How the table is to be read: how many questions, of what kind, who judged, what all its marks mean."""
         n = ", ".join(f"{name} n = {n}" for name, n in self._sizes.items())
         single = measuring.single_perspectives(self.questions, self.table["measure"].unique())
-        said = [f"Percent with 95% intervals ({self._kinds})", n, single, f"verdicts: {short_name(self.judge)}"]
+        scores = pd.concat(self.scores.values())
+        beyond = scores.columns[((scores < 0) | (scores > 1)).any()].tolist()  # see berdslib.stats.mean_interval
+        graded = not scores.drop(columns=beyond).isin([0, 1]).all(axis=None)
+        kinds = "Wilson" + "; graded scores with their own spread" * graded
+        kinds += f"; {', '.join(beyond)}: Student's t" if beyond else ""
+        said = [f"Percent with 95% intervals ({kinds})", n, single, f"verdicts: {short_name(self.judge)}"]
         if (self.table["p_value"] < 0.05).any():
             said.append(f"* differs from {self.baseline} (paired test, Holm, p < .05)")
         if self.letters:
@@ -83,15 +88,6 @@ class Experiment(Shown):
         """Return data set → how many questions."""
         table = self.table[self.table["dataset"] != MACRO]
         return dict(zip(table["dataset"], table["n"], strict=True))
-
-    @property
-    def _kinds(self) -> str:
-        """Which intervals :func:`berdslib.stats.mean_interval` took."""
-        scores = pd.concat(self.scores.values())
-        beyond = scores.columns[((scores < 0) | (scores > 1)).any()].tolist()
-        graded = not scores.drop(columns=beyond).isin([0, 1]).all(axis=None)
-        students = f"; {', '.join(beyond)}: Student's t" if beyond else ""
-        return "Wilson" + "; graded scores with their own spread" * bool(graded) + students
 
     def pairs(
         self, measure: Measure | str, baselines: str | Iterable[str] | None = None, *, full: bool = False

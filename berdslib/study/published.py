@@ -60,8 +60,9 @@ def published_value(table: str, *, version: str = "v2", **where: str | float) ->
     return float(rows["value"].iloc[0])
 
 
+@cache
 def read_shipped(name: str) -> pd.DataFrame:
-    """Return a table of data/published as text, without its ending: "ours", "figures" or "perspectivearg"."""
+    """Return a table of data/published as text, by its name without the ending, such as "ours" or "figures"."""
     return pd.read_csv(shipped("published") / f"{name}.csv", dtype=str, keep_default_na=False)
 
 
@@ -192,16 +193,6 @@ class Page:
         caption = escape(f"{self.heading}. {self.told['differs']}")
         return str(self.beside.to_latex(index=False, escape=True, caption=caption))
 
-    def to_markdown(self, picture: str = "") -> str:
-        """Return the page for the book, with a link to a picture of it."""
-        text = [f"# {self.heading}", f"![{self.title}]({picture})" if picture else ""]
-        text += [f"- **{word}:** {f'`{said}`' if word in CODE else said}" for word, said in self.lines]
-        table = self.beside
-        if len(table):
-            cells = [list(map(str, table)), ["---"] * table.shape[1], *table.to_numpy(dtype=str).tolist()]
-            text += ["", *("| " + " | ".join(row) + " |" for row in cells)]
-        return "\n".join(text) + "\n"
-
     def _repr_html_(self) -> str:
         said = "".join(f"<li><b>{word}:</b> {html.escape(text)}</li>" for word, text in self.lines)
         table = self.beside.to_html(index=False, border=0) if len(self.beside) else ""
@@ -246,7 +237,7 @@ def page(name: str) -> Page:
     wanted = " ".join(words).replace("berds", "BeRDS").replace("pir", "PIR").replace("figure", "Figure")
     entry = _entries()[known("table or figure", wanted, _entries())]
     paper, number, drawn = wanted.split()[0], wanted.split()[-1], "Figure" in wanted
-    numbers = _printed("pir" if paper == "PIR" else "v2")
+    numbers = read_shipped("pir" if paper == "PIR" else "berds_v2")
     printed = numbers[(numbers["table"] == number) & (not drawn)].drop(columns=["title", "section", "note"])
     stated = read_shipped("figures").query("paper == @paper and version != 'v1' and figure == @number and @drawn")
     ours = read_shipped("ours").query("table == @wanted")
@@ -255,11 +246,6 @@ def page(name: str) -> Page:
 
 
 @cache
-def _printed(version: str) -> pd.DataFrame:
-    return pd.read_csv(shipped("published") / f"{VERSIONS[version][1]}.csv", dtype=str, keep_default_na=False)
-
-
-@cache
 def _numbers(version: str) -> pd.DataFrame:
-    text = _printed(version)
+    text = read_shipped(VERSIONS[version][1])
     return text.assign(k=pd.to_numeric(text["k"], errors="coerce").astype("Int64"), value=text["value"].astype(float))

@@ -113,13 +113,6 @@ def test_an_experiment_prints_letters_or_pairs_where_it_is_asked_to():
         assert ("measure" in printed) == ("," in measures) and "effect" not in printed
 
 
-def test_a_baseline_may_be_told_by_its_file(tmp_path):
-    run = tmp_path / "b.trec"
-    berds("retrieve", "-q", "sample", "--limit", "3", "-r", "bm25", "-o", run)
-    rows = json.loads(berds(*TWO, "--run", run, "--baseline", run, "--json").stdout)
-    assert {row["system"] for row in rows if row["p_value"] is None} == {"b"}
-
-
 def test_shares_are_printed_in_percent_and_written_from_0_to_1(tmp_path):
     run = tmp_path / "run.trec"
     berds("retrieve", "-q", "sample", "--limit", "3", "-r", "bm25", "-o", run)

@@ -49,18 +49,12 @@ def own_places(user_cache, monkeypatch, tmp_path):
 # ---------------------------------------------------------------- search, judge, evaluate
 
 
-def test_search_is_what_the_retriever_finds():
+def test_search_is_what_the_retriever_finds_and_from_every_perspective_too():
     run = bd.search("bm25", PETS, 2)
     pd.testing.assert_frame_equal(run, BM25(PASSAGES).search(QUESTIONS, 2))
     pd.testing.assert_frame_equal(bd.search(BM25(PASSAGES), PETS, 2), run)
-    assert bd.search("bm25", PETS.only(QUESTIONS[:1]), 1)["docno"].tolist() == ["a"]
-
-
-def test_search_from_every_perspective_too():
     run = bd.search("bm25", PETS, 1, perspectives=True)
     assert dict(zip(run["qid"], run["docno"], strict=True)) == {"q": "a", "q#0": "a", "q#1": "b", "p": "c", "p#0": "c"}
-    plain = bd.search("bm25", PETS, 1)
-    assert run[run["qid"].isin(["q", "p"])][["qid", "docno"]].values.tolist() == plain[["qid", "docno"]].values.tolist()
 
 
 def test_a_judge_says_of_the_first_passages_which_perspectives_they_support(tmp_path):
@@ -69,11 +63,10 @@ def test_a_judge_says_of_the_first_passages_which_perspectives_they_support(tmp_
     verdicts = bd.judge(run, PETS, "overlap", k=2, store=store)
     asked = list(verdicts[["qid", "pid", "docno"]].itertuples(index=False, name=None))
     assert asked == [("p", 0, "c"), ("q", 0, "a"), ("q", 0, "b"), ("q", 1, "a"), ("q", 1, "b")]
-    assert len(store) == 5
     text, statement = {p.docno: p for p in PASSAGES}, {q.qid: q.perspectives for q in QUESTIONS}
     pairs = [Pair(qid, pid, text[docno], statement[qid][pid]) for qid, pid, docno in asked]
     np.testing.assert_array_equal(verdicts["p_yes"], judge_pairs(Overlap(), pairs)[0])
-    assert (verdicts["judge"] == Overlap().id).all()
+    assert (verdicts["judge"] == Overlap().id).all() and len(store) == 5
 
 
 def test_a_judges_yes_to_a_copied_perspective_is_told(caplog, tmp_path):
@@ -168,9 +161,6 @@ def test_the_names_of_the_front_door():
     assert set(bd.__all__) == {"__version__", *FRONT_DOOR} and set(bd.__all__) <= set(dir(bd))
     for name in FRONT_DOOR:
         assert getattr(bd, name) is not None
-    star: dict[str, object] = {}
-    exec("from berdslib import *", star)
-    assert set(star) >= FRONT_DOOR
     with pytest.raises(AttributeError, match=r"berdslib has no 'serach'; it has Collection, Coverage, .*search"):
         bd.serach  # noqa: B018
     with pytest.raises(ImportError, match="serach"):
@@ -245,9 +235,7 @@ def test_full_queries_are_told_from_statements_question_by_question(monkeypatch)
     expansions = {"plain": [("Yes", "It is.")], "full": [(p, f"Who says: {p}") for p in full.perspectives]}
     bd.search("listens+expand:recorded", bd.Collection("c", [plain, full], TEA, expansions=expansions), 3)
     assert [q.text for q in asked] == ["Is tea good? It is.", "Who says: Tea is good.", "Who says: Tea is bad."]
-    assert [(q.root, *q.perspectives) for q in asked] == [
-        ("Is tea good?", "It is."), ("Coffee?", "Tea is good."), ("Coffee?", "Tea is bad."),
-    ]  # fmt: skip
+    assert [q.root for q in asked] == ["Is tea good?", "Coffee?", "Coffee?"]
 
 
 def test_a_judge_is_made_once_for_all_collections_and_says_so_where_it_praises_itself(caplog):
@@ -259,8 +247,7 @@ def test_a_judge_is_made_once_for_all_collections_and_says_so_where_it_praises_i
 
     bd.register("judge", "heavy", heavy)
     data = [bd.Collection(name, [question(name)], TEA) for name in "xy"]
-    systems = ["bm25+coverage:0.5", "bm25+xquad:0.5"]
-    bd.experiment(systems, data, judge="heavy", aspect_judge="heavy")
+    bd.experiment(["bm25+coverage:0.5", "bm25+xquad:0.5"], data, judge="heavy", aspect_judge="heavy")
     assert len(made) == 1
     assert caplog.text.count("heavy both reorders lists and scores them, so what it gains by that is circular") == 1
 

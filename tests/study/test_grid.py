@@ -17,7 +17,7 @@ from shell import tried
 from berdslib.data.records import ranked_run
 from berdslib.data.trec import read_trec_run, write_trec_run
 from berdslib.errors import BerdsError, InputError
-from berdslib.study import notebooks
+from berdslib.study import notebooks, running
 from berdslib.study.grid import best_run, clean, collect, grid_table, read_grid, status
 from berdslib.study.provenance import environment
 from berdslib.study.running import run_grid
@@ -129,14 +129,10 @@ def test_other_code_or_another_prompt_is_another_version(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (
-            "\n- 1",
-            "a mapping with the fields notebook, fixed, grid, runs, exclude, best, resources, profiles was expected",
-        ),
+        ("\n- 1", "a mapping with the fields notebook, .*, resources, profiles was expected"),
         ("\nnotebook: 99_tinny\ngrid: {i: [1]}", r"\[notebook\]: unknown notebook .*Did you mean '99_tiny'"),
         ("grid: {ii: [1]}", r"small.yaml \[grid\]: unknown parameter.*Did you mean 'i'"),
         ("grid: {i: [1, x]}", r"small.yaml \[grid.i\]: must be int \(default 0\), not 'x'"),
-        ("grid: {i: 1}", r"\[grid.i\]: a list such as \[1, 2\] was expected, not 1"),
         ("grid: {i: [1]}\nfixed: {i: 1}", r"\[grid.i\]: is also in `fixed`"),
         ("runs: [{i: 1}, {i: two}]", r"\[runs, entry 2.i\]: must be int"),
         ("grid: {output_dir: [a]}", r"\[grid.output_dir\]: every run has its own folder"),
@@ -149,9 +145,7 @@ def test_other_code_or_another_prompt_is_another_version(tmp_path, monkeypatch):
         ("grid: !!python/name:os.system", "not usable YAML: could not determine a constructor"),
         ("grid: {spare: [1, 2]}", r"\[grid.spare\]: no cell of 99_tiny reads it"),
         ("grid: {i: [1, 2]}\nexclude: [{i: 3}]", r"\[exclude, entry 1\]: leaves out no run"),
-        ("grid: {i: [1, 2]}\nexclude: [{i: 1}, {i: 2}]", r"\[exclude, entry 2\]: leaves out every run"),
         ("grid: {i: [1, 2]}\nexclude: [{i: a}]", r"\[exclude, entry 1.i\]: must be int"),
-        ("grid: {i: [1]}\nresources: {gpus: 1}", "unknown field of resources 'gpus'. Did you mean 'gpu'"),
         ("grid: {i: [1]}\nresources: {gpu: 0.5}", r"\[resources.gpu\]: a whole number from 0 is needed, not 0.5"),
         ("grid: {i: [1]}\nprofiles: {laptop: {notebook: a}}", "unknown field of profile 'laptop'"),
         (f"grid: {{i: {list(range(60))}, x: {list(range(60))}}}", "3600 runs are asked for; .* at most 1000"),
@@ -276,17 +270,14 @@ def test_two_workers_run_all_once_and_a_second_call_nothing(project):
     assert sorted(executed(project)) == [1, 2]
     assert done["best"]["parameters"] == {"x": 3.0, "i": 2} and done["best"]["value"] == -2
     table = pd.read_csv(project / "papermill_runs" / "small" / "summary.csv")
-    assert table[["x", "i", "measure", "mean"]].to_numpy().tolist() == [
-        [3.0, 1, "f1", 3.0], [3.0, 1, "f1", 1.0], [3.0, 1, "loss", -1.0],
-        [3.0, 2, "f1", 6.0], [3.0, 2, "f1", 2.0], [3.0, 2, "loss", -2.0],
-    ]  # fmt: skip
+    want = [[3.0, i, measure, mean] for i in (1, 2) for measure, mean in (("f1", 3.0 * i), ("f1", i), ("loss", -i))]
+    assert table[["x", "i", "measure", "mean"]].to_numpy().tolist() == want
 
     again = tried("grid", "run", path)
     assert again.exit_code == 0 and "2 of 2 runs finished, 0 failed" in again.stderr
     assert "best of 2:" in again.stdout
     assert sorted(executed(project)) == [1, 2]
-    after = json.loads(tried("grid", "status", path, "--json").stdout)
-    assert all(row["state"] == "finished" and row["seconds"] > 0 for row in after)
+    assert all(row["state"] == "finished" and row["seconds"] > 0 for row in status(read_grid(path)))
     printed = tried("grid", "status", path).stdout
     assert "finished" in printed and " i" in printed.splitlines()[0] and " x" not in printed.splitlines()[0]
 
@@ -339,9 +330,9 @@ def test_a_run_is_of_the_notebook_as_planned_and_not_of_data_that_change_meanwhi
     write_notebook(project, "1 / 0")  # after it was planned
     failures = run_grid(grid)
     assert [row["state"] for row in status(grid)] == ["finished", "failed", "broken off"]
-    words = [failures[run.folder.name] for run in grid.runs[1:]]
+    changed, planned = (failures[run.folder.name] for run in grid.runs[1:])
     assert (
-        "99_tiny: mine.jsonl changed while it was run" in words[0] and "not as it was when this was planned" in words[1]
+        "99_tiny: mine.jsonl changed while it was run" in changed and "not as it was when this was planned" in planned
     )
 
 
@@ -418,10 +409,8 @@ def outcomes(project, monkeypatch, *errors, **options):
         output.mkdir(parents=True, exist_ok=True)
         (output / "run.json").write_text(json.dumps(done(parameters)))
 
-    monkeypatch.setattr("berdslib.study.running.run_notebook", run_notebook)
-    monkeypatch.setattr(
-        "berdslib.study.running.futures.ProcessPoolExecutor", lambda workers, *_, **__: ThreadPoolExecutor(workers)
-    )
+    monkeypatch.setattr(running, "run_notebook", run_notebook)
+    monkeypatch.setattr(running.futures, "ProcessPoolExecutor", lambda workers, *_, **__: ThreadPoolExecutor(workers))
     failures = run_grid(grid_of(project, f"grid: {{i: {list(range(len(errors)))}}}\n"), **options)
     assert len(failures) == sum(bool(errors[i]) for i in begun)
     return len(begun)
