@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -170,6 +171,7 @@ def experiment(
     depth: int = 100,
     recordings: StrPath | None = None,
     store: Store = None,
+    seed: int = 0,
 ) -> Experiment:
     """Run and score several systems on the same questions.
 
@@ -194,6 +196,7 @@ def experiment(
         depth: how many candidates a cross-encoder or a diversifier chooses from.
         recordings: a file of a chat model's answers: what is in it is not asked again, and what is new is added.
         store: where the judges' verdicts are kept, a store or its file; None for the user's cache.
+        seed: of the test.
 
     Raises:
         InputError: no systems, a data set called "macro", an unknown baseline, a measure without cut-off, neither a
@@ -205,6 +208,8 @@ def experiment(
     k, kept = scoring.deepest(wanted, depth), scoring.store_of(store)
     which = {"questions": measuring.any_list(wanted), "perspectives": measuring.looks_at_perspectives(wanted)}
     _check(collections, wanted, judge, named)
+    if isinstance(seed, bool) or not isinstance(seed, Integral):
+        raise InputError(f"a whole number is needed, not {seed!r}", field="seed")
     if baseline is not None:
         known("baseline", baseline, named)
     who = None if is_recorded(judge) else judge_of(judge, collections[0])
@@ -229,7 +234,7 @@ def experiment(
     scored = {name: pd.concat(frames) for name, frames in scores.items()}
     listed = {name: pd.concat(frames, ignore_index=True) for name, frames in runs.items()}
     said = pd.concat(verdicts).sort_values(["qid", "pid", "docno"], ignore_index=True)
-    table, by = score_table(scored, questions, baseline=baseline), "gold" if who is None else who.id
+    table, by = score_table(scored, questions, baseline=baseline, seed=seed), "gold" if who is None else who.id
     return Experiment(table, scored, listed, said, by, baseline, tuple(questions))
 
 

@@ -29,7 +29,7 @@ def counted(question: Question, collection: Collection) -> Question:
 
 
 def score_table(
-    scores: Mapping[str, pd.DataFrame], questions: Sequence[Question], *, baseline: str | None = None
+    scores: Mapping[str, pd.DataFrame], questions: Sequence[Question], *, baseline: str | None = None, seed: int = 0
 ) -> pd.DataFrame:
     """Return means, intervals and tests of per-question scores; see :class:`Experiment` for the columns.
 
@@ -51,7 +51,7 @@ def score_table(
             if baseline:
                 base, others = means[baseline], [s for s in scores if s != baseline]
                 pairs = ((columns[s], columns[baseline]) for s in others)
-                raw = [paired_test(*pair, inner, clusters=clusters) for pair in pairs]
+                raw = [paired_test(*pair, inner, clusters=clusters, seed=seed) for pair in pairs]
                 p_values = dict(zip(others, holm(raw), strict=True))
             for system, mean in means.items():
                 low, high = mean_interval(columns[system], inner, clusters=clusters)

@@ -395,6 +395,7 @@ def own_data_set():
         (lambda: bd.experiment("bm25", PETS, measure="P@5"), "keyword argument 'measure'; it takes systems, data, "),
         (lambda: bd.experiment(PETS, "bm25"), "a method search(questions, k); 'pets' is of type Collection"),
         (lambda: bd.evaluate(GOLD, RUN, PETS), "a run needs columns qid, docno and score (or rank); missing: score"),
+        (lambda: bd.experiment("bm25", PETS, seed="x"), "[seed]: a whole number is needed, not 'x'"),
         # nothing at all, or something else
         (lambda: bd.experiment([], PETS), "[systems]: at least one system is needed, such as 'bm25'"),
         (lambda: bd.experiment(["bm25", "bm25"], PETS), "two systems are called 'bm25'; give a mapping, name"),
