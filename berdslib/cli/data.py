@@ -132,8 +132,11 @@ def data_leaks(questions: str, gold: str | None, threshold: float, kinds: str, a
         options.print_frame(shown)
     splits = sorted({q.split for q in asked})
     counts = {"questions": len(asked), "splits": splits, "overlaps": len(found), "across": len(leaking)}
-    told = f"{len(asked)} questions, {len(found)} overlaps of {threshold} or more, {len(leaking)} across the splits "
-    say({**counts, "pairs": shown.to_dict("records")}, told + (", ".join(filter(None, splits)) or "(there are none)"))
+    named = list(filter(None, splits))
+    within = f"all of the split {named[0]}" if named else "without splits"
+    across_them = f"{len(leaking)} across the splits {', '.join(named)}" if len(named) > 1 else within
+    told = f"{len(asked)} questions, {len(found)} overlaps of {threshold} or more, {across_them}"
+    say({**counts, "pairs": shown.to_dict("records")}, told)
     options.end(len(leaking))
 
 
