@@ -214,10 +214,10 @@ class Rows:
 
     def find(self, table: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Any]:
         """Return key → value for those of the keys that are there."""
-        found, seen = dict[bytes, Any](), 0
+        found, seen, keys = dict[bytes, Any](), 0, list(dict.fromkeys(keys))
         query = f"SELECT key, {self._value}, sum FROM {self._name} WHERE key IN"
         for start in range(0, len(keys), 900):  # SQLite allows 999 parameters everywhere
-            part = list(keys[start : start + 900])
+            part = keys[start : start + 900]
             listed = table.execute(f"{query} ({','.join('?' * len(part))})", part).fetchall()
             seen += len(listed)
             found.update((key, value) for key, value, kept in listed if kept is not None and kept == _sum(key, value))

@@ -10,7 +10,7 @@ import itertools
 import json
 import math
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +18,13 @@ import pandas as pd
 import yaml
 from filelock import Timeout
 
+from berdslib.data.catalogue import DATASETS
+from berdslib.data.datasets import IR_DATASETS
 from berdslib.errors import InputError, errors_in, known
+from berdslib.evaluation.measures import parse_measure
 from berdslib.files import atomic_path, read_lines, write_text
+from berdslib.judging.registry import JUDGES
+from berdslib.retrieval.systems import parse_system
 from berdslib.study import notebooks
 from berdslib.study.notebooks import Notebook, NotebookRun, run_folder, run_lock, work_folder
 from berdslib.study.provenance import inputs_of, ir_metadata
@@ -110,6 +115,13 @@ def read_grid(path: Path, profile: str = "") -> Grid:
         kept = _without_excluded(path, source, settings, document.get("exclude"))
         looked: dict[str, str | None] = {}
         runs = {folder: Run(folder, values) for values in kept for folder in [run_folder(source, values, looked)]}
+        if "register(" not in source.text:  # it may name what only its own cells add
+            defaults = {name: parameter.default for name, parameter in source.parameters.items()}
+            every = dict.fromkeys(pair for run in runs.values() for pair in _names(defaults | run.parameters))
+            for kind, name in every:
+                with errors_in(path, kind):
+                    if name:
+                        _check_name(kind, name)
         best, resources = _best(document.get("best")), _resources(document.get("resources"))
         return Grid(path, profile, source, tuple(runs.values()), best, resources)
 
@@ -184,6 +196,43 @@ def _check_values(source: Notebook, given: dict[str, Any]) -> dict[str, Any]:
         except (TypeError, ValueError) as error:
             raise InputError(f"only text, finite numbers, true, false and lists of them: {error}", field=name) from None
     return values
+
+
+def _names(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what a run's parameters name, each with the parameter, whose own name says what it is a name of."""
+
+    def of(*names: str) -> list[str]:
+        given = [values.get(name, []) for name in names]
+        return [text for one in given for text in (one if isinstance(one, list) else [one]) if isinstance(text, str)]
+
+    sets, cuts = of("data", "datasets"), values.get("ks")
+    yield from (("data", name) for name in (*sets, *of("corpus")))
+    yield from (("split", f"{name} {split}") for name in sets for split in of("split"))
+    yield from (("systems", system) for system in of("systems"))
+    yield from (("retriever", first + behind) for first in of("retriever") for behind in of("then") or [""])
+    yield from (("judge", judge) for judge in of("judge", "aspect_judge"))
+    yield from (("measures", f"{m}@{k}") for m in of("measures") for k in (cuts if isinstance(cuts, list) else ()))
+
+
+def _check_name(kind: str, name: str) -> None:
+    """Refuse a name that nothing has: it would end the run, after others have taken their time."""
+    if kind == "data":
+        head = name.partition(":")[0]
+        there = any((work_folder() / part).exists() for part in (name, name.rpartition(":")[0]) if part)
+        if not there and "/" in name:
+            raise InputError(f"{name} is not there; a path starts at {work_folder()}")
+        if not there and f"{head}:" != IR_DATASETS:
+            DATASETS.find(head)
+    elif kind == "split":
+        name, split = name.rsplit(" ", 1)
+        if name in DATASETS and DATASETS[name].reader != "pir":
+            known(f"split of {name!r},", split, (*DATASETS[name].splits, "all"))
+    elif kind == "judge":
+        JUDGES.find(name if ":" in name else name.partition("+")[0])
+    elif kind == "measures":
+        parse_measure(name)
+    else:
+        parse_system(name)
 
 
 def _mapping(field: str | None, value: Any) -> dict[str, Any]:

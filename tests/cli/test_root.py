@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 
 import pytest
@@ -106,6 +107,17 @@ def test_a_table_spells_out_what_a_file_holds(tmp_path):
     assert STEER not in shown and f"set{SPELT}" in shown and "Precision@1" in shown
 
 
+def _answer(address, deadline):
+    """What a server answers that prints its address before it listens, as Jupyter does."""
+    while True:
+        try:
+            return urllib.request.urlopen(address, timeout=10)
+        except urllib.error.URLError as error:
+            if not isinstance(error.reason, ConnectionRefusedError) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="ends a group of processes")
 def test_lab_serves_the_project_with_the_first_notebook_open(tmp_path):
@@ -123,7 +135,7 @@ def test_lab_serves_the_project_with_the_first_notebook_open(tmp_path):
         assert opened == "/lab/tree/notebooks/00_quickstart.ipynb"
         for name in ("notebooks/00_quickstart.ipynb", "docs/glossary.md", "papermill_runs"):
             address = f"http://127.0.0.1:{port}/api/contents/{name}?content=0&token={token}"
-            with urllib.request.urlopen(address, timeout=10) as answer:
+            with _answer(address, deadline) as answer:
                 assert json.load(answer)["path"] == name
     finally:
         os.killpg(server.pid, signal.SIGKILL)

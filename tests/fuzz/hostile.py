@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 MINUTES = float(os.environ.get("BERDS_FUZZ_MINUTES", 0))
 SEED = int(os.environ.get("BERDS_FUZZ_SEED", 0))
-PROPERTIES = 8  # which share the minutes
+PROPERTIES = 9  # which share the minutes
 REACHED = Counter()  # (surface, how it ended) → cases
 
 PIECES = st.sampled_from([

@@ -169,6 +169,12 @@ def test_a_row_that_is_damaged_is_encoded_again_and_said_once(log, folder, caplo
     assert caplog.text.count("holds damaged rows, which are made again") == 1
 
 
+def test_a_text_that_comes_again_far_behind_is_not_taken_for_damage(log, folder, caplog):
+    for _ in range(2):
+        cached(log, folder).encode_passages([*TEXTS, *TEXTS[:5]])
+    assert encoded(log) == TEXTS and not caplog.text
+
+
 def test_a_file_that_sqlite_cannot_read_is_mended_and_a_copy_of_it_stays(log, folder, caplog):
     path = cached(log, folder)._path
     cached(log, folder).encode_passages(TEXTS)

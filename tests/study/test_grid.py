@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from shell import tried
 from berdslib.data.records import ranked_run
 from berdslib.data.trec import read_trec_run, write_trec_run
 from berdslib.errors import BerdsError, InputError
+from berdslib.paths import PACKAGE
 from berdslib.study import notebooks, running
 from berdslib.study.grid import best_run, clean, collect, grid_table, read_grid, status
 from berdslib.study.provenance import environment
@@ -155,6 +157,25 @@ def test_what_a_file_cannot_say(project, text, words):
     with pytest.raises(InputError, match=words):
         read_grid(write_grid(project, text if text.startswith("\n") else "notebook: 99_tiny\n" + text))
     assert not (project / "papermill_runs").exists()  # nothing is begun
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("grid: {data: [[sampel]]}", r"small.yaml \[data\]: unknown data set 'sampel'. Did you mean 'sample'"),
+        ("grid: {data: [[sample], [mine/q.tsv]]}", r"\[data\]: mine/q.tsv is not there; a path starts at /"),
+        ("grid: {corpus: ['', wikipdia]}", r"\[data\]: unknown data set 'wikipdia'"),
+        ("fixed: {split: dev}\ngrid: {data: [[sample], [theperspective]]}", "unknown split of 'theperspective', 'dev'"),
+        ("grid: {retriever: [bm25, mimilm]}", r"\[retriever\]: unknown retriever 'mimilm'"),
+        ("grid: {then: ['', '+mmr:8']}", r"\[retriever\]: 'bm25\+mmr:8': the relevance weight"),
+        ("grid: {judge: [laptop, laptopp]}", r"\[judge\]: unknown judge 'laptopp'"),
+        ("grid: {measures: [[MRecal]]}", r"\[measures\]: unknown measure 'MRecal'"),
+    ],
+)
+def test_a_name_that_nothing_has_is_told_before_anything_runs(project, text, words):
+    shutil.copy(PACKAGE.parent / "papermill_runs" / "system.ipynb", project)
+    with pytest.raises(InputError, match=words):
+        read_grid(write_grid(project, f"notebook: {project}/system.ipynb\n{text}"))
 
 
 # ---------------------------------------------------------------- the summary, from folders made by hand
