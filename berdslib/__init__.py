@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from berdslib.study.front import register as register
     from berdslib.study.front import search as search
     from berdslib.study.front import supports as supports
-    from berdslib.study.notebooks import files_in as files_in
     from berdslib.study.notebooks import output_folder as output_folder
     from berdslib.study.sides import sides as sides
 
@@ -68,7 +67,7 @@ _PLACES = {
     "berdslib.study.experiment": ("Experiment", "choose", "experiment"),
     "berdslib.study.explorer.widget": ("explore",),
     "berdslib.study.front": ("evaluate", "judge", "names", "read_run", "register", "search", "supports"),
-    "berdslib.study.notebooks": ("files_in", "output_folder"),
+    "berdslib.study.notebooks": ("output_folder",),
     "berdslib.study.sides": ("sides",),
 }  # fmt: skip
 _MODULES = {"figures": "berdslib.study.figures", "published": "berdslib.study.published"}

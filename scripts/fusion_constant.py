@@ -8,13 +8,60 @@ choose by. Vectors and verdicts are kept in the cache, so what was stopped goes 
 """
 
 import argparse
+from itertools import product
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+
 import berdslib as bd
+from berdslib.data.records import ranked_run
+from berdslib.errors import InputError
+from berdslib.evaluation.measures import evaluate, parse_measures
+from berdslib.retrieval.expansion import CONSTANT, Expanded, reciprocal_rank_fusion, round_robin
 from berdslib.retrieval.retrievers import make_retriever
-from berdslib.study import tuning
+from berdslib.stats import difference_interval, macro_mean, mean_interval
+from berdslib.study.scoring import deepest, judge_of, judged, store_of
+from berdslib.study.tuning import dev_test_split
 
 MEASURES = ["MRecall@5", "Precision@5"]
+CONSTANTS = (0, 1, 2, 5, 10, 20, 60, 100, 1000)
+NUMBERS = (0, 1, 2, 3, 4, 5, 6)
+
+
+def fusion_sweep(
+    retriever, data, measures=MEASURES, *, judge=None, numbers=NUMBERS, constants=CONSTANTS, depth=100, store=None
+):
+    """Score every way to fuse the lists of a question's expansions; each is searched, and each passage judged, once.
+
+    `numbers` of expansions from the first (0: the question's list alone), and `constants` of reciprocal rank fusion
+    beside 60 and round robin.
+
+    Returns:
+        One row a fusion and measure: number, original (with the question's own list?), fusion, measure, n, mean, low,
+        high (macro), and difference, difference_low, difference_high from reciprocal rank fusion of the same lists with
+        the constant 60.
+    """
+    wanted, questions = parse_measures(measures), data.questions
+    if without := [q.qid for q in questions if not data.expansions.get(q.qid)]:
+        raise InputError(f"{len(without)} questions have no expansions, the first is {without[0]!r}", field="qid")
+    lists = Expanded(retriever, data.expansions, number=max(numbers) or 1, original=True).lists(questions, depth)
+    single, usual, runs = [ranked_run(one) for one in lists], f"rrf:{CONSTANT:g}", {}
+    for number, original in [(n, own) for n in numbers for own in ((True, False) if n else (True,))]:
+        chosen = single[0 if original else 1 : 1 + number]
+        runs[number, original, "round robin"] = round_robin(chosen)
+        for constant in sorted({*constants, CONSTANT}):
+            runs[number, original, f"rrf:{constant:g}"] = reciprocal_rank_fusion(chosen, constant=constant)
+    verdicts = judged(runs.values(), data, judge_of(judge, data), deepest(wanted), store_of(store))
+    scores = {fusion: evaluate(run, verdicts, questions, wanted) for fusion, run in runs.items()}
+    groups, rows = [q.source for q in questions], []
+    for fusion, measure in product(scores, map(str, wanted)):
+        values, others = (scores[one][measure].to_numpy() for one in (fusion, (*fusion[:2], usual)))
+        mean, ends = macro_mean(values, groups), difference_interval(values - others, groups)
+        row = (*fusion, measure, len(questions), mean, *mean_interval(values, groups))
+        rows.append((*row, mean - macro_mean(others, groups), *(ends if fusion[2] != usual else (np.nan, np.nan))))
+    names = ["number", "original", "fusion", "measure", "n", "mean", "low", "high"]
+    return pd.DataFrame(rows, columns=[*names, "difference", "difference_low", "difference_high"])
 
 
 def shown(table):
@@ -38,8 +85,8 @@ if __name__ == "__main__":
     asked = parser.parse_args()
     data = bd.load(["arguana", "kialo", "opinionqa"], passages="arguana-corpus", split="dev", limit=asked.limit)
     retriever = make_retriever(asked.retriever, data.passages)
-    for name, half in zip(("choosing", "held_out"), tuning.dev_test_split(data.questions), strict=True):
-        found = tuning.fusion_sweep(retriever, data.only(half), MEASURES, judge=asked.judge)
+    for name, half in zip(("choosing", "held_out"), dev_test_split(data.questions), strict=True):
+        found = fusion_sweep(retriever, data.only(half), judge=asked.judge)
         print(
             f"\n{name}: {asked.retriever}, n = {len(half)}, judge {asked.judge}\n{shown(found).to_string()}", flush=True
         )

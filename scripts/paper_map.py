@@ -8,7 +8,7 @@ All is made from data/published/tables.toml; --check fails where the list is not
 import sys
 from pathlib import Path
 
-from berdslib.study.published import census, page
+from berdslib.study.published import CODE, census, page
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "paper_map.md"
 OPENING = """\
@@ -46,6 +46,16 @@ def listed():
     return OPENING.format(**told) + "\n".join(rows) + "\n"
 
 
+def to_markdown(one, picture):
+    """Return a page of the book, with a link to its picture, "" where it has none."""
+    text, table = [f"# {one.heading}", f"![{one.title}]({picture})" if picture else ""], one.beside
+    text += [f"- **{word}:** {f'`{said}`' if word in CODE else said}" for word, said in one.lines]
+    if len(table):
+        cells = [list(map(str, table)), ["---"] * table.shape[1], *table.to_numpy(dtype=str).tolist()]
+        text += ["", *("| " + " | ".join(row) + " |" for row in cells)]
+    return "\n".join(text) + "\n"
+
+
 def write_pages(folder):
     """Write a page for each, with its picture where it has numbers."""
     import matplotlib
@@ -60,7 +70,7 @@ def write_pages(folder):
             figure = one.figure()
             figure.savefig(folder / f"{stem}.png", dpi=80)
             pyplot.close(figure)
-        text = one.to_markdown(f"{stem}.png" if len(one.beside) else "")
+        text = to_markdown(one, f"{stem}.png" if len(one.beside) else "")
         (folder / f"{stem}.md").write_text(text, encoding="utf-8")
 
 

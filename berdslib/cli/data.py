@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from berdslib.cli import options
-from berdslib.cli.inputs import is_predictions, named_files, read_collection, read_run, split_names
+from berdslib.cli.inputs import is_predictions, read_collection, read_runs, split_names
 from berdslib.cli.options import FOLDER, JSON, choice, flag, number, refuse, say, show, tell, text, wants_json
 from berdslib.cli.root import main
 from berdslib.errors import InputError, printable
@@ -78,19 +78,13 @@ def data_add(folder: Path) -> None:
 
 @data.command("stats")
 @options.questions(required=False)
-@choice(
-    "--documents",
-    ["auto", "docno", "title", "passage"],
-    "With -c, what identifies the document of a passage: the docno without its -NUMBER, the title (use it for the "
-    "DPR dump), or nothing: every passage is a document. auto: docno if `berds data` cut the rows, otherwise passage; "
-    "the last column shows the choice.",
-)
 @JSON
-def data_stats(questions: str | None, corpus: str | None, split: str | None, limit: int, documents: str) -> None:
+def data_stats(questions: str | None, corpus: str | None, split: str | None, limit: int) -> None:
     """Print the columns of BeRDS Table 1 for sets of questions (-q), or those of Table 2 for corpora (-c).
 
     Of a corpus, the words of a passage are counted, too; NAME:words and NAME:sentences cut its rows into passages of
-    100 words first. Of a folder from `berds data web` the means over its questions are printed, as in the paper.
+    100 words first. Of a folder from `berds data web` the means over its questions are printed, as in the paper. The
+    last column says what counts as a document: the docno without its -NUMBER where `berds data` cut it, or a passage.
     """
     import pandas as pd
 
@@ -98,7 +92,7 @@ def data_stats(questions: str | None, corpus: str | None, split: str | None, lim
 
     refuse((questions is None) == (corpus is None), "give either questions with -q, or corpora with -c")
     if corpus is not None:
-        rows = [describe_corpus(name, documents) for name in split_names(corpus)]
+        rows = [describe_corpus(name) for name in split_names(corpus)]
     else:
         names = split_names(questions or "")
         rows = [{"questions": name, **statistics(load_questions(name, split, limit))} for name in names]
@@ -107,13 +101,9 @@ def data_stats(questions: str | None, corpus: str | None, split: str | None, lim
 
 @data.command("leaks")
 @options.questions()
-@options.GOLD
+@options.verdicts("--gold")
 @number("--threshold", 0.8, "Overlap (Jaccard similarity) from which a pair is reported.", options.SHARE)
-@text(
-    "--kinds",
-    "What to compare. Leave out perspectives that are labels, such as left and right.",
-    "text,perspectives,passages",
-)
+@text("--kinds", "To compare; without perspectives, where these are labels.", "text,perspectives,passages")
 @flag("--across", "Print only pairs that stand across splits.")
 @JSON
 def data_leaks(questions: str, gold: str | None, threshold: float, kinds: str, across: bool, **given: Any) -> None:
@@ -141,11 +131,10 @@ def data_leaks(questions: str, gold: str | None, threshold: float, kinds: str, a
         options.print_frame(shown)
     splits = sorted({q.split for q in asked})
     counts = {"questions": len(asked), "splits": splits, "overlaps": len(found), "across": len(leaking)}
-    told = f"{len(asked)} questions, {len(found)} overlaps of {threshold} or more, "
-    if len(named := [split for split in splits if split]) > 1:
-        told += f"{len(leaking)} across the splits {', '.join(named)}"
-    else:
-        told += f"all of the split {named[0]}" if named else "without splits"
+    named = list(filter(None, splits))
+    within = f"all of the split {named[0]}" if named else "without splits"
+    across_them = f"{len(leaking)} across the splits {', '.join(named)}" if len(named) > 1 else within
+    told = f"{len(asked)} questions, {len(found)} overlaps of {threshold} or more, {across_them}"
     say({**counts, "pairs": shown.to_dict("records")}, told)
     options.end(len(leaking))
 
@@ -171,13 +160,9 @@ def _to_compare(
 @data.command("export")
 @click.argument("path", type=click.Path(path_type=Path))
 @options.questions(required=False)
-@options.GOLD
-@click.option(
-    "--layout",
-    type=click.Choice(["beir", "berds", "trec"]),
-    help="A BEIR folder, the official BeRDS JSONL, or a folder with TREC's diversity qrels. [berds where PATH ends in "
-    ".jsonl or .jsonl.gz, else beir]",
-)
+@options.verdicts("--gold")
+@text("--layout", "A BEIR folder, the official BeRDS JSONL, or a folder with TREC's diversity qrels. [by PATH: .jsonl "
+      "is berds, else beir]", type=click.Choice(["beir", "berds", "trec"]))  # fmt: skip
 @options.RUNS
 @choice("--cut", ["none", "words", "sentences"], "Rows are passages, or documents: cut after any word, or sentence.")
 @number("--words", 100, "Of a passage, with --cut.")
@@ -208,10 +193,9 @@ def data_export(
         more = gold or layout or runs or given["split"]
         refuse(more or given["corpus"] is None, "give questions with -q, or with -c alone a corpus to write")
         shape: dict[str, Any] = {"cut": cut, "words": words, "duplicates": duplicates, "near": near}
-        written = write_source(given["corpus"], path, limit=given["limit"], **shape)
-        dropped = f" ({written.exact} exact and {written.near} near repeats dropped)" * (duplicates != "keep")
-        sentence = f"{written.passages} passages{dropped}, {written.bytes:,} bytes → {path}"
-        say({"output": path, **written._asdict()}, sentence)
+        made = write_source(given["corpus"], path, limit=given["limit"], **shape)
+        dropped = f" ({made.exact} exact and {made.near} near repeats dropped)" * (duplicates != "keep")
+        say({"output": path, **made._asdict()}, f"{made.passages} passages{dropped}, {made.bytes:,} bytes → {path}")
         return
     is_berds = layout == "berds" or is_predictions(path)
     refuse(runs and (len(runs) > 1 or not is_berds), "only a BeRDS JSONL lists a run, and one")
@@ -220,7 +204,7 @@ def data_export(
     asked, passages, verdicts = found.questions, found.passages, found.gold
     if verdicts is None:
         raise InputError(f"{named!r} has no gold verdicts; give a file of verdicts with --gold")
-    run = read_run(next(iter(named_files(runs).values())), found) if runs else None
+    run = next(iter(read_runs(runs, found).values()), None)
     splits = {q.split for q in asked}
     part = splits.pop() if len(splits) == 1 else ""
     export_collection(path, asked, passages, verdicts, layout=layout, split=part or "test", run=run)
@@ -239,18 +223,15 @@ def _part(_: click.Context, __: click.Parameter, said: str) -> tuple[int, int]:
 
 _ENCODING = options.together(
     click.argument("corpus"),
-    click.option(
-        "-m", "--model", default="minilm", show_default=True, help="Retriever that encodes; hf:org/model, too."
-    ),
+    text("-m --model", "Retriever that encodes; hf:org/model, too.", "minilm"),
     text("--part", "Only this part, for a job array: 3/16 is the third of sixteen.", "1/1", callback=_part),
-    click.option("--vectors", type=FOLDER, help="Folder of the vectors, which all machines see. [in the user cache]"),
+    text("--vectors", "Folder of the vectors, which all machines see. [in the user cache]", type=FOLDER),
 )
 
 
 @data.command("encode")
 @_ENCODING
-@click.option("--workers", type=options.POSITIVE, help="Processes of this machine that encode. [this one]")
-@click.option("--scheduler", metavar="ADDRESS", help="Encode on the dask cluster there, such as tcp://host:8786.")
+@options.PLACES
 @JSON
 def data_encode(
     corpus: str, model: str, part: tuple[int, int], vectors: Path | None, workers: int | None, scheduler: str | None
@@ -269,7 +250,7 @@ def data_encode(
     from berdslib.retrieval.retrievers import encoding_of
     from berdslib.study.running import cluster, processes
 
-    refuse(workers and scheduler, "give --workers for this machine or --scheduler for a cluster, not both")
+    refuse(workers and scheduler, options.NOT_BOTH)
     (encoder, text_of), passages = encoding_of(model), load_passages(corpus)
     with cluster(scheduler) if scheduler else processes(workers) if workers else nullcontext() as pool:
         folder = encode_part(passages, encoder, part, vectors, pool, text_of)
@@ -279,7 +260,7 @@ def data_encode(
 @data.command("index")
 @_ENCODING
 @click.argument("index", metavar="KIND:PLACE")
-@click.option("--effort", type=options.POSITIVE, help="Cells or candidates looked at for a query. [128]")
+@text("--effort", "Cells or candidates looked at for a query. [128]", type=options.POSITIVE)
 @JSON
 def data_index(
     corpus: str, model: str, part: tuple[int, int], vectors: Path | None, index: str, effort: int | None
@@ -326,12 +307,9 @@ def data_web(output: Path, top: int, extractor: str, **given: Any) -> None:
     refuse(given["offline"] and given["retry_failed"], "--offline fetches nothing, so it cannot --retry-failed")
     asked = list(read_collection(given, need_passages=False, need_perspectives=False).questions)
     report = web_corpora(asked, output, Web(num=top, extractor=check_extractor(extractor), **given))
-    answered = report.loc[report["passages"] > 0, "qid"].nunique()
+    answered, n = report.loc[report["passages"] > 0, "qid"].nunique(), int(report["passages"].sum())
     summary = {"output": output, "questions": len(asked), "with_passages": answered, "pages": len(report)}
-    summary |= {
-        "passages": (n := int(report["passages"].sum())),
-        "outcomes": report["outcome"].value_counts().to_dict(),
-    }
+    summary |= {"passages": n, "outcomes": report["outcome"].value_counts().to_dict()}
     say(summary, f"{failures(report)}\n{n} passages for {answered} of {len(asked)} questions → {output}")
 
 
@@ -358,9 +336,9 @@ def data_validate(place: str, predictions: tuple[str, ...], split: str, **readin
 
     head, _, scenario = place.rpartition(":")
     release, rule = (head, scenario) if scenario in SCENARIOS and head else (place, "")
+    refuse(predictions and not rule, "predictions are for a scenario; name it, such as my_release:explicit")
     if rule or is_release(release) or (release.startswith("perspectivearg") and release in DATASETS):
         _validate_release(release, rule, split, predictions, **reading)
-    refuse(predictions, "predictions are for a scenario of a release; name it, such as my_release:explicit")
     refuse(not Path(place).is_dir(), f"{printable(place)}: no such folder or release")
     found = validate(Path(place))
     if wants_json() or found:
@@ -377,7 +355,6 @@ def _validate_release(release: str, rule: str, split: str, predictions: tuple[st
     from berdslib.data.arguments import is_release, read_release, summarise
     from berdslib.data.scenario import load_release, open_scenario, read_predictions
 
-    refuse(predictions and not rule, "predictions are for a scenario; name it, such as RELEASE:explicit")
     problems: list[InputError] = []
     found = read_release(release, problems=problems) if is_release(release) else load_release(release)
     summary, failed, checked = summarise(found), [str(one) for one in problems], list[dict[str, Any]]()
@@ -385,9 +362,8 @@ def _validate_release(release: str, rule: str, split: str, predictions: tuple[st
         tell(f"berds: {one}")
     if not wants_json():
         show(None, repr(found))
-        queries, unknown = pd.DataFrame(summary["queries"]), pd.Series(summary["unknown"], name="unknown for")
-        options.print_tables({"queries": queries.rename(columns={"with_answers": "with answers"}),
-                      "unknown": unknown.rename_axis("property").reset_index()})  # fmt: skip
+        unknown = pd.Series(summary["unknown"], name="unknown for").rename_axis("property").reset_index()
+        options.print_tables({"queries": pd.DataFrame(summary["queries"]), "unknown": unknown})
     if predictions and failed:
         tell("berds: predictions can be checked once the release is good")
     elif predictions:

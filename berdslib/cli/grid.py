@@ -6,7 +6,7 @@ import functools
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from berdslib.study.grid import Grid
 
 _RUNNING = options.together(
-    click.option("--workers", type=options.POSITIVE, help="Notebooks to run in parallel on this machine. [1]"),
-    click.option("--scheduler", metavar="ADDRESS", help="Run on the dask cluster there, such as tcp://host:8786."),
+    options.PLACES,
     options.number("--limit", 0, "Begin at most so many runs; 0 for all.", options.NATURAL),
-    click.option("--minutes", type=float, help="End a run that takes longer. [the file's, else 12 hours]"),
-    click.option("--memory", type=float, help="End a run that takes more than so many GB. [the file's, else no limit]"),
+    options.text("--minutes", "End a run that takes longer. [the file's, else 12 hours]", type=float),
+    options.text("--memory", "End a run that takes more than so many GB. [the file's, else no limit]", type=float),
     flag("--stop-on-error", "Start nothing new after the first failure."),
     flag("--keep-going", "Start all, whatever fails. [stop after three alike in a row]"),
 )
@@ -31,6 +30,9 @@ _RUNNING = options.together(
 def _of_file(command: Callable[..., None]) -> Callable[..., None]:
     """Have a command take a grid file and a profile, and give it the checked grid."""
 
+    @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+    @options.text("--profile", "Profile of the file, such as laptop.", "")
+    @JSON
     @functools.wraps(command)
     def reads(path: Path, profile: str, **given: Any) -> None:
         from berdslib.study.grid import read_grid
@@ -38,11 +40,7 @@ def _of_file(command: Callable[..., None]) -> Callable[..., None]:
 
         command(read_grid(find_grid(path), profile), **given)
 
-    argument = click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
-    read: Callable[..., None] = options.together(
-        argument, options.text("--profile", "Profile of the file, such as laptop.", ""), JSON
-    )(reads)
-    return read
+    return cast("Callable[..., None]", reads)
 
 
 @main.group()
@@ -74,17 +72,13 @@ def grid_plan(asked: Grid) -> None:
 @grid.command("run")
 @_of_file
 @_RUNNING
-@flag("--dry-run", "Start nothing, only say what would be run: grid plan.")
-def grid_run(asked: Grid, dry_run: bool, **how: Any) -> None:
+def grid_run(asked: Grid, **how: Any) -> None:
     """Run all unfinished runs of a grid, and collect.
 
     Failures are printed as they happen; after three in a row for the same reason nothing new starts. The exit code is 1
     if a run failed. Several calls at the same time share the work.
     """
-    if dry_run:
-        grid_plan.callback.__wrapped__(asked)  # type: ignore[union-attr] # what _of_file wraps
-    else:
-        _run(asked, **how)
+    _run(asked, **how)
 
 
 @grid.command("retry")
@@ -101,18 +95,13 @@ def _run(
     from berdslib.study.grid import DONE, best_run, grid_table, status
     from berdslib.study.running import run_grid
 
-    refuse(
-        how["workers"] and how["scheduler"], "give --workers for this machine or --scheduler for a cluster, not both"
-    )
+    refuse(how["workers"] and how["scheduler"], options.NOT_BOTH)
     refuse(stop_on_error and keep_going, "give --stop-on-error or --keep-going, not both")
     limits = asked.resources
     limits = limits._replace(minutes=minutes or limits.minutes, memory=memory or limits.memory)
-    stop_after = 1 if stop_on_error else None if keep_going else 3
-    failures = run_grid(
-        asked._replace(resources=limits), stop_after=stop_after, **how | {"workers": how["workers"] or 1}
-    )
-    best = best_run(asked, grid_table(asked))
-    finished = sum(row["state"] == DONE for row in status(asked))
+    how |= {"workers": how["workers"] or 1, "stop_after": 1 if stop_on_error else None if keep_going else 3}
+    failures = run_grid(asked._replace(resources=limits), **how)
+    best, finished = best_run(asked, grid_table(asked)), sum(row["state"] == DONE for row in status(asked))
     if best and not wants_json():
         who = f"{best['system']} of " if best["system"] else ""
         click.echo(f"best of {best['compared']}: {who}{best['run']}, {best['value']:.4f}, {best['parameters']}")

@@ -43,14 +43,6 @@ def parsed_measures(text: str | None) -> list[Any]:
     return list(own.get(text or "") or parse_measures(text or "MRecall@5,Precision@5"))
 
 
-def positioned(given: dict[str, Any]) -> Any:
-    """Take judge and title position out of the options; a name goes on as it is, recorded verdicts know no titles."""
-    from berdslib.judging.registry import make_judge
-
-    name, position = given.pop("judge"), given.pop("title_position", None)
-    return make_judge(name, title_position=position) if position else name
-
-
 def read_collections(given: dict[str, Any]) -> list[Collection]:
     """Take the options of questions, and return them: all sets over one corpus, or each set over its own."""
     text, corpus, options = _taken(given)

@@ -26,24 +26,22 @@ def notebook() -> None:
 @JSON
 def notebook_list() -> None:
     """List the notebooks with their parameters and defaults."""
-    from berdslib.study.notebooks import notebook_folder, open_notebook
+    from berdslib.study.notebooks import numbered_notebooks, open_notebook
 
-    found = {p.stem: open_notebook(p).parameters for p in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
-    lines = []
-    for stem, parameters in found.items():
-        lines += [stem, *(f"    {p.name} = {p.default!r}    {p.help}" for p in parameters.values())]
-    options.show(
-        {stem: [p._asdict() for p in parameters.values()] for stem, parameters in found.items()}, "\n".join(lines)
-    )
+    found = {stem: open_notebook(path).parameters.values() for stem, path in numbered_notebooks().items()}
+    lines = [
+        "\n".join([stem, *(f"    {p.name} = {p.default!r}    {p.help}" for p in parameters)])
+        for stem, parameters in found.items()
+    ]
+    facts = {stem: [p._asdict() for p in parameters] for stem, parameters in found.items()}
+    options.show(facts, "\n".join(lines))
 
 
 @notebook.command("run")
 @click.argument("name")
-@click.option(
-    "-p", "parameters", multiple=True, nargs=2, metavar="NAME VALUE",
-    help="A parameter; may be repeated. A path is absolute, or from the project's folder.",
-)  # fmt: skip
-@click.option("-o", "--output", type=FOLDER, help="Folder. [papermill_runs/NAME-HASH]")
+@text("-p parameters", "A parameter; may be repeated. A path is absolute, or from the project's folder.",
+      multiple=True, nargs=2, metavar="NAME VALUE")  # fmt: skip
+@text("-o --output", "Folder. [papermill_runs/NAME-HASH]", type=FOLDER)
 @flag("--show/--no-show", "Print the notebook's tables when it is done.")
 @JSON
 def notebook_run(name: str, parameters: Sequence[tuple[str, str]], output: Path | None, show: bool) -> None:
@@ -67,10 +65,8 @@ def notebook_students(folder: Path, repository: str) -> None:
     counts = write_students(folder, repository=repository)
     if not (folder.resolve().parent / "docs").is_dir():
         options.tell("the copies' links to ../docs and ../data work beside these folders of a checkout")
-    lines = [f"{count:2}  {path}" for path, count in counts.items()]
-    options.show(
-        {str(p): n for p, n in counts.items()}, "\n".join([*lines, f"{sum(counts.values())} exercises, all blank"])
-    )
+    lines = [*(f"{count:2}  {path}" for path, count in counts.items()), f"{sum(counts.values())} exercises, all blank"]
+    options.show({str(path): count for path, count in counts.items()}, "\n".join(lines))
 
 
 @notebook.command("check")
@@ -152,18 +148,18 @@ def lab(arguments: Sequence[str]) -> None:
 
 
 def _show_results(done: Any) -> None:
-    path = done.folder / "scores.csv"
-    if path.exists():
-        import pandas as pd
+    import pandas as pd
 
-        from berdslib.study.tables import paper_table
+    from berdslib.study.tables import paper_table
 
-        scores = pd.read_csv(path)
-        if not {"system", "dataset", "measure", "mean", "low", "high", "p_value"} <= set(scores):
-            click.echo(scores.round(3).to_string(index=False))  # no experiment's: as it was written
-            return
-        wide = paper_table(scores, intervals=True)
-        # A terminal is narrow: the data sets below each other, not side by side.
-        datasets = dict.fromkeys(wide.columns.get_level_values(0))
-        click.echo(pd.concat({d: wide[d] for d in datasets}, names=["dataset"]).to_string())
-        click.echo("In percent, with 95 % intervals; *: p < .05 against the first system.")
+    if not (path := done.folder / "scores.csv").exists():
+        return
+    scores = pd.read_csv(path)
+    if not {"system", "dataset", "measure", "mean", "low", "high", "p_value"} <= set(scores):
+        click.echo(scores.round(3).to_string(index=False))  # no experiment's: as it was written
+        return
+    wide = paper_table(scores, intervals=True)
+    # A terminal is narrow: the data sets below each other, not side by side.
+    datasets = dict.fromkeys(wide.columns.get_level_values(0))
+    click.echo(pd.concat({d: wide[d] for d in datasets}, names=["dataset"]).to_string())
+    click.echo("In percent, with 95 % intervals; *: p < .05 against the first system.")

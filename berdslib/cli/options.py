@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -51,24 +51,24 @@ def completes(kind: str, apart: str = ",") -> Callable[[click.Context, click.Par
     return complete
 
 
-def text(name: str, said: str, default: str | None = None, **how: Any) -> Option:
-    """Ask for a word; a default, if there is one, is shown."""
-    return click.option(name, default=default, show_default=bool(default), help=said, **how)
+def text(names: str, said: str, default: str | None = None, **how: Any) -> Option:
+    """Ask for a word by one name or several ("-m --model"); a default, if there is one, is shown."""
+    return click.option(*names.split(), default=default, help=said, **{"show_default": bool(default)} | how)
 
 
-def choice(name: str, values: Sequence[str], said: str) -> Option:
+def choice(names: str, values: Sequence[str], said: str) -> Option:
     """Offer one of several words, by default the first."""
-    return text(name, said, values[0], type=click.Choice(values))
+    return text(names, said, values[0], type=click.Choice(values))
 
 
-def number(name: str, default: float, said: str, kind: Any = POSITIVE) -> Option:
+def number(names: str, default: float, said: str, kind: Any = POSITIVE) -> Option:
     """Ask for a number, by default a whole one from 1."""
-    return click.option(name, default=default, show_default=True, type=kind, help=said)
+    return click.option(*names.split(), default=default, show_default=True, type=kind, help=said)
 
 
-def flag(name: str, said: str) -> Option:
+def flag(names: str, said: str) -> Option:
     """Offer something that is done or not; one that is done unless it is not wanted is named "--this/--no-this"."""
-    return click.option(name, is_flag=True, default="/" in name, show_default="/" in name, help=said)
+    return click.option(*names.split(), is_flag=True, default="/" in names, show_default="/" in names, help=said)
 
 
 def _writable(_: click.Context, __: click.Parameter, path: Any) -> Any:
@@ -89,16 +89,18 @@ def output(said: str, kind: Any = FILE, required: bool = True) -> Option:
 def questions(**how: Any) -> Option:
     """Say which questions are asked; required, unless told otherwise."""
     names = "Data set names, comma-separated, a file or a BEIR folder; RELEASE:SCENARIO for PerspectiveArg."
+    own = "Data set name, file or folder. [the corpus of the questions]"
     return together(
-        click.option("-q", "--questions", help=names, shell_complete=completes("dataset"),
-                     **({"required": True} | how)),
-        click.option("--split", type=click.Choice(["train", "dev", "test", "all"]), help="[dev where a data set has "
-                     "splits, else all]"),
-        click.option("--limit", default=0, help="Only the first N questions of each set; 0 for all.",
-                     show_default=True),
-        click.option("-c", "--corpus", help="Data set name, file or folder. [the corpus of the questions]",
-                     shell_complete=completes("dataset")),
-    )  # fmt: skip
+        text("-q --questions", names, shell_complete=completes("dataset"), **{"required": True} | how),
+        split("train", "dev", "test", "all"),
+        number("--limit", 0, "Only the first N questions of each set; 0 for all.", click.INT),
+        text("-c --corpus", own, shell_complete=completes("dataset")),
+    )
+
+
+def split(*names: str) -> Option:
+    """Say of which split the questions are."""
+    return text("--split", "[dev where a data set has splits, else all]", type=click.Choice(names))
 
 
 def systems(default: str | None, more: str = "") -> Option:
@@ -107,57 +109,48 @@ def systems(default: str | None, more: str = "") -> Option:
         "Systems, comma-separated: a retriever and its parts, such as minilm+mmr:0.9, minilm+pap:1.0, "
         "bm25+expand:rule, bm25+multi:rule, minilm+expand:recorded+coverage:0.5, minilm+expand:chat:MODEL (or hyde)."
     )
-    return click.option("-r", "--systems", default=default, show_default=True, help=parts + more,
-                        shell_complete=completes("retriever"))  # fmt: skip
+    return text("-r --systems", parts + more, default, shell_complete=completes("retriever"))
 
 
 def judge(default: str | None = "gold", more: str = "") -> Option:
     """Say who judges."""
     names = (
-        "gold, random, overlap, similarity, laptop, laptop-mpnet, mistral-berds, nli-t5, causal:MODEL, "
-        "nli:MODEL, cross:MODEL or chat:MODEL; a committee is joined by +, such as overlap+similarity."
+        "gold, random, overlap, similarity, laptop, laptop-mpnet, mistral-berds, nli-t5, causal:MODEL, nli:MODEL, "
+        "cross:MODEL or chat:MODEL; a committee is joined by +, such as overlap+similarity."
     )
-    return click.option("-j", "--judge", default=default, show_default=True, help=names + more,
-                        shell_complete=completes("judge", ",+"))  # fmt: skip
+    return text("-j --judge", names + more, default, shell_complete=completes("judge", ",+"))
 
 
-RUNS = click.option(
-    "--run",
-    "runs",
-    multiple=True,
-    metavar="[NAME=]FILE",
-    help="A finished run in TREC's six columns, or a predictions file of PerspectiveArg (.jsonl); may be repeated. "
-    "[NAME: the file's]",
-)
+def verdicts(name: str) -> Option:
+    """Say what the passages are said to support."""
+    return text(name, "Verdicts (.tsv, .csv, .jsonl), diversity qrels or a BEIR folder. [the gold of the questions]")
+
+
+RUNS = text("--run runs", "A finished run in TREC's six columns, or a predictions file of PerspectiveArg (.jsonl); "
+            "may be repeated. [NAME: the file's]", multiple=True, metavar="[NAME=]FILE")  # fmt: skip
 READING = together(
     number("--least", 20, "Arguments that a predictions file must list for each query; with 0 it may also have no "
            "answer, which scores as nothing found.", NATURAL),
     choice("--repeats", ["error", "once"], "An id that a query of a predictions file lists twice: an error, or counted "
            "once, where it is first."),
 )  # fmt: skip
-TITLE_POSITION = click.option(
-    "--title-position",
-    type=click.Choice(["before", "after", "none"]),
-    help="Where the judge reads a passage's title. [the judge's own default]",
-)
-STORE = click.option("--store", type=FILE, help="Verdict store. [user cache]")
+STORE = text("--store", "Verdict store. [user cache]", type=FILE)
 SEARCHING = together(
     text("--aspect-judge", "Judge that xquad, pm2 and coverage use for generated perspectives: those from the chain's "
          "expansion, else recorded ones, else perspectives made by rule.", "laptop"),
-    click.option("--recordings", type=FILE, help="File that keeps what a chat model answers: what is in it is not "
-                 "asked again."),
+    text("--recordings", "Keeps what a chat model answers: what is in this file is not asked again.", type=FILE),
     number("--depth", 100, "Candidates that a cross-encoder or a diversifier chooses from."),
     STORE,
 )  # fmt: skip
-GOLD = text("--gold", "File of verdicts. [the gold verdicts of the questions]")
 SEED = number("--seed", 0, "Of the draw.", NATURAL)
-MEASURES = click.option(
-    "-m",
-    "--measures",
-    shell_complete=completes("measure"),
-    help="Comma-separated, such as MRecall@10. For PerspectiveArg also task, or official: its measures at 4, 8, 16 and "
-    "20 by the papers' definitions, or the published script's. [MRecall@5,Precision@5]",
+MEASURES = text("-m --measures", "Comma-separated, such as MRecall@10. For PerspectiveArg also task, or official: its "
+                "measures at 4, 8, 16 and 20 by the papers' definitions, or the published script's. "
+                "[MRecall@5,Precision@5]", shell_complete=completes("measure"))  # fmt: skip
+PLACES = together(
+    text("--workers", "Processes of this machine that work at the same time. [one]", type=POSITIVE),
+    text("--scheduler", "Work on the dask cluster there, such as tcp://host:8786.", metavar="ADDRESS"),
 )
+NOT_BOTH = "give --workers for this machine or --scheduler for a cluster, not both"
 JSON = click.option(
     "--json",
     is_flag=True,
@@ -220,7 +213,7 @@ def say(summary: Mapping[str, Any] | list[Any], sentence: str) -> None:
         tell(sentence)
 
 
-def print_frame(frame: Any, shares: Collection[str] = ()) -> None:
+def print_frame(frame: Any, shares: Container[str] = ()) -> None:
     """Print a table, with the columns that are shares in percent; or its rows as JSON, with shares from 0 to 1."""
     if wants_json():
         click.echo(frame.to_json(orient="records", indent=1))
@@ -231,9 +224,7 @@ def print_frame(frame: Any, shares: Collection[str] = ()) -> None:
     click.echo(printable(shown.to_string(index=False, float_format=lambda x: f"{x:.4f}")))
 
 
-def print_tables(
-    tables: Mapping[str, Any], more: Mapping[str, Any] | None = None, shares: Collection[str] = ()
-) -> None:
+def print_tables(tables: Mapping[str, Any], more: Mapping[str, Any] | None = None, shares: Container[str] = ()) -> None:
     """Print several tables, one below the other, or all and more as one JSON object: name → rows."""
     if wants_json():
         rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}

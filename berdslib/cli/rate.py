@@ -26,8 +26,7 @@ def rate() -> None:
 
 
 def _judges(default: str) -> options.Option:
-    how: dict[str, Any] = {"show_default": True, "shell_complete": options.completes("judge", ",+")}
-    return click.option("-j", "--judges", default=default, help="Comma-separated.", **how)
+    return options.text("-j --judges", "Comma-separated.", default, shell_complete=options.completes("judge", ",+"))
 
 
 @rate.command("pairs")
@@ -39,13 +38,12 @@ def _judges(default: str) -> options.Option:
 @options.SEED
 @number("--near", 0.8, "Documents of a question that are this similar to an earlier one are left out.", options.SHARE)
 @options.judge(None, " [nobody: the column is left to people]")
-@options.TITLE_POSITION
 @options.STORE
 @options.output("TSV to write.")
 @JSON
 def rate_pairs(
     systems: str | None, runs: tuple[str, ...], k: int, draw: int, seed: int, near: float, judge: str | None,
-    title_position: str | None, store: Path | None, output: Path, **given: Any,
+    store: Path | None, output: Path, **given: Any,
 ) -> None:  # fmt: skip
     """Write (question, document, perspective) pairs to be labelled, for `berds rate judge --data`. BeRDS A.4.
 
@@ -62,19 +60,16 @@ def rate_pairs(
     found = read_collection(given)
     found = found.only(examples.draw_questions(list(found.questions), draw, seed)) if draw else found
     asked = list(found.questions)
-    chosen = make_judge(judge, found.gold, title_position) if judge else None
-    kept = VerdictStore(store)
+    chosen, kept = make_judge(judge, found.gold) if judge else None, VerdictStore(store)
     searched = [] if runs else parsed_systems(systems or "bm25,minilm")
     listing = [*read_runs(runs, found).values(), *(search(name, found, k, store=kept) for name in searched)]
-    looked_up = by_docno(found.passages)
-    listed = examples.detection_pairs(asked, listing, looked_up, k=k, near=None)
-    pairs = examples.detection_pairs(asked, listing, looked_up, k=k, near=near)
-    place = title_position or "before"
+    listed, pairs = (
+        examples.detection_pairs(asked, listing, by_docno(found.passages), k=k, near=most) for most in (None, near)
+    )
     if chosen is None:
-        examples.write_unlabelled(output, pairs, asked, title_position=place)
+        examples.write_unlabelled(output, pairs, asked)
     else:
-        labelled = examples.label_by_judge(pairs, asked, chosen, kept, title_position=place)
-        examples.write_examples(output, labelled)
+        examples.write_examples(output, examples.label_by_judge(pairs, asked, chosen, kept))
     left_out, judged_by = len(listed) - len(pairs), chosen.id if chosen else None
     summary = {"output": output, "questions": len(asked), "pairs": len(pairs), "left_out": left_out, "judge": judged_by}
     labels = f"labelled by {judged_by}" if chosen else "to be labelled with 1 or 0"
@@ -83,12 +78,8 @@ def rate_pairs(
 
 
 @rate.command("judge")
-@click.option(
-    "--data",
-    "path",
-    required=True,
-    help="Labelled pairs: pers-det, or a table with the columns question, document, perspective, label.",
-)
+@options.text("--data path", "Labelled pairs: pers-det, or a table with the columns question, document, perspective, "
+              "label.", required=True)  # fmt: skip
 @_judges("random,overlap,similarity,laptop")
 @options.STORE
 @JSON
@@ -133,16 +124,13 @@ def _wide(table: Any) -> Any:
 @options.RUNS
 @_judges("overlap,similarity,laptop")
 @options.MEASURES
-@options.text("--labelled", "Numbers of labelled questions to try out.", "20,40")
-@number("--draws", 200, "Trials with each number.")
 @options.SEARCHING
 @options.output("Folder for the tables and a figure for each measure.", FOLDER, False)
 @JSON
 def rate_systems(
-    systems: str, runs: tuple[str, ...], judges: str, measures: str | None, labelled: str, output: Path | None,
-    **given: Any,
-) -> None:  # fmt: skip
-    """Does a judge order systems as gold does? Kendall's tau, and what a few labels add.
+    systems: str, runs: tuple[str, ...], judges: str, measures: str | None, output: Path | None, **given: Any
+) -> None:
+    """Does a judge order systems as gold does? Kendall's tau, and what labels on 20 or 40 questions add.
 
     The questions need gold verdicts. Every judge is asked what any system lists within the deepest cut-off of the
     measures, each pair once; of a slow judge, a smaller cut-off asks for less.
@@ -155,15 +143,11 @@ def rate_systems(
     from berdslib.study.figures.values import judged_systems_figure
     from berdslib.study.tables import file_stems
 
-    try:
-        numbers = [int(part) for part in split_names(labelled)]
-    except ValueError:
-        raise InputError(f"{labelled!r}: whole numbers were expected", field="labelled") from None
     named = parsed_systems(systems)
     found = read_collection(given)
     named |= read_runs(runs, found)
-    wanted = measures or "MRecall@5,Precision@5"
-    result = raters.judge_systems(named, found, split_names(judges), wanted, labelled=numbers, **given)
+    chosen, wanted = split_names(judges), measures or "MRecall@5,Precision@5"
+    result = raters.judge_systems(named, found, chosen, wanted, **given)
     tell(f"{len(found.questions)} questions, {len(named)} systems, {result.pairs} pairs for each judge")
     tables = {name: getattr(result, name) for name in ("order", "table", "labels")}
     few = result.labels[result.labels["system"] == "all"].drop(columns="system")
@@ -180,20 +164,15 @@ def rate_systems(
 
 @rate.command("questions")
 @click.argument("questions")
-@click.option("--split", type=click.Choice(["dev", "test", "all"]), help="[dev where a data set has splits, else all]")
+@options.split("dev", "test", "all")
 @number("-n", 20, "Questions from each data set.")
 @options.SEED
-@click.option(
-    "--sources",
-    type=FILE,
-    help="JSONL with `qid` and `sources`, the texts that a question is made of. [QUESTIONS, if that is such a file or "
-    "a data set that `berds build` made]",
-)
 @options.output("CSV to write.")
 @JSON
-def rate_questions(n: int, seed: int, sources: Path | None, output: Path, **given: Any) -> None:
+def rate_questions(n: int, seed: int, output: Path, **given: Any) -> None:
     """Draw N of the QUESTIONS from each data set for people to read, or all if there are fewer. BeRDS B.4.
 
+    Where QUESTIONS is JSONL, or a data set that `berds build` made, the texts in its field `sources` stand beside them.
     Give each reviewer a copy. It opens in a spreadsheet, or in a notebook with
     `berdslib.construction.form.ReviewForm("sheet.csv", "name")`.
     """
@@ -205,9 +184,8 @@ def rate_questions(n: int, seed: int, sources: Path | None, output: Path, **give
     text = given["questions"]
     found = read_collection(given, need_passages=False)
     built = Path(text) / own.QUESTIONS if own.is_own(text) else Path(text)
-    place = sources or (built if built.suffix == ".jsonl" else None)
     with errors_in(text):
-        rows = draw_sheet(found.questions, read_sources(place) if place else {}, n, seed)
+        rows = draw_sheet(found.questions, read_sources(built) if built.suffix == ".jsonl" else {}, n, seed)
     write_sheet(output, rows)
     with_sources = sum(bool(row.sources) for row in rows)
     summary = {"output": output, "items": len(rows), "with_sources": with_sources, "seed": seed}

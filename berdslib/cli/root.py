@@ -13,21 +13,6 @@ from berdslib.errors import BerdsError, printable
 from berdslib.progress import PROGRESS
 from berdslib.version import __version__
 
-# Commands of the last version, and what does their work now.
-MOVED = {
-    "app": "berds explore",
-    "argue": "berds retrieve, evaluate and experiment with -q RELEASE:SCENARIO; berds data validate RELEASE:SCENARIO",
-    "argue make": "python scripts/synthetic_release.py FOLDER",
-    "corpus": "berds data stats, data export and data web",
-    "explore export": "berds explore -o FILE.html",
-    "judge-eval": "berds rate judge",
-    "judge-pairs": "berds rate pairs",
-    "judge-systems": "berds rate systems",
-    "notebook grid": "berds grid run FILE",
-    "prompts import": "berds prompts fetch TASK FILE",
-    "review": "berds rate questions, rate summary and rate agree",
-}
-
 
 def _heard(name: str, usual: int, otherwise: int, said: str, *names: str) -> click.Option:
     """Say how much of a log is printed, before a command or behind it."""
@@ -86,15 +71,6 @@ class _Root(_Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         self.list_commands(ctx)
         return super().get_command(ctx, name)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        for old in (" ".join(args[:2]), args[0]):
-            if old in MOVED:
-                click.echo(f"berds {old} is now: {MOVED[old]}", err=True)
-                ctx.exit(2)
-        return super().resolve_command(ctx, args)
 
 
 @click.group(cls=_Root, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -20,7 +20,7 @@ import copy
 import json
 import math
 import re
-from collections.abc import KeysView, Mapping, Sequence, Set, ValuesView
+from collections.abc import Collection, Mapping, Sequence, Set
 from numbers import Real
 from pathlib import Path
 from reprlib import repr as shortened
@@ -29,9 +29,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from berdslib.errors import InputError
+from berdslib.errors import InputError, errors_in
 from berdslib.files import StrPath, write_text
-from berdslib.study.notebooks import notebook_folder, read_notebook
+from berdslib.study.notebooks import numbered_notebooks, read_notebook
 
 TAG = "exercise"
 SOLUTION, CHECK = "# Solution", "# Check"
@@ -51,8 +51,8 @@ class Answer(NamedTuple):
         return self.message
 
 
-_NOTHING = "nothing is returned"
 _BLANK = "is blank. Put your answer where the cell says `...`, and run it again."
+_NOTHING = f"{_BLANK} (A function that returns nothing counts as blank.)"
 Case = tuple[tuple[Any, ...], Any]
 
 
@@ -77,14 +77,10 @@ def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float |
     >>> check_answer(1, lambda x: 2 * x, [((3,), 6), ((0,), 0)])
     Exercise 1: right.
     """
-    if _is_blank(given):
-        return Answer(False, f"Exercise {exercise} {_BLANK}")
-    if _are_cases(expected):
-        problem = _wrong_function(given, expected, tolerance)
-        if problem == _NOTHING:
-            return Answer(False, f"Exercise {exercise} {_BLANK} (A function that returns nothing counts as blank.)")
-    else:
-        problem = _difference(given, expected, tolerance)
+    compare = _wrong_function if _are_cases(expected) else _difference
+    problem = _BLANK if _is_blank(given) else compare(given, expected, tolerance)
+    if problem in (_BLANK, _NOTHING):
+        return Answer(False, f"Exercise {exercise} {problem}")
     if problem:
         return Answer(False, f"Exercise {exercise}: not yet. {problem}" + (f" Hint: {hint}" if hint else ""))
     return Answer(True, f"Exercise {exercise}: right." + ("" if callable(given) else f" {shortened(_plain(given))}"))
@@ -155,11 +151,8 @@ def _difference(given: Any, expected: Any, tolerance: float | None) -> str:
         problem = _first_difference(list(zip(places, given, expected, strict=True)), tolerance)
         in_order = not problem or sorted(map(repr, given)) != sorted(map(repr, expected))
         return problem if in_order else "The items are right, and their order is not."
-    if isinstance(expected, str):
-        given, expected = given.strip(), expected.strip()
-        if given != expected and given.casefold() == expected.casefold():
-            return f"{shortened(given)} differs in capital letters only."
-    return "" if given == expected else f"{shortened(given)} is not the answer."  # a date, say
+    same = given.strip() == expected.strip() if isinstance(expected, str) else given == expected  # a date, say
+    return "" if same else f"{shortened(given)} is not the answer."
 
 
 def _first_difference(pairs: Sequence[tuple[str, Any, Any]], tolerance: float | None) -> str:
@@ -172,15 +165,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, pd.Series | pd.DataFrame):
         pairs = list(value.items())
         value = dict(pairs) if value.keys().is_unique else pairs
-    elif value is pd.NA or value is pd.NaT:
-        return math.nan
     elif isinstance(value, np.ndarray | np.generic) or type(value).__module__ == "torch":
         value = value.tolist()
-    elif isinstance(value, tuple | range | KeysView | ValuesView | pd.Index | pd.api.extensions.ExtensionArray):
-        value = list(value)
     if isinstance(value, Mapping):
         return {key: _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list) else value
+    if isinstance(value, Collection) and not isinstance(value, str | bytes | set | frozenset):
+        return [_plain(one) for one in value]
+    return math.nan if value is pd.NA or value is pd.NaT else value
 
 
 def _kind(given: Any) -> str:
@@ -256,21 +247,18 @@ def student_copy(notebook: Mapping[str, Any], repository: str = "") -> dict[str,
     return copied
 
 
-def write_students(folder: StrPath, notebooks: Sequence[Path] = (), repository: str = "") -> dict[Path, int]:
-    """Write copies of notebooks (of all numbered ones for ()) with blank exercises; return path → how many."""
-    sources = list(notebooks) or sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))
-    if any(Path(folder).resolve() == source.resolve().parent for source in sources):
-        raise InputError(f"{folder} holds the notebooks themselves; the copies need another folder")
-    Path(folder).mkdir(parents=True, exist_ok=True)
+def write_students(folder: StrPath, repository: str = "") -> dict[Path, int]:
+    """Write copies of the numbered notebooks with blank exercises; return path → how many."""
     counts = {}
-    for source in sources:
-        try:
+    for source in numbered_notebooks().values():
+        target = Path(folder) / source.name
+        if target.resolve() == source.resolve():
+            raise InputError(f"{folder} holds the notebooks themselves; the copies need another folder")
+        with errors_in(source):
             made = student_copy(read_notebook(source), repository)
-        except InputError as error:
-            raise InputError(str(error), path=source) from None
-        with write_text(Path(folder) / source.name) as file:
+        with write_text(target) as file:
             file.write(json.dumps(made, indent=1, ensure_ascii=False) + "\n")
-        counts[Path(folder) / source.name] = sum(map(is_exercise, made["cells"]))
+        counts[target] = sum(map(is_exercise, made["cells"]))
     return counts
 
 
@@ -284,7 +272,7 @@ def class_table(folder: StrPath) -> pd.DataFrame:
     is run, so an output can be forged; a check that is not ours is "changed".
     """
     folder, rows = Path(folder), list[dict[Any, Any]]()
-    ours = {path.stem: _checks(read_notebook(path)) for path in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
+    ours = {stem: _checks(read_notebook(path)) for stem, path in numbered_notebooks().items()}
     for path in sorted(folder.rglob("*.ipynb")):
         stem = next((stem for stem in ours if stem in path.stem), None)
         if stem is None or ".ipynb_checkpoints" in path.parts:
@@ -295,10 +283,8 @@ def class_table(folder: StrPath) -> pd.DataFrame:
             states = dict.fromkeys(ours[stem], "unreadable")
         else:
             states = {n: _state(handed_in.get(n), check) for n, (check, _) in ours[stem].items()}
-        right = sum(state == "right" for state in states.values())
-        rows.append(
-            {"copy": str(path.relative_to(folder)), "notebook": stem, "right": right, "of": len(states), **states}
-        )
+        counts = {"right": list(states.values()).count("right"), "of": len(states)}
+        rows.append({"copy": str(path.relative_to(folder)), "notebook": stem, **counts, **states})
     if not rows:
         raise InputError(f"no copy of a notebook in {folder}; a name holds the notebook's, as ada/03_retrieval.ipynb")
     return pd.DataFrame(rows).fillna("")

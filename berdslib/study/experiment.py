@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,13 +29,13 @@ from berdslib.judging.baselines import Gold
 from berdslib.retrieval.retrievers import OwnDense
 from berdslib.study import scoring
 from berdslib.study.scoring import AnyJudge, Data, Store, System, Systems, is_recorded, judge_of
-from berdslib.study.tables import MACRO, counted, escape, file_stems, paper_table, score_table, write_csv
+from berdslib.study.tables import MACRO, Shown, counted, escape, file_stems, paper_table, score_table, write_csv
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Experiment:
+class Experiment(Shown):
     """What an experiment found; shown, it is the table of the paper.
 
     Args:
@@ -73,7 +72,12 @@ class Experiment:
         """How the table is to be read: how many questions, of what kind, who judged, what all its marks mean."""
         n = ", ".join(f"{name} n = {n}" for name, n in self._sizes.items())
         single = measuring.single_perspectives(self.questions, self.table["measure"].unique())
-        said = [f"Percent with 95% intervals ({self._kinds})", n, single, f"verdicts: {short_name(self.judge)}"]
+        scores = pd.concat(self.scores.values())
+        beyond = scores.columns[((scores < 0) | (scores > 1)).any()].tolist()  # see berdslib.stats.mean_interval
+        graded = not scores.drop(columns=beyond).isin([0, 1]).all(axis=None)
+        kinds = "Wilson" + "; graded scores with their own spread" * graded
+        kinds += f"; {', '.join(beyond)}: Student's t" if beyond else ""
+        said = [f"Percent with 95% intervals ({kinds})", n, single, f"verdicts: {short_name(self.judge)}"]
         if (self.table["p_value"] < 0.05).any():
             said.append(f"* differs from {self.baseline} (paired test, Holm, p < .05)")
         if self.letters:
@@ -86,20 +90,8 @@ class Experiment:
         table = self.table[self.table["dataset"] != MACRO]
         return dict(zip(table["dataset"], table["n"], strict=True))
 
-    @property
-    def _kinds(self) -> str:
-        """Which intervals :func:`berdslib.stats.mean_interval` took."""
-        scores = pd.concat(self.scores.values())
-        beyond = scores.columns[((scores < 0) | (scores > 1)).any()].tolist()
-        graded = not scores.drop(columns=beyond).isin([0, 1]).all(axis=None)
-        return (
-            "Wilson"
-            + ("; graded scores with their own spread" if graded else "")
-            + (f"; {', '.join(beyond)}: Student's t" if beyond else "")
-        )
-
     def pairs(
-        self, measure: Measure | str, baselines: str | Iterable[str] | None = None, *, full: bool = False, seed: int = 0
+        self, measure: Measure | str, baselines: str | Iterable[str] | None = None, *, full: bool = False
     ) -> pd.DataFrame:
         """Compare every two systems by a measure, or each with several baselines.
 
@@ -107,7 +99,6 @@ class Experiment:
             measure: one that was computed.
             baselines: systems; None for all pairs.
             full: also count the questions won, tied and lost, and tell effect sizes.
-            seed: of the test.
 
         Returns:
             The frame of :func:`berdslib.evaluation.compare.all_pairs`, or the first six columns of it: differences with
@@ -116,7 +107,7 @@ class Experiment:
         Raises:
             InputError: an unknown measure or baseline, or a single system.
         """
-        found = compare.all_pairs(self.scores, self.questions, str(measure), baselines=baselines, seed=seed)
+        found = compare.all_pairs(self.scores, self.questions, str(measure), baselines=baselines)
         return found if full else found.loc[:, :"p_value"]
 
     def questions_for(
@@ -137,18 +128,14 @@ class Experiment:
         """
         return compare.questions_for(self.scores, self.questions, str(measure), differences, baselines=baselines)
 
-    def with_letters(self, *, seed: int = 0) -> Experiment:
+    def with_letters(self) -> Experiment:
         """Return this experiment shown, also as LaTeX, with letters: systems that share one do not differ.
-
-        Args:
-            seed: of the tests.
 
         Raises:
             InputError: a single system.
         """
         measures = dict.fromkeys(self.table["measure"])
-        found = {m: compare.letters(self.scores, self.questions, m, seed=seed) for m in measures}
-        return replace(self, letters=found)
+        return replace(self, letters={m: compare.letters(self.scores, self.questions, m) for m in measures})
 
     def to_latex(self, label: str = "tab:systems", caption: str = "") -> str:
         """Return the shown table as LaTeX (booktabs) with label and caption, the best of each column in bold."""
@@ -157,23 +144,13 @@ class Experiment:
             means = cells.str.extract(r"^(-?[\d.]+)", expand=False).astype(float)  # behind it may be a star
             fewest = measuring.less_is_better(str(column[-1] if isinstance(column, tuple) else column))
             best = means == (means.min() if fewest else means.max())
-            shown.isetitem(
-                i, [rf"\textbf{{{escape(c)}}}" if b else escape(c) for c, b in zip(cells, best, strict=True)]
-            )
+            bold = [rf"\textbf{{{escape(c)}}}" if b else escape(c) for c, b in zip(cells, best, strict=True)]
+            shown.isetitem(i, bold)
         about = " and ".join(f"{name}, {n} question{'s' * (n != 1)}" for name, n in self._sizes.items())
         caption = escape(caption or f"Systems on {about}. {self.caption}")
         return str(shown.to_latex(escape=False, index_names=False, caption=caption, label=label))
 
-    def __repr__(self) -> str:
-        """Show the table as text."""
-        parts = [f"{title}\n{table.to_string()}" if title else table.to_string() for title, table in self._tables()]
-        return printable("\n\n".join(parts) + f"\n{self.caption}")
-
-    def _repr_html_(self) -> str:
-        parts = [(f"<p>{title}</p>" if title else "") + table.to_html(escape=True) for title, table in self._tables()]
-        return f"{''.join(parts)}<p>{html.escape(self.caption)}</p>"
-
-    def _tables(self) -> list[tuple[str, pd.DataFrame]]:
+    def titled(self) -> list[tuple[str, pd.DataFrame]]:
         """Return what is shown, with titles; intervals of several data sets for their mean only: no screen is wider."""
         shown = self.shown
         if shown.columns.nlevels == 1:
@@ -239,8 +216,8 @@ def experiment(
 
     @cache  # one judge for all collections, and none where no system needs it
     def covering() -> Judge:
-        same = who is not None and isinstance(judge, str) and judge == aspect_judge
-        found = who if same and who is not None else judge_of(aspect_judge, collections[0])
+        same = isinstance(judge, str) and judge == aspect_judge
+        found = who if who is not None and same else judge_of(aspect_judge, collections[0])
         if who is not None and found.id == who.id:
             logger.warning("%s both reorders lists and scores them, so what it gains by that is circular", who.id)
         return found
@@ -255,15 +232,10 @@ def experiment(
             scores[name].append(scoring.scored(run, verdicts[-1], one, wanted, name))
         questions += [counted(q, one) for q in one.questions]
     scored = {name: pd.concat(frames) for name, frames in scores.items()}
-    return Experiment(
-        score_table(scored, questions, baseline=baseline, seed=seed),
-        scored,
-        {name: pd.concat(frames, ignore_index=True) for name, frames in runs.items()},
-        pd.concat(verdicts).sort_values(["qid", "pid", "docno"], ignore_index=True),
-        "gold" if who is None else who.id,
-        baseline,
-        tuple(questions),
-    )
+    listed = {name: pd.concat(frames, ignore_index=True) for name, frames in runs.items()}
+    said = pd.concat(verdicts).sort_values(["qid", "pid", "docno"], ignore_index=True)
+    table, by = score_table(scored, questions, baseline=baseline, seed=seed), "gold" if who is None else who.id
+    return Experiment(table, scored, listed, said, by, baseline, tuple(questions))
 
 
 class Choice(NamedTuple):

@@ -68,16 +68,9 @@ def search(
         raise InputError(problem, field="system")
     named = scoring.named_systems(system)  # first: a collection in its place would be searched for systems
     collection = collection_of(data)
-    runs = scoring.search(
-        named,
-        collection,
-        k,
-        perspectives=perspectives,
-        aspect_judge=partial(judge_of, aspect_judge, collection),
-        depth=depth,
-        recordings=recordings,
-        store=store_of(store),
-    )
+    options: dict[str, Any] = {"depth": depth, "recordings": recordings, "store": store_of(store)}
+    covering = partial(judge_of, aspect_judge, collection)
+    runs = scoring.search(named, collection, k, perspectives=perspectives, aspect_judge=covering, **options)
     return next(iter(runs.values()))
 
 
@@ -136,9 +129,8 @@ def supports(
         problem = "recorded verdicts belong to ids; name a judge that reads texts, such as 'laptop'"
         raise InputError(problem, field="judge")
     chosen = make_judge(judge) if isinstance(judge, str) else as_judge(judge)
-    pairs = [
-        Pair("texts", pid, Passage(str(i), text), said) for i, text in enumerate(read) for pid, said in enumerate(asked)
-    ]
+    found = [Passage(str(i), text) for i, text in enumerate(read)]
+    pairs = [Pair("texts", pid, passage, said) for passage in found for pid, said in enumerate(asked)]
     p_yes = judge_pairs(chosen, pairs)[0]
     texts = [(pair.perspective, pair.passage.text) for pair in pairs]
     table = pd.DataFrame(texts, columns=["perspective", "passage"]).assign(p_yes=p_yes)

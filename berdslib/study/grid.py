@@ -351,25 +351,24 @@ def grid_table(grid: Grid) -> pd.DataFrame:
     """
     names = dict.fromkeys(name for run in grid.runs for name in run.parameters)
     defaults = {name: grid.notebook.parameters[name].default for name in names}
-    settings, scores, about = [], [pd.DataFrame(columns=["run"])], []
+    settings, scores, about = (list[pd.DataFrame]() for _ in range(3))
     for run, record in ((run, record) for run in grid.runs if (record := finished(run))):
-        path, told, key = run.folder / SCORES, record | record["environment"], {"run": run.folder.name}
+        path, told = run.folder / SCORES, record | record["environment"]
         try:
             found = pd.read_csv(path) if path.exists() else pd.DataFrame()
         except ValueError as error:
             raise InputError(f"not a readable table: {error}", path=path) from None
-        scores.append((found if len(found) else pd.DataFrame(index=[0])).assign(**key))
-        settings.append(key | {name: _cell(value) for name, value in (defaults | run.parameters).items()})
-        about.append(key | {f"run_{name}": _cell(told[name]) for name in told if name not in _ABOUT_FILES})
+        found = found if len(found) else pd.DataFrame(index=[0])
+        values = {name: _cell(value) for name, value in (defaults | run.parameters).items()}
+        settings.append(pd.DataFrame({"run": run.folder.name, **values}, index=found.index))
+        scores.append(found.rename(columns={name: f"scores_{name}" for name in ("run", *names)}))
+        facts = {f"run_{name}": _cell(told[name]) for name in told if name not in _ABOUT_FILES}
+        about.append(pd.DataFrame(facts, index=found.index))
     if not settings:
-        return scores[0]
-    table = pd.DataFrame(settings).merge(pd.concat(scores[1:]), on="run", suffixes=("", "_again"), sort=False)
-    for name in [name for name in names if f"{name}_again" in table]:
-        same = table[name].eq(table[f"{name}_again"]).all()
-        table = (
-            table.drop(columns=f"{name}_again") if same else table.rename(columns={f"{name}_again": f"scores_{name}"})
-        )
-    return table.merge(pd.DataFrame(about), on="run", sort=False)
+        return pd.DataFrame(columns=["run"])
+    table = pd.concat([pd.concat(part, ignore_index=True) for part in (settings, scores, about)], axis=1)
+    again = {f"scores_{name}": name for name in names if f"scores_{name}" in table}
+    return table.drop(columns=[column for column, name in again.items() if table[column].eq(table[name]).all()])
 
 
 _ABOUT_FILES = ("notebook", "parameters", "environment", "files", "finished")  # of run.json, not of its results

@@ -16,13 +16,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib import import_module
 from pathlib import Path
 from reprlib import repr as shortened
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import pandas as pd
 from filelock import FileLock, Timeout
 
 from berdslib.errors import BerdsError, InputError, known
@@ -83,12 +82,8 @@ def work_folder() -> Path:
 
 def load_script(name: str) -> ModuleType:
     """Return a script of the project as a module, such as "paper_map"."""
-    path = notebook_folder().parent / "scripts" / f"{name}.py"
-    spec = spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    sys.modules[name] = module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    sys.path.append(str(notebook_folder().parent / "scripts"))
+    return import_module(name)
 
 
 def output_folder(name: str) -> Path:
@@ -98,18 +93,16 @@ def output_folder(name: str) -> Path:
     return folder
 
 
-def files_in(folder: Path) -> pd.DataFrame:
-    """Return what a notebook wrote into its folder: one row for each name, with the formats in which it is there."""
-    paths = [p for p in sorted(folder.iterdir()) if p.is_file() and p.suffix != ".ipynb"]
-    names = [(p.stem, p.suffix.removeprefix(".")) for p in paths if p.name not in ("run.json", FAILED, _LOCK)]
-    return pd.DataFrame(names, columns=["file", "formats"]).groupby("file").agg(", ".join)
+def numbered_notebooks() -> dict[str, Path]:
+    """Return name → path of the numbered notebooks, in their order."""
+    return {path.stem: path for path in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
 
 
 def find_notebook(name: str) -> Path:
     """Return a notebook by name ("00_quickstart"), number ("00") or path."""
     if name.endswith(".ipynb") and Path(name).is_file():
         return Path(name).resolve()
-    names = {p.stem: p for p in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
+    names = numbered_notebooks()
     by_number = {stem[:2]: stem for stem in names}
     return names[known("notebook", by_number.get(name, name.removesuffix(".ipynb")), names)]
 

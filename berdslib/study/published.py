@@ -19,7 +19,6 @@ import pandas as pd
 
 from berdslib.errors import InputError, known
 from berdslib.paths import shipped
-from berdslib.study.experiment import Experiment
 from berdslib.study.tables import escape
 
 if TYPE_CHECKING:
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 # What a version is called in a message, and the file that holds its numbers.
 VERSIONS = {"v1": ("BeRDS v1", "berds_v1"), "v2": ("BeRDS v2", "berds_v2"), "pir": ("PIR", "pir")}
-# The columns that say which number of a table one is.
-KEYS = ("corpus", "retriever", "system", "dataset", "measure", "k")
 REAL = ("lists", "dial", "changes", "pir", "people", "projection")  # tables of data/real
 
 
@@ -63,8 +60,9 @@ def published_value(table: str, *, version: str = "v2", **where: str | float) ->
     return float(rows["value"].iloc[0])
 
 
+@cache
 def read_shipped(name: str) -> pd.DataFrame:
-    """Return a table of data/published as text, without its ending: "ours", "figures" or "perspectivearg"."""
+    """Return a table of data/published as text, by its name without the ending, such as "ours" or "figures"."""
     return pd.read_csv(shipped("published") / f"{name}.csv", dtype=str, keep_default_na=False)
 
 
@@ -187,24 +185,13 @@ class Page:
     def to_csv(self) -> str:
         """Return all numbers, published and ours, a row each."""
         both = pd.concat([self.published.assign(whose="published"), self.ours.assign(whose="ours")], ignore_index=True)
-        return str(
-            both.drop(columns=["table", "paper", "version"], errors="ignore").to_csv(index=False, lineterminator="\n")
-        )
+        told = both.drop(columns=["table", "paper", "version"], errors="ignore")
+        return str(told.to_csv(index=False, lineterminator="\n"))
 
     def to_latex(self) -> str:
         """Return what :attr:`beside` has as LaTeX (booktabs), with why not to compare in the caption."""
         caption = escape(f"{self.heading}. {self.told['differs']}")
         return str(self.beside.to_latex(index=False, escape=True, caption=caption))
-
-    def to_markdown(self, picture: str = "") -> str:
-        """Return the page for the book, with a link to a picture of it."""
-        text = [f"# {self.heading}", f"![{self.title}]({picture})" if picture else ""]
-        text += [f"- **{word}:** {f'`{said}`' if word in CODE else said}" for word, said in self.lines]
-        table = self.beside
-        if len(table):
-            cells = [list(map(str, table)), ["---"] * table.shape[1], *table.to_numpy(dtype=str).tolist()]
-            text += ["", *("| " + " | ".join(row) + " |" for row in cells)]
-        return "\n".join(text) + "\n"
 
     def _repr_html_(self) -> str:
         said = "".join(f"<li><b>{word}:</b> {html.escape(text)}</li>" for word, text in self.lines)
@@ -237,10 +224,10 @@ def census() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["name", "title", "status", "ours", "notebook"])
 
 
-def page(name: str, ours: Experiment | None = None) -> Page:
+def page(name: str) -> Page:
     """Return the page of a table or figure: "BeRDS 3", "pir4", "PIR Figure 2"; without a paper, BeRDS.
 
-    BeRDS is numbered as in its later version. An experiment of yours takes the place of our numbers.
+    BeRDS is numbered as in its later version.
 
     >>> page("3").heading
     'BeRDS Table 3: base retrievers, 5 documents'
@@ -250,40 +237,15 @@ def page(name: str, ours: Experiment | None = None) -> Page:
     wanted = " ".join(words).replace("berds", "BeRDS").replace("pir", "PIR").replace("figure", "Figure")
     entry = _entries()[known("table or figure", wanted, _entries())]
     paper, number, drawn = wanted.split()[0], wanted.split()[-1], "Figure" in wanted
-    numbers = _printed("pir" if paper == "PIR" else "v2")
+    numbers = read_shipped("pir" if paper == "PIR" else "berds_v2")
+    printed = numbers[(numbers["table"] == number) & (not drawn)].drop(columns=["title", "section", "note"])
     stated = read_shipped("figures").query("paper == @paper and version != 'v1' and figure == @number and @drawn")
-    return Page(
-        wanted, entry["title"], entry["status"],
-        numbers[(numbers["table"] == number) & (not drawn)].drop(columns=["title", "section", "note"]),
-        _own(ours, numbers[numbers["table"] == number]) if ours else read_shipped("ours").query("table == @wanted"),
-        tuple(stated["says"]), tuple(entry.get("misprints", ())), entry,
-    )  # fmt: skip
-
-
-def _own(found: Experiment, numbers: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of an experiment that a published table has too, as text in its columns, in percent."""
-    as_found = next((word for word in ("default", "baseline") if (numbers["system"] == word).any()), "")
-    rows = []
-    for one in found.table.to_dict("records"):
-        retriever, _, step = one["system"].partition("+")
-        # A chain of several steps, which the papers do not have, stays as it is; "pap+" is one step.
-        word = step if re.search(r"\+[a-z]", step) else step.partition(":")[0]
-        system = "query-expansion" if word == "expand" else word or as_found
-        measure, _, k = one["measure"].replace("pRecall", "p-Recall").partition("@")
-        scores = [f"{100 * one[value]:.1f}" for value in ("mean", "low", "high")]
-        rows.append((retriever, system, one["dataset"], measure, k, *scores, str(one["n"])))
-    columns = ["retriever", "system", "dataset", "measure", "k", "value", "low", "high", "n"]
-    ours = pd.DataFrame(rows, columns=columns).assign(corpus="your corpus", judge=found.judge, table="")
-    keys = ["system", "measure", "k"]
-    return ours[ours.set_index(keys).index.isin(numbers.set_index(keys).index)]
-
-
-@cache
-def _printed(version: str) -> pd.DataFrame:
-    return pd.read_csv(shipped("published") / f"{VERSIONS[version][1]}.csv", dtype=str, keep_default_na=False)
+    ours = read_shipped("ours").query("table == @wanted")
+    told = tuple(stated["says"]), tuple(entry.get("misprints", ()))
+    return Page(wanted, entry["title"], entry["status"], printed, ours, *told, entry)
 
 
 @cache
 def _numbers(version: str) -> pd.DataFrame:
-    text = _printed(version)
+    text = read_shipped(VERSIONS[version][1])
     return text.assign(k=pd.to_numeric(text["k"], errors="coerce").astype("Int64"), value=text["value"].astype(float))

@@ -31,7 +31,6 @@ _AGAINST = re.compile(r"\b(oppos|undermin|refut|contradict|against\b)", re.I)
 _DENIED = re.compile(
     r"(\bnot|n't|n’t|\bnever)\s+(\w+\s+)?(support|speak|follow|oppos|undermin|refut|contradict|against)", re.I
 )
-ESSAY_WORDS = 100
 # What an essay's polarity is correlated with; see `alignment`.
 TARGETS = {
     "designated stance": "stance",

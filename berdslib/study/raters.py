@@ -118,14 +118,8 @@ def judge_systems(
     wanted, collection, named = parse_measures(measures), scoring.collection_of(data), scoring.named_systems(systems)
     names, k, kept = [str(m) for m in wanted], scoring.deepest(wanted), scoring.store_of(store)
     _check(collection, list(named), judges, wanted)
-    if draws < 1 or any(n < 2 for n in labelled):  # now, not when everything has been judged
-        problem = f"at least 2 questions are labelled, in at least 1 draw; got {list(labelled)} and {draws}"
-        raise InputError(problem, field="labelled")
     chosen = {name: make_judge(name) for name in judges}  # before anything is searched
     questions, clusters = list(collection.questions), question_clusters(collection)
-    if any(n <= len(clusters) for n in labelled) and len(set(clusters)) < 2:
-        problem = "all questions overlap; what labels add can be tried out from 2 that do not: leave this empty"
-        raise InputError(problem, field="labelled")
     options: dict[str, Any] = {"depth": depth, "recordings": recordings, "store": kept}
     runs = scoring.search(named, collection, k, aspect_judge=partial(judge_of, aspect_judge, collection), **options)
     gold = scoring.verdicts_on(runs, collection, None, k, kept)
@@ -140,14 +134,10 @@ def judge_systems(
         table = score_table(found, together)
         tables.append(table[table["dataset"] == MACRO].assign(judge=judge))
         scores |= {(judge, m): pd.DataFrame({s: frame[m] for s, frame in found.items()}) for m in names}
-    return JudgedSystems(
-        pd.concat(tables, ignore_index=True)[["system", "judge", "measure", "n", "mean", "low", "high"]],
-        order_table(scores, clusters, list(named), judges, names),
-        _labels(scores, clusters, list(named), list(product(judges, names, labelled)), draws),
-        scores,
-        runs,
-        len(verdicts[judges[0]]),
-    )
+    means = pd.concat(tables, ignore_index=True)[["system", "judge", "measure", "n", "mean", "low", "high"]]
+    order = order_table(scores, clusters, list(named), judges, names)
+    labels = _labels(scores, clusters, list(named), list(product(judges, names, labelled)), draws)
+    return JudgedSystems(means, order, labels, scores, runs, len(verdicts[judges[0]]))
 
 
 def order_table(

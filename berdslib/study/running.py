@@ -8,9 +8,8 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent import futures
 from contextlib import contextmanager
 from typing import Any
@@ -20,12 +19,10 @@ from filelock import Timeout
 from tqdm.auto import tqdm
 
 from berdslib.errors import BerdsError, InputError, printable
-from berdslib.progress import bars_are_seen
+from berdslib.progress import bar
 from berdslib.study import grid as grids
 from berdslib.study.grid import Grid, Resources, Run
 from berdslib.study.notebooks import LONGEST, Notebook, run_folder, run_lock, run_notebook
-
-_SAID_EVERY = 10  # seconds between two lines of a log
 
 
 def run_grid(
@@ -36,7 +33,6 @@ def run_grid(
     stop_after: int | None = 3,
     limit: int = 0,
     only_failed: bool = False,
-    progress: bool = True,
 ) -> dict[str, str]:
     """Run what is not finished yet, and write the summary; return the failures, run → what went wrong.
 
@@ -48,7 +44,6 @@ def run_grid(
         stop_after: begin nothing new after so many failures in a row for the same reason; None: go on whatever fails.
         limit: begin at most so many runs; 0 for all.
         only_failed: of those that are not finished, only such as failed or were broken off.
-        progress: show a bar over the runs; where there is no terminal, lines.
     """
     failures: dict[str, str] = {}
     states = [row["state"] for row in grids.status(grid)]
@@ -58,15 +53,17 @@ def run_grid(
         if missing := grids.missing_data(grid):
             raise BerdsError(f"not on this machine: {', '.join(missing)}; berds data card NAME says how to get it")
         at_once = len(todo) if scheduler else _places(workers, grid.resources)  # a cluster may grow: it gets everything
+        ended = states.count(grids.DONE)
         with (
-            _progress(grid, states.count(grids.DONE), progress) as tell,
+            bar(total=len(grid.runs), initial=ended, desc=grid.name, unit="run", leave=True) as shown,
             cluster(scheduler, grid.resources) if scheduler else processes(at_once) as pool,
         ):
             for run, problem, running in _outcomes(pool, grid, todo, at_once, stop_after):
                 if problem:
                     failures[run.folder.name] = problem
                     _say(f"{run.folder.name}: {problem}")
-                tell(running, len(failures))
+                shown.set_postfix_str(f"{running} running, {len(failures)} failed", refresh=False)
+                shown.update()
     grids.collect(grid)
     return failures
 
@@ -77,24 +74,6 @@ def _places(workers: int, needed: Resources) -> int:
     if needed.memory > gigabytes:
         raise BerdsError(f"a run needs {needed.memory:g} GB, and this machine has {gigabytes:.0f}; choose a profile")
     return 1 if needed.gpu else min(workers, int(gigabytes / needed.memory) if needed.memory else workers)
-
-
-@contextmanager
-def _progress(grid: Grid, done: int, show: bool) -> Iterator[Callable[[int, int], None]]:
-    """Yield who is told of each run's end: how many are under way, and have failed. A bar, or else lines of a log."""
-    live, began, ended, said = bars_are_seen(), time.monotonic(), done, 0.0
-    with tqdm(total=len(grid.runs), initial=done, desc=grid.name, unit="run", disable=not (show and live)) as bar:
-
-        def tell(running: int, failed: int) -> None:
-            nonlocal ended, said
-            ended, spent, counts = ended + 1, time.monotonic() - began, f"{running} running, {failed} failed"
-            bar.set_postfix_str(counts, refresh=False)
-            bar.update()
-            if show and not live and (spent > said + _SAID_EVERY or not running):
-                said, left = spent, tqdm.format_interval(spent / (ended - done) * (len(grid.runs) - ended))
-                _say(f"{grid.name}: {ended} of {len(grid.runs)} ended, {counts}, about {left} left")
-
-        yield tell
 
 
 def _outcomes(
@@ -130,11 +109,8 @@ def _outcomes(
                 stopped = True
                 waiting.clear()
                 if left and stop_after > 1:
-                    _say(
-                        f"stopped: {stop_after} runs in a row failed for the same reason. Mend it and call again; "
-                        "finished runs are kept. To run the others all the same: --keep-going (in Python, "
-                        "stop_after=None)"
-                    )
+                    kept = "Mend it and call again; finished runs are kept. To run all others: --keep-going"
+                    _say(f"stopped: {stop_after} runs in a row failed for the same reason. {kept}")
 
 
 def _say(text: str) -> None:
@@ -148,9 +124,8 @@ def _run_one(notebook: Notebook, limits: Resources, run: Run, wait_for_it: bool)
             if not grids.finished(run):
                 if run_folder(notebook, run.parameters).name != run.folder.name:
                     raise BerdsError("the package or a data file is not as it was when this was planned; call again")
-                longest, memory = limits.minutes * 60 or LONGEST, limits.memory or None
-                limited: dict[str, Any] = {"timeout": longest, "memory": memory, "progress": False}
-                run_notebook(notebook, run.parameters, output=run.folder, **limited)
+                limited: dict[str, Any] = {"timeout": limits.minutes * 60 or LONGEST, "memory": limits.memory or None}
+                run_notebook(notebook, run.parameters, output=run.folder, progress=False, **limited)
     except Timeout:
         return False
     return True

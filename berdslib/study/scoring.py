@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, cast
 
 import pandas as pd
 
@@ -56,18 +56,24 @@ def named_systems(systems: Systems) -> dict[str, System]:
         raise InputError("at least one system is needed, such as 'bm25'", field="systems")
     if twice := [name for name, count in Counter(name for name, _ in named).items() if count > 1]:
         raise InputError(f"two systems are called {twice[0]!r}; give a mapping, name → system")
-    for name, system in named:
-        if not isinstance(name, str):
-            raise InputError(f"a system is called by text, not by {type(name).__name__}: {name!r}", field="systems")
-        if isinstance(system, type):
-            raise InputError(f"{system.__name__} is a class; give what it makes", field="systems")
-        if not isinstance(system, str | pd.DataFrame | OwnDense) and not _searches(system) and not _transforms(system):
-            problem = "a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
-            kind = type(system).__name__
-            is_model = callable(system) or hasattr(system, "encode")
-            hint = "; a model is one once it has a name: bd.register('retriever', 'mine', bd.dense(model))" * is_model
-            raise InputError(f"a system is {problem}; {name!r} is of type {kind}{hint}", field="systems")
     return {name: _as_system(name, system) for name, system in named}
+
+
+def _as_system(name: object, system: Any) -> System:
+    if not isinstance(name, str):
+        raise InputError(f"a system is called by text, not by {type(name).__name__}: {name!r}", field="systems")
+    if isinstance(system, type):
+        raise InputError(f"{system.__name__} is a class; give what it makes", field="systems")
+    if isinstance(system, pd.DataFrame):
+        return run_of(name, system)
+    if _transforms(system):
+        return _Transformer(name, system)
+    if isinstance(system, str | OwnDense) or _searches(system):
+        return cast("System", system)
+    problem = "a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
+    is_model = callable(system) or hasattr(system, "encode")
+    hint = "; a model is one once it has a name: bd.register('retriever', 'mine', bd.dense(model))" * is_model
+    raise InputError(f"a system is {problem}; {name!r} is of type {type(system).__name__}{hint}", field="systems")
 
 
 def _searches(system: object) -> bool:
@@ -78,13 +84,6 @@ def _transforms(system: object) -> bool:
     """Whether it is a transformer of PyTerrier, whose `search` takes a text, or of another that works as these do."""
     theirs = any(kind.__module__.startswith("pyterrier") for kind in type(system).__mro__)
     return callable(getattr(system, "transform", None)) and (theirs or not _searches(system))
-
-
-def _as_system(name: str, system: Any) -> System:
-    if isinstance(system, pd.DataFrame):
-        return run_of(name, system)
-    made: System = system if isinstance(system, str) or not _transforms(system) else _Transformer(name, system)
-    return made
 
 
 def _name_of(system: System) -> str:
@@ -179,11 +178,11 @@ def search(
     three are those of :class:`berdslib.retrieval.systems.Workshop`.
     """
     check_k(depth, "depth")
-    began = time.monotonic()
-    texts, built = [system for system in named.values() if isinstance(system, str)], dict[str, Retriever]()
+    began, texts = time.monotonic(), [system for system in named.values() if isinstance(system, str)]
     if searching := [name for name, system in named.items() if not isinstance(system, pd.DataFrame)]:
         sizes = f"{len(collection.questions):,} questions, {len(collection.passages):,} passages"
         begin(f"{collection.name}: {sizes}; making models and indexes ready for {', '.join(searching)}")
+    built = dict[str, Retriever]()
     if texts:
         kept = Path(recordings) if recordings else None
         options: dict[str, Any] = {"depth": depth, "recordings": kept, "scorers": scorers}

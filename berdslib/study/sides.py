@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -12,11 +11,12 @@ import pandas as pd
 
 from berdslib.data.collection import Collection
 from berdslib.data.records import Question, check_k, perspective_qid
-from berdslib.errors import InputError, known, printable, says_what_it_takes
+from berdslib.errors import InputError, known, says_what_it_takes
 from berdslib.evaluation import sides as leaning
 from berdslib.files import StrPath
 from berdslib.study import scoring
 from berdslib.study.scoring import AnyJudge, Data, Store, Systems, judge_of
+from berdslib.study.tables import Shown
 
 STATEMENT, QUESTION_FIRST = "statement", "question first"
 FORMS = (STATEMENT, QUESTION_FIRST)
@@ -26,7 +26,7 @@ FIGURE_3 = "Leaning, (p - n) / (p + n), by what was searched with"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sides:
+class Sides(Shown):
     """Which sides lists show; shown, it is Figures 2 and 3 of BeRDS as tables.
 
     Args:
@@ -102,14 +102,9 @@ class Sides:
             + (" nan: a data set has one issue only, which does not say how others turn out." if unknown else "")
         )
 
-    def __repr__(self) -> str:
-        """Show the tables as text."""
-        parts = [f"{title}\n{table.to_string()}" for title, table in self.shown.items()]
-        return printable("\n\n".join([*parts, self.caption]))
-
-    def _repr_html_(self) -> str:
-        parts = [f"<p>{html.escape(title)}</p>{table.to_html(escape=True)}" for title, table in self.shown.items()]
-        return f"{''.join(parts)}<p>{html.escape(self.caption)}</p>"
+    def titled(self) -> list[tuple[str, pd.DataFrame]]:
+        """Return title → table."""
+        return list(self.shown.items())
 
 
 @says_what_it_takes

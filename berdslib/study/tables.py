@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import html
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,11 +15,9 @@ import pandas as pd
 from berdslib.data.collection import Collection
 from berdslib.data.records import Question, issue_of
 from berdslib.data.scenario import Scenario
-from berdslib.errors import InputError
-from berdslib.evaluation.arguments import RELEVANCE_MEASURES
-from berdslib.files import StrPath, write_text
+from berdslib.errors import InputError, printable
+from berdslib.files import write_text
 from berdslib.stats import holm, macro_mean, mean_interval, paired_test
-from berdslib.version import __version__
 
 MACRO = "macro"
 
@@ -85,10 +82,33 @@ def paper_table(
     return wide.reindex(index=shown["system"].unique(), columns=pd.MultiIndex.from_frame(columns, names=[None, None]))
 
 
-_TEX = str.maketrans(
-    {c: f"\\{c}" for c in "%&_$#{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-)
+class Shown:
+    """Shows itself as its titled tables and a caption, as text and as HTML."""
+
+    @property
+    def caption(self) -> str:
+        """How the tables are to be read."""
+        raise NotImplementedError
+
+    def titled(self) -> list[tuple[str, pd.DataFrame]]:
+        """Return title → table, "" where a table needs none."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        """Show the tables as text."""
+        parts = ["\n".join(filter(None, (title, table.to_string()))) for title, table in self.titled()]
+        return printable("\n\n".join(parts) + f"\n{self.caption}")
+
+    def _repr_html_(self) -> str:
+        parts = [
+            (f"<p>{html.escape(title)}</p>" if title else "") + table.to_html(escape=True)
+            for title, table in self.titled()
+        ]
+        return f"{''.join(parts)}<p>{html.escape(self.caption)}</p>"
+
+
+_SPELT = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_TEX = str.maketrans({c: f"\\{c}" for c in "%&_$#{}"} | _SPELT)
 
 
 def escape(text: str) -> str:
@@ -111,56 +131,11 @@ def file_stems(names: Iterable[str]) -> dict[str, str]:
     """
     plain = {name: re.sub(r"[^A-Za-z0-9_.+=-]", "-", name).lstrip(".-")[:100] or "system" for name in names}
     users = Counter(stem.casefold() for stem in plain.values())
-    return {
-        name: stem if users[stem.casefold()] == 1 else f"{stem}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-        for name, stem in plain.items()
-    }
+    apart = {name: f"{stem}-{hashlib.sha256(name.encode()).hexdigest()[:8]}" for name, stem in plain.items()}
+    return {name: stem if users[stem.casefold()] == 1 else apart[name] for name, stem in plain.items()}
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
     """Write a table without its index, whole or not at all."""
     with write_text(path) as file:
         table.to_csv(file, index=False, lineterminator="\n")
-
-
-# ---------------------------------------------------------------- PerspectiveArg
-
-
-def write_results(
-    folder: StrPath, scores: Mapping[str, pd.DataFrame], scenario: Scenario, definitions: str
-) -> list[Path]:
-    """Write relevance.csv, diversity.csv (each only with a measure of its own) and results.json.
-
-    `definitions` says whose measures these are. Files of these names are replaced, or removed.
-    """
-    folder, written = Path(folder), []
-    about = {"release": scenario.release.name, "synthetic": scenario.release.synthetic, "scenario": scenario.rule,
-             "split": scenario.split, "ranked_for": scenario.ranked_for, "n": len(scenario.questions),
-             "definitions": definitions, "berdslib": __version__}  # fmt: skip
-    found: dict[str, Any] = {"settings": about}
-    for name in ("relevance", "diversity"):
-        path, table = folder / f"{name}.csv", _at_cutoffs(scores, of_relevance=name == "relevance")
-        if table.empty:
-            path.unlink(missing_ok=True)  # another run's would look like this one's
-            continue
-        table["synthetic"] = scenario.release.synthetic
-        found[name] = json.loads(table.to_json(orient="records", double_precision=15))  # JSON knows no NaN: null
-        write_csv(path, table)
-        written.append(path)
-    with write_text(folder / "results.json") as file:
-        json.dump(found, file, indent=1, ensure_ascii=False)
-        file.write("\n")
-    return [*written, folder / "results.json"]
-
-
-def _at_cutoffs(scores: Mapping[str, pd.DataFrame], *, of_relevance: bool) -> pd.DataFrame:
-    """Return means over all queries: system, k, and the measures of one of the task's evaluations, without "@k"."""
-    rows = list[dict[str, Any]]()
-    for system, frame in scores.items():
-        by_cutoff = defaultdict[int, dict[str, Any]](dict)
-        for measure, mean in frame.mean().items():
-            name, _, k = str(measure).rpartition("@")
-            if (name.partition("(")[0] in RELEVANCE_MEASURES) == of_relevance:
-                by_cutoff[int(k)][name] = mean
-        rows += [{"system": system, "k": k, **by_cutoff[k]} for k in sorted(by_cutoff)]
-    return pd.DataFrame(rows)

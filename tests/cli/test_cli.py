@@ -59,7 +59,7 @@ def test_every_step_reports_as_json(tmp_path):
     assert (done["questions"], done["corpus_size"], done["output"]) == (8, 373, run)
     arguments = ("--run", run, "-j", "overlap", "-o", str(tmp_path / "v.tsv"), "--json")
     judged = json.loads(berds("judge", "-q", "sample", "--split", "dev", *arguments).stdout)
-    assert judged["pairs"] == judged["judged_now"] > 50
+    assert judged["pairs"] > 50
     assert json.loads(berds("data", "card", "sample", "--json").stdout)["licence"] == "Apache-2.0"
     assert "Apache-2.0" in berds("data", "card", "sample").stdout and "theperspective" in berds("data", "list").stdout
     stats = json.loads(berds("data", "stats", "-q", "sample", "--split", "all", "--json").stdout)[0]

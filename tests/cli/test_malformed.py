@@ -19,7 +19,6 @@ FOLDER = object()  # in place of a file
 QUESTION = {"qid": "q1", "question": "Is tea better than coffee?", "perspectives": ["Tea is.", "Coffee is."]}
 DOCUMENT = {"title": "Tea", "text": "Tea is better than coffee."}
 VERDICTS = "qid\tpid\tdocno\tp_yes\n"
-PAIRS = "question\tdocument\tperspective\tlabel\nQ?\tD\tP\t"
 
 
 def jsonl(*rows):
@@ -43,8 +42,8 @@ RETRIEVE = "retrieve -q q.jsonl -c p.jsonl -o new.trec"
 JUDGE = "judge -q q.jsonl -c p.jsonl --run run.trec -j overlap -o new.tsv"
 EVALUATE = "evaluate -q q.jsonl --run run.trec --verdicts v.tsv"
 EXPERIMENT = "experiment -q q.jsonl -c p.jsonl -j overlap"
-STATS, RATE_SYSTEMS = "data stats -q q.jsonl", "rate systems -q sample --split dev -r bm25,rank-bm25 -j overlap"
-BUILD, LABELS = "build questions my.txt mine", "rate judge --data l.tsv"
+STATS = "data stats -q q.jsonl"
+BUILD = "build questions my.txt mine"
 LINE = GOOD["q.jsonl"].splitlines(keepends=True)[0]
 
 
@@ -70,7 +69,6 @@ class Case(NamedTuple):
 CASES = {
     # files that are no files, or not text
     "a missing file": Case("data stats -q none.jsonl", ("none.jsonl", "no such file")),
-    "a folder instead of a run": Case(JUDGE, ("run.trec", "is a folder"), {"run.trec": FOLDER}),
     # JSON, questions, passages
     "truncated JSON": Case(STATS, ("q.jsonl:2", "not valid JSON"), {"q.jsonl": LINE + LINE[:40]}),
     "no perspectives to judge": Case(JUDGE, ("q.jsonl [perspectives]", "'q2'"), questions(perspectives=[])),
@@ -80,36 +78,29 @@ CASES = {
     "a run of other questions": Case(
         EVALUATE, ("run.trec [qid]", "'q1'", "'z1'"), {"run.trec": "z1 Q0 d1 1 1.0 x\n"}
     ),
-    "a run of 5 columns": Case(JUDGE, ("run.trec:2", "5 columns", "expected 6"), run("q1 Q0 d2 2 1.0")),
     "an unknown perspective": Case(
         EVALUATE, ("v.tsv", "'q1'", "2 perspectives", "7"), {"v.tsv": f"{VERDICTS}q1\t7\td2\t1\n"}
     ),
     "predictions doubled by a second run (B9)": Case(
         "evaluate out.jsonl", ("out.jsonl:1 [m-preds]", "2 values"), {"out.jsonl": outputs({"m-preds": [1, 0, 1, 0]})}
     ),
-    "labels of one class": Case(LABELS, ("l.tsv [label]", "all labels are the same"), {"l.tsv": f"{PAIRS}1\n"}),
     "no predictions": Case("evaluate out.jsonl", ("no recorded predictions", "-preds"), {"out.jsonl": outputs({})}),
     # names and numbers
     "k a word": Case(f"{RETRIEVE} -k five", ("-k", "'five' is not a valid integer"), exit=2),
     "an unknown judge": Case(f"{JUDGE} -j overlapp", ("judge 'overlapp'", "Did you mean 'overlap'?")),
-    "an unknown data set": Case("data card arguanna", ("data set 'arguanna'", "Did you mean 'arguana'?")),
-    "labelled a word": Case(f"{RATE_SYSTEMS} --labelled x", ("[labelled]: 'x': whole numbers were expected",)),
     # options that do not go together
     "several systems in a file": Case(f"{RETRIEVE} -r bm25,rank-bm25", ("several systems need a file each",), exit=2),
     "a run of two collections": Case(
         "experiment -q sample,pir-sample:stories --run run.trec", ("finished runs are of one collection",), exit=2
     ),
     "the published cut-off of a run": Case(
-        f"{EVALUATE} --k official", ("--k and --predictions are for a BeRDS JSONL file",), exit=2
+        f"{EVALUATE} --k official", ("--k is for a BeRDS JSONL file",), exit=2
     ),
     "predictions of no scenario": Case(
         RETRIEVE.replace("new.trec", "new.jsonl"), ("a predictions file is for a scenario",)
     ),
     "systems and runs": Case(
         "rate pairs -q sample -r bm25 --run run.trec -o new.tsv", ("systems or finished runs, not both",), exit=2
-    ),
-    "offline and again": Case(
-        "data web -q q.jsonl -o web --offline --retry-failed", ("cannot --retry-failed",), exit=2
     ),
     # places
     "an output that is a folder": Case(RETRIEVE, ("new.trec", "is a directory"), {"new.trec": FOLDER}, exit=2),
@@ -158,7 +149,7 @@ def test_a_bad_input_is_refused_with_a_message(case, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["truncated JSON", "BERDS_DATA pointing to nothing", "no space left", "k a word"])
+@pytest.mark.parametrize("name", ["truncated JSON", "no space left"])
 def test_the_same_from_a_shell(name, tmp_path):
     case = CASES[name]
     variables = {k: v for k, v in (os.environ | prepare(case, tmp_path)).items() if v is not None}

@@ -52,8 +52,6 @@ def test_the_authors_file_is_fetched_by_wording_and_checked(address, monkeypatch
     result = berds("prompts", "fetch", "perspective_detection", "--wording", "published-no-chat")
     assert result.stdout.strip().endswith("perspective_detection-no-chat.txt") and result.stderr == ""
     assert load_prompt("perspective_detection", "published-no-chat").user == "Doc: {document} Claim: {statement} Right?"
-    shown = berds("prompts", "show", "perspective_detection", "--wording", "published-no-chat").stdout
-    assert shown.rstrip().endswith("Right?")
 
 
 def test_what_cannot_be_fetched_replaces_nothing(web, address, monkeypatch, user_cache):
@@ -86,18 +84,12 @@ def test_the_list_says_which_wordings_are_here(tmp_path, user_cache):
     assert refused.exit_code == 1 and "no published wording" in refused.stderr
 
 
-def test_a_published_prompt_is_fetched_once_and_used(web, user_cache):
+def test_a_published_prompt_is_fetched_once_and_another_address_is_another_file(web, address, user_cache):
     folder, url, asked = web
-    (folder / "wording.txt").write_text("Doc: [Document] Claim: [Statement] Right?")
     for _ in range(2):
-        done = berds("prompts", "fetch", "perspective_detection", f"{url}/wording.txt")
-    kept = done.stdout.strip()
-    assert "no checksum is on record for this address" in done.stderr
-    assert asked == ["/wording.txt"]
-    assert kept == str(user_cache / "prompts" / "perspective_detection.txt")
-    shown = berds("prompts", "show", "perspective_detection", "--wording", "published").stdout
-    assert shown.rstrip().endswith("Doc: {document} Claim: {statement} Right?")
-    # Another address is another file, even if it ends alike.
+        done = berds("prompts", "fetch", "perspective_detection", address)
+    assert "no checksum is on record for this address" in done.stderr and asked == ["/wording.txt"]
+    assert done.stdout.strip() == str(user_cache / "prompts" / "perspective_detection.txt")
     (folder / "new").mkdir()
     (folder / "new" / "wording.txt").write_text("[Document] says [Statement]?")
     berds("prompts", "fetch", "perspective_detection", f"{url}/new/wording.txt")

@@ -40,16 +40,13 @@ def test_a_sheet_is_drawn_from_each_data_set(drawn, tmp_path):
     assert refused.exit_code == 1 and "may hold answers" in refused.stderr and drawn.read_bytes() == before
 
 
-def test_sources_come_from_the_file_of_questions_or_from_one_of_their_own(tmp_path):
+def test_sources_come_from_the_file_of_questions(tmp_path):
     asked = [{"qid": q, "question": f"Keep {q}?", "perspectives": ["Keep it.", "Drop it."]} for q in ("a", "b", "c")]
-    path, own = tmp_path / "built.jsonl", tmp_path / "own.jsonl"
+    path = tmp_path / "built.jsonl"
     path.write_text("".join(json.dumps({**row, "sources": [f"About {row['qid']}."]}) + "\n" for row in asked))
-    own.write_text('{"qid": "b", "sources": ["Said elsewhere."]}\n')
     said = berds("rate", "questions", path, "-n", "3", "-o", tmp_path / "s.csv").stderr
     assert "3 items, 3 of them with sources" in said
     assert [row.sources for row in read_sheet(tmp_path / "s.csv")] == ["About a.", "About b.", "About c."]
-    berds("rate", "questions", path, "-n", "3", "--sources", own, "-o", tmp_path / "t.csv")
-    assert [row.sources for row in read_sheet(tmp_path / "t.csv")] == ["", "Said elsewhere.", ""]
 
 
 def test_errors_are_summed_up(drawn):

@@ -11,12 +11,11 @@ import time
 import urllib.error
 import urllib.request
 
-import click
 import pytest
 from click.shell_completion import ShellComplete
 from shell import berds, tried
 
-from berdslib.cli.root import MOVED, main
+from berdslib.cli.root import main
 from berdslib.progress import PROGRESS
 
 # In one character what ESC [ begins; click takes only the two-character form out of what goes to no terminal.
@@ -58,7 +57,6 @@ def test_every_command_is_told_behind_it_how_much_to_say():
             with command.make_context(names[-1], [said], parent=root, resilient_parsing=True) as read:
                 assert logger.level == level, (names, said)
                 assert not {"verbose", "quiet"} & set(read.params)
-    assert isinstance(command, click.Command)
 
 
 @pytest.mark.parametrize("behind", [True, False])
@@ -81,31 +79,16 @@ def test_how_much_a_command_says(behind, caplog):
         ("data stats -q", "arguana,SAMP", ["arguana,sample"]),
         ("experiment -r", "bm25,minil", ["bm25,minilm"]),
         ("judge -j", "overlap+lap", ["overlap+laptop", "overlap+laptop-mpnet", "overlap+laptop:"]),
-        ("rate judge -j", "random,nli-", ["random,nli-t5", "random,nli-t5:"]),
         ("evaluate -m", "MRecall@5,alpha_n", ["MRecall@5,alpha_nDCG"]),
         ("table", "pir-f", ["PIR-Figure-1", "PIR-Figure-2"]),
-        ("table", "", ["BeRDS-1", "BeRDS-2"]),
+        ("experiment -q", "./my", ["./my"]),
     ],
 )
-def test_names_are_completed_after_the_last_comma(words, typed, first):
+def test_names_are_completed_after_the_last_comma_and_files_where_none_begins_so(words, typed, first):
     main.list_commands(None)
     found = ShellComplete(main, {}, "berds", "_BERDS_COMPLETE").get_completions(words.split(), typed)
-    assert [one.value for one in found][: len(first)] == first and {one.type for one in found} == {"plain"}
-
-
-def test_where_no_name_begins_so_files_are_completed():
-    (found,) = ShellComplete(main, {}, "berds", "_BERDS_COMPLETE").get_completions(["experiment", "-q"], "./my")
-    assert (found.type, found.value) == ("file", "./my")
-
-
-def test_an_old_name_says_the_new_one():
-    there = {" ".join(names[:n]) for names in leaves(main) for n in (1, 2)}
-    for old, new in MOVED.items():
-        refused = tried(*old.split(), "--some", "option")
-        assert (refused.exit_code, refused.stdout, refused.stderr) == (2, "", f"berds {old} is now: {new}\n")
-        assert old not in there
-        for named in re.findall(r"berds (\w+(?: (?:validate|stats|web|grid|fetch|judge|pairs|systems|agree)\b)?)", new):
-            assert named in there
+    assert [one.value for one in found][: len(first)] == first
+    assert {one.type for one in found} == {"file" if "/" in typed else "plain"}
 
 
 def test_an_error_spells_out_what_a_file_holds(tmp_path):

@@ -113,21 +113,13 @@ def test_an_experiment_prints_letters_or_pairs_where_it_is_asked_to():
         assert ("measure" in printed) == ("," in measures) and "effect" not in printed
 
 
-def test_a_baseline_may_be_told_by_its_file(tmp_path):
-    run = tmp_path / "b.trec"
-    berds("retrieve", "-q", "sample", "--limit", "3", "-r", "bm25", "-o", run)
-    rows = json.loads(berds(*TWO, "--run", run, "--baseline", run, "--json").stdout)
-    assert {row["system"] for row in rows if row["p_value"] is None} == {"b"}
-
-
 def test_shares_are_printed_in_percent_and_written_from_0_to_1(tmp_path):
     run = tmp_path / "run.trec"
     berds("retrieve", "-q", "sample", "--limit", "3", "-r", "bm25", "-o", run)
     scored = ("evaluate", "-q", "sample", "--limit", "3", "--run", run, "-m", "MRecall@5,Precision@5")
     long, each = ["mean", "low", "high"], ["MRecall@5", "Precision@5"]
     for command, columns in (
-        (scored, long), ((*scored, "--per-question"), each), ((*TWO, "--long"), [*long, "difference"]),
-        ((*TWO, "--pairs"), ["difference", "low", "high"]),
+        (scored, long), ((*scored, "--per-question"), each), ((*TWO, "--pairs"), ["difference", "low", "high"]),
     ):  # fmt: skip
         rows, (head, *lines) = json.loads(berds(*command, "--json").stdout), berds(*command).stdout.splitlines()
         names = re.split(r"\s+", head.replace(", %", ",%").strip())

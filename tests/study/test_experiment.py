@@ -1,7 +1,6 @@
 """The experiment table against the measures and statistics it is made of, on the shipped sample."""
 
 import re
-from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from berdslib.evaluation.measures import MRecall, Precision, evaluate
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Overlap
 from berdslib.judging.store import VerdictStore
-from berdslib.retrieval.retrievers import make_retriever
+from berdslib.retrieval.retrievers import dense, make_retriever
 from berdslib.stats import mean_interval, paired_test
 from berdslib.study.experiment import Choice, choose, experiment, write_experiment
 from berdslib.study.tables import MACRO, escape, file_stems
@@ -88,9 +87,7 @@ def test_intervals_tests_and_differences_are_those_of_the_statistics(result, sys
     np.testing.assert_allclose(ours["difference"], ours["mean"] - base["mean"], atol=1e-12)
     assert (base["difference"] == 0).all() and base["p_value"].isna().all()
     assert ours["p_value"].between(0, 1).all()
-    alone = experiment(systems, sample, MEASURES)
-    assert alone.table[["difference", "p_value"]].isna().all(axis=None)
-    pd.testing.assert_frame_equal(alone.table[COLUMNS[:7]], result.table[COLUMNS[:7]])
+    assert experiment(systems, sample, "P@1").table[["difference", "p_value"]].isna().all(axis=None)
 
 
 def test_a_judge_is_asked_once_for_what_several_systems_list(systems, sample, questions, tmp_path):
@@ -109,8 +106,7 @@ def test_a_judge_is_asked_once_for_what_several_systems_list(systems, sample, qu
     for name, run in found.runs.items():
         pd.testing.assert_frame_equal(found.scores[name], evaluate(run, found.verdicts, questions, [MRecall @ 5]))
     again = experiment(systems, sample, [MRecall @ 5], judge=judge, store=store)
-    assert judge.asked == len(found.verdicts)
-    pd.testing.assert_frame_equal(again.table, found.table)
+    assert judge.asked == len(found.verdicts) and again.table.equals(found.table)
 
 
 def test_a_finished_run_is_a_system(result, systems, sample, questions):
@@ -213,11 +209,8 @@ def test_p_recall_searches_from_each_perspective():
     assert set(found.runs["one"]["qid"]) == {"q#0", "q#1"}
     both = Fixed("both", "a")
     mixed = experiment(both, CATS, ["MRecall@2", "pRecall@1"])
-    assert Counter(qid for qid, _, _ in both.asked) == Counter(["q", "q#0", "q#1"])
+    assert sorted(qid for qid, _, _ in both.asked) == ["q", "q#0", "q#1"]
     assert mixed.scores["both"].iloc[0].tolist() == [0.0, 0.5]
-    only = Fixed("only", "a")
-    experiment(only, CATS, "MRecall@2")
-    assert [qid for qid, _, _ in only.asked] == ["q"]
 
 
 def test_what_a_name_holds_cannot_steer_a_terminal():
@@ -240,9 +233,7 @@ def test_an_experiment_shows_the_table_of_the_paper():
     )
     assert caption_of(latex) == f"Systems on cats, 1 question. {found.caption}"
     assert caption_of(found.to_latex(caption="Mine & yours")) == "Mine & yours"
-    assert "c &lt;i&gt;" in page and "<i>" not in page
-    assert "\\toprule" in latex
-    assert "*" not in experiment("bm25", CATS, "MRecall@2", baseline="bm25").caption  # nothing is tested
+    assert "c &lt;i&gt;" in page and "<i>" not in page and "\\toprule" in latex
     two = experiment("bm25", [CATS, DOGS], "MRecall@2")
     assert two.shown.columns.tolist() == [(d, "MRecall@2") for d in ("cats", "dogs", MACRO)]
     assert two.caption == "Percent with 95% intervals (Wilson); cats n = 1, dogs n = 1; verdicts: gold."
@@ -287,8 +278,6 @@ def test_a_run_of_another_corpus_is_named(sample, caplog):
 
 
 def test_a_model_is_a_system_over_every_corpus(sample):
-    from berdslib.retrieval.retrievers import dense
-
     pair = experiment({"mine": dense("minilm"), "minilm": "minilm"}, [sample, CATS], "Precision@2")
     assert pair.scores["mine"].equals(pair.scores["minilm"]) and pair.scores["mine"].to_numpy().sum() > 0
 

@@ -49,18 +49,12 @@ def own_places(user_cache, monkeypatch, tmp_path):
 # ---------------------------------------------------------------- search, judge, evaluate
 
 
-def test_search_is_what_the_retriever_finds():
+def test_search_is_what_the_retriever_finds_and_from_every_perspective_too():
     run = bd.search("bm25", PETS, 2)
     pd.testing.assert_frame_equal(run, BM25(PASSAGES).search(QUESTIONS, 2))
     pd.testing.assert_frame_equal(bd.search(BM25(PASSAGES), PETS, 2), run)
-    assert bd.search("bm25", PETS.only(QUESTIONS[:1]), 1)["docno"].tolist() == ["a"]
-
-
-def test_search_from_every_perspective_too():
     run = bd.search("bm25", PETS, 1, perspectives=True)
     assert dict(zip(run["qid"], run["docno"], strict=True)) == {"q": "a", "q#0": "a", "q#1": "b", "p": "c", "p#0": "c"}
-    plain = bd.search("bm25", PETS, 1)
-    assert run[run["qid"].isin(["q", "p"])][["qid", "docno"]].values.tolist() == plain[["qid", "docno"]].values.tolist()
 
 
 def test_a_judge_says_of_the_first_passages_which_perspectives_they_support(tmp_path):
@@ -69,11 +63,10 @@ def test_a_judge_says_of_the_first_passages_which_perspectives_they_support(tmp_
     verdicts = bd.judge(run, PETS, "overlap", k=2, store=store)
     asked = list(verdicts[["qid", "pid", "docno"]].itertuples(index=False, name=None))
     assert asked == [("p", 0, "c"), ("q", 0, "a"), ("q", 0, "b"), ("q", 1, "a"), ("q", 1, "b")]
-    assert len(store) == 5
     text, statement = {p.docno: p for p in PASSAGES}, {q.qid: q.perspectives for q in QUESTIONS}
     pairs = [Pair(qid, pid, text[docno], statement[qid][pid]) for qid, pid, docno in asked]
     np.testing.assert_array_equal(verdicts["p_yes"], judge_pairs(Overlap(), pairs)[0])
-    assert (verdicts["judge"] == Overlap().id).all()
+    assert (verdicts["judge"] == Overlap().id).all() and len(store) == 5
 
 
 def test_a_judges_yes_to_a_copied_perspective_is_told(caplog, tmp_path):
@@ -159,7 +152,7 @@ def test_judges_of_ones_own_are_named(tmp_path):
 FRONT_DOOR = {
     "Collection", "Coverage", "ERR_IA", "Experiment", "InputError", "MRecall", "MissingDataError", "P", "Passage",
     "Precision", "Question", "StRecall", "alpha_nDCG", "build", "check_answer", "choose", "dense", "evaluate",
-    "experiment", "explore", "files_in", "judge", "load", "nDCG", "names", "figures", "output_folder", "pRecall", "rKL",
+    "experiment", "explore", "judge", "load", "nDCG", "names", "figures", "output_folder", "pRecall", "rKL",
     "published", "read_run", "register", "search", "sides", "supports",
 }  # fmt: skip
 
@@ -168,9 +161,6 @@ def test_the_names_of_the_front_door():
     assert set(bd.__all__) == {"__version__", *FRONT_DOOR} and set(bd.__all__) <= set(dir(bd))
     for name in FRONT_DOOR:
         assert getattr(bd, name) is not None
-    star: dict[str, object] = {}
-    exec("from berdslib import *", star)
-    assert set(star) >= FRONT_DOOR
     with pytest.raises(AttributeError, match=r"berdslib has no 'serach'; it has Collection, Coverage, .*search"):
         bd.serach  # noqa: B018
     with pytest.raises(ImportError, match="serach"):
@@ -184,19 +174,15 @@ def test_types_of_the_front_door_are_seen_by_a_type_checker(tmp_path):
     user = tmp_path / f"user_{uuid.uuid4().hex}.py"
     user.write_text(
         "import berdslib as bd\n"
-        'result: bd.Experiment = bd.experiment(["bm25"], bd.load("sample"), bd.MRecall @ 5, judge="laptop")\n'
         'reveal_type(bd.search("bm25", bd.load("sample")))\n'
         'wrong: int = bd.load("sample")\nbd.experimnt("bm25", "sample")\n'
     )
     # The cache of the type check of the package itself, which comes first in the test command.
     command = [sys.executable, "-m", "mypy", "--config-file", str(root / "pyproject.toml"), str(user)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=root)
-    ours = [line for line in done.stdout.splitlines() if line.startswith(str(user))]
-    told = "\n".join(ours)
-    assert "DataFrame" in told.partition("Revealed type is")[2], done.stdout + done.stderr
+    told = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, cwd=root).stdout
+    assert "DataFrame" in told.partition("Revealed type is")[2], told
     assert 'expression has type "Collection", variable has type "int"' in told
-    errors = [line for line in ours if ": error:" in line]
-    assert len(errors) == 2 and 'Module has no attribute "experimnt"' in told, told
+    assert told.count(f"{user}:") == 3 and 'Module has no attribute "experimnt"' in told, told
 
 
 def test_texts_can_be_judged_without_a_collection():
@@ -249,9 +235,7 @@ def test_full_queries_are_told_from_statements_question_by_question(monkeypatch)
     expansions = {"plain": [("Yes", "It is.")], "full": [(p, f"Who says: {p}") for p in full.perspectives]}
     bd.search("listens+expand:recorded", bd.Collection("c", [plain, full], TEA, expansions=expansions), 3)
     assert [q.text for q in asked] == ["Is tea good? It is.", "Who says: Tea is good.", "Who says: Tea is bad."]
-    assert [(q.root, *q.perspectives) for q in asked] == [
-        ("Is tea good?", "It is."), ("Coffee?", "Tea is good."), ("Coffee?", "Tea is bad."),
-    ]  # fmt: skip
+    assert [q.root for q in asked] == ["Is tea good?", "Coffee?", "Coffee?"]
 
 
 def test_a_judge_is_made_once_for_all_collections_and_says_so_where_it_praises_itself(caplog):
@@ -263,8 +247,7 @@ def test_a_judge_is_made_once_for_all_collections_and_says_so_where_it_praises_i
 
     bd.register("judge", "heavy", heavy)
     data = [bd.Collection(name, [question(name)], TEA) for name in "xy"]
-    systems = ["bm25+coverage:0.5", "bm25+xquad:0.5"]
-    bd.experiment(systems, data, judge="heavy", aspect_judge="heavy")
+    bd.experiment(["bm25+coverage:0.5", "bm25+xquad:0.5"], data, judge="heavy", aspect_judge="heavy")
     assert len(made) == 1
     assert caplog.text.count("heavy both reorders lists and scores them, so what it gains by that is circular") == 1
 
@@ -364,9 +347,7 @@ def nobody(run, questions):
 
 def test_who_argues_a_generated_perspective_is_the_aspect_judge_of_the_call(two, monkeypatch):
     asked = []
-    monkeypatch.setattr(
-        scoring, "judged_aspects", lambda generated, passages, judge, store: asked.append(judge.id) or nobody
-    )
+    monkeypatch.setattr(scoring, "judged_aspects", lambda _, __, judge, ___: asked.append(judge.id) or nobody)
     for name in ("overlap", "random"):
         bd.search("bm25+coverage:0.5", two, 5, aspect_judge=name)
     assert len(asked) == 2 and asked[0].startswith("overlap") and asked[1].startswith("random")
@@ -385,6 +366,7 @@ ELSEWHERE = RUN.assign(qid=["x", "y"])
 
 TWO = [bd.Collection("mine", [question(qid)], TEA) for qid in "xy"]
 CLASH = [bd.Collection(name, [question(name)], TEA) for name in ("a", "a#0")]
+MACRO = PETS.only([QUESTIONS[0]._replace(source="macro")])
 NO_QUESTIONS_OWN = pd.DataFrame({"qid": ["q#0"], "docno": ["a"], "score": [1.0]})
 
 
@@ -408,7 +390,6 @@ def own_data_set():
         # names that are misspelt
         (lambda: bd.experiment("bm52", PETS), "unknown retriever 'bm52'. Did you mean 'bm25'? Known: bm25, "),
         (lambda: bd.experiment("bm25", PETS, "MRecal@5"), "unknown measure 'MRecal'. Did you mean 'MRecall'? Known: "),
-        (lambda: bd.judge(RUN, PETS, "latpop"), "unknown judge 'latpop'. Did you mean 'laptop'? Known: "),
         (lambda: bd.experiment("bm25", "smaple"), "unknown data set 'smaple'. Did you mean 'sample'? Known: argkp, "),
         # arguments
         (lambda: bd.experiment("bm25", PETS, measure="P@5"), "keyword argument 'measure'; it takes systems, data, "),
@@ -419,7 +400,6 @@ def own_data_set():
         (lambda: bd.experiment([], PETS), "[systems]: at least one system is needed, such as 'bm25'"),
         (lambda: bd.experiment(["bm25", "bm25"], PETS), "two systems are called 'bm25'; give a mapping, name"),
         (lambda: bd.search(["bm25", "rank-bm25"], PETS), "one system that searches is needed; bd.experiment takes "),
-        (lambda: bd.search(RUN, PETS), "and a finished run goes to judge"),
         (lambda: bd.experiment("bm25", QUESTIONS), "questions alone cannot be searched or judged; bd.Collection("),
         (lambda: bd.judge(RUN, PETS, "overlap", store=RUN), "[store]: a store of verdicts or its file is needed, not "),
         # data that lacks something, or cannot be told apart
@@ -428,14 +408,10 @@ def own_data_set():
         (lambda: bd.experiment("bm25", TWO, judge=yes), "two collections are called 'mine'; give one another name"),
         (lambda: bd.experiment("bm25", CLASH, judge=yes), "'a#0' is also the id of a perspective of 'a'; give the "),
         (lambda: bd.experiment("bm25", [PETS, PETS]), "question id 'q' occurs twice"),
-        (
-            lambda: bd.experiment("bm25", PETS.only([QUESTIONS[0]._replace(source="macro")])),
-            "'macro' stands for the mean over all data sets",
-        ),
+        (lambda: bd.experiment("bm25", MACRO), "'macro' stands for the mean over all data sets"),
         # frames
         (lambda: bd.evaluate(RUN, None, PETS), "verdicts are a data frame with columns qid, pid, docno, p_yes, "),
         (lambda: bd.judge(ELSEWHERE, PETS, None), "the run and the questions do not belong together: 'x' against 'q'"),
-        (lambda: bd.judge(RUN.assign(docno="zzz"), PETS, "overlap"), "lists passage 'zzz', which is not in the corpus"),
         (lambda: bd.evaluate(RUN, GOLD, PETS, "pRecall@5"), "pRecall needs a list for each perspective, under ids "),
         (lambda: bd.evaluate(NO_QUESTIONS_OWN, GOLD, PETS), "the run holds lists of single perspectives only, such "),
         # things of one's own
@@ -445,12 +421,11 @@ def own_data_set():
         (lambda: bd.experiment("bm25", PETS, judge=GOLD), "[judge]: a judge is a name, an object with p_yes(pairs), "),
         (
             lambda: bd.register("retriever", "bm25", lambda passages: Own()),
-            "[name]: the retriever 'bm25' is built in; choose another ",
+            "[name]: the retriever 'bm25' is built in; ",
         ),
         (lambda: bd.register("diversifier", "pap", lambda v, s, k, w: range(k)), "'pap' is a part of a system already"),
         (own_data_set, "the data set 'mine' must make a Collection, not NoneType"),
         # texts
-        (lambda: bd.supports([], "a", "overlap"), "[perspectives]: a text or several are needed, not none"),
         (lambda: bd.supports("a", ["b", " "]), "[passages]: a text is needed, not ' ' (number 1)"),
         (lambda: bd.supports("a", "b", "gold"), "recorded verdicts belong to ids"),
     ],

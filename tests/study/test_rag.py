@@ -134,17 +134,9 @@ def test_essays_are_asked_for_by_topic_and_stance_and_carry_their_polarity():
     assert np.isnan(found.loc["retrieved passages", "r"]) and found.loc["retrieved passages", "n"] == 0
 
 
-@pytest.mark.parametrize(
-    ("perspective", "stance"),
-    [
-        ("a claim that supports the argument", 1),
-        ("a claim that opposes the argument", -1),
-        ("against it", -1),
-        ("claims that speak for it", 1),
-    ],
-)
-def test_stances_by_their_words(perspective, stance):
-    assert stance_of(perspective) == stance
+@pytest.mark.parametrize("words", ["a claim that supports the argument", "claims that speak for it"])
+def test_stances_by_their_words(words):
+    assert stance_of(words) == 1 and stance_of("against it") == stance_of("a claim that opposes the argument") == -1
 
 
 def test_correlation_is_pearsons_and_its_interval_draws_whole_groups():

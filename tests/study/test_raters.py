@@ -3,6 +3,7 @@
 import matplotlib
 import numpy as np
 import pytest
+from judge_tables import judge_report
 from scipy.stats import kendalltau
 from sklearn.metrics import f1_score, roc_auc_score
 from stance import NEGATED, PROPOSAL, StancePair
@@ -19,16 +20,7 @@ from berdslib.judging.registry import JUDGES, own_judge
 from berdslib.judging.store import VerdictStore
 from berdslib.study.experiment import experiment
 from berdslib.study.front import search
-from berdslib.study.notebooks import load_script
-from berdslib.study.raters import (
-    ALL_YES,
-    GOLD,
-    ORACLE,
-    as_asked,
-    judge_systems,
-    judge_table,
-    score_sheet,
-)
+from berdslib.study.raters import ALL_YES, GOLD, ORACLE, as_asked, judge_systems, judge_table, score_sheet
 
 matplotlib.use("Agg")
 
@@ -123,15 +115,13 @@ def test_the_scores_are_those_of_an_experiment(judges):
     assert sheet["Precision@5 random"].to_dict() == result.scores["random", "Precision@5"].mean().to_dict()
 
 
-def test_questions_that_all_overlap_are_found_before_anything_is_judged(small, runs, judges):
+def test_of_questions_that_all_overlap_there_are_no_intervals(small, runs, judges):
     first = small.questions[0]
     same = Collection("same", (first, first._replace(qid="again")), small.passages, small.gold)
+    order = judge_systems(runs, same, ["knows"], "Coverage@2", labelled=(20,)).order.iloc[0]  # none is tried
+    assert order["tau"] == 1 and order[["tau_low", "tau_high", "same_low", "kappa_high"]].isna().all()
     with pytest.raises(InputError, match="all questions overlap"):
-        judge_systems(runs, same, ["knows"], "Coverage@2", labelled=(2, 20))
-    assert not judges["knows"]
-    for labelled in ((), (20,)):  # none is tried
-        order = judge_systems(runs, same, ["knows"], "Coverage@2", labelled=labelled).order.iloc[0]
-        assert order["tau"] == 1 and order[["tau_low", "tau_high", "same_low", "kappa_high"]].isna().all()
+        judge_systems(runs, same, ["knows"], "Coverage@2", labelled=(2,))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +130,6 @@ def test_questions_that_all_overlap_are_found_before_anything_is_judged(small, r
         ({"systems": "bm25"}, "an order needs two systems at least"),
         ({"judges": ["gold"]}, "name judges to be compared with gold"),
         ({"measures": "pRecall@5"}, "measures of one list are compared here"),
-        ({"labelled": (20, 1)}, "at least 2 questions are labelled"),
     ],
 )
 def test_what_cannot_be_compared_is_an_error(small, runs, judges, change, message):
@@ -173,11 +162,6 @@ def test_the_table_has_auc_calibration_and_the_judge_that_always_says_yes(tmp_pa
     assert (ordered["low"] <= ordered["value"] + 1e-9).all() and (ordered["value"] <= ordered["high"] + 1e-9).all()
 
 
-@pytest.fixture(scope="module")
-def judge_report():
-    return load_script("judge_tables").judge_report
-
-
 KINDS = [
     StancePair("zoos", "Zoos are cruel.", "We should close zoos", True, PROPOSAL),
     StancePair("zoos", "Zoos are cruel.", "We should not close zoos", False, NEGATED),
@@ -189,7 +173,7 @@ KINDS = [
 ]
 
 
-def test_all_about_one_judge_by_hand(monkeypatch, judge_report):
+def test_all_about_one_judge_by_hand(monkeypatch):
     # Says no to denials, yes to all else; so it is right about the cruel and the stinking, and wrong about the fun.
     def answer(pairs):
         return [0.2 if " not " in p.perspective else 0.8 for p in pairs]
