@@ -55,6 +55,10 @@ def grid() -> None:
 @_of_file
 def grid_plan(asked: Grid) -> None:
     """Check a grid file, and say what `run` would do; nothing is started."""
+    _plan(asked)
+
+
+def _plan(asked: Grid) -> None:
     from berdslib.study.grid import DONE, missing_data, status
 
     rows = status(asked)
@@ -72,13 +76,17 @@ def grid_plan(asked: Grid) -> None:
 @grid.command("run")
 @_of_file
 @_RUNNING
-def grid_run(asked: Grid, **how: Any) -> None:
+@flag("--dry-run", "Start nothing, only say what would be run: grid plan.")
+def grid_run(asked: Grid, dry_run: bool, **how: Any) -> None:
     """Run all unfinished runs of a grid, and collect.
 
     Failures are printed as they happen; after three in a row for the same reason nothing new starts. The exit code is 1
     if a run failed. Several calls at the same time share the work.
     """
-    _run(asked, **how)
+    if dry_run:
+        _plan(asked)
+    else:
+        _run(asked, **how)
 
 
 @grid.command("retry")
