@@ -15,15 +15,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from berdslib.errors import InputError
-from berdslib.evaluation.judges import (
-    agreement,
-    agreement_by,
-    agreement_report,
-    answers_by,
-    auc,
-    calibration_error,
-    probability_report,
-)
+from berdslib.evaluation.judges import agreement, agreement_report, auc, calibration_error, probability_report
 from berdslib.stats import (
     choose_threshold,
     cluster_bootstrap,
@@ -393,17 +385,11 @@ TAKES_LABELS = [
     lambda labels: agreement(labels, P_YES > 0.5),
     lambda answers: agreement([True, False, True], answers),
     lambda labels: agreement_report(labels, P_YES > 0.5, OWNERS, resamples=10).value.tolist(),
-    lambda labels: agreement_by(labelled(labels), "kind", resamples=10).iloc[0].tolist(),
-    lambda labels: answers_by(labelled(labels), "kind", resamples=10).iloc[0].tolist(),
     lambda labels: auc(labels, P_YES),
     lambda labels: probability_report(labels, P_YES, OWNERS, resamples=10).value.tolist(),
     lambda labels: calibration_error(labels, P_YES),
     lambda labels: choose_threshold(labels, P_YES),
 ]
-
-
-def labelled(labels):
-    return pd.DataFrame({"qid": OWNERS, "label": labels, "answer": [1, 0, 1], "p_yes": P_YES, "kind": "x"})
 
 
 @pytest.mark.parametrize("function", TAKES_LABELS)

@@ -24,9 +24,8 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
-from berdslib.judging.causal import Causal, common_start
+from berdslib.judging.causal import Causal, answer_tokens, common_start
 from berdslib.judging.examples import Example
-from berdslib.judging.yesno import answer_tokens
 from berdslib.models.loading import has_bf16, padded
 from berdslib.models.pair_classifier import encode_pairs
 

@@ -11,10 +11,9 @@ import pandas as pd
 
 from berdslib.errors import InputError, check_call
 from berdslib.judging.base import FunctionJudge, Judge
-from berdslib.judging.baselines import Gold, Overlap, Random, load_similarity
+from berdslib.judging.baselines import Committee, Gold, Overlap, Random, load_similarity
 from berdslib.judging.causal import load_causal
 from berdslib.judging.chat import Chat
-from berdslib.judging.committee import Committee
 from berdslib.judging.pairs import NLI_T5, load_cross_encoder, load_nli, load_nli_t5
 from berdslib.models.chat import make_chat
 from berdslib.models.loading import LOADING

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from berdslib.data.records import Passage
 from berdslib.errors import MissingDataError
 from berdslib.judging.base import Pair, how_sure, threshold_at_half
-from berdslib.judging.baselines import Overlap, Random
-from berdslib.judging.committee import Committee
+from berdslib.judging.baselines import Committee, Overlap, Random
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 

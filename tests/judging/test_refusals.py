@@ -8,8 +8,7 @@ from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import BerdsError
 from berdslib.evaluation.judges import agreement
 from berdslib.judging.base import document_text, pairs_of
-from berdslib.judging.baselines import Gold, Overlap, Random
-from berdslib.judging.committee import Committee
+from berdslib.judging.baselines import Committee, Gold, Overlap, Random
 from berdslib.judging.examples import detection_pairs, draw_questions
 from berdslib.judging.registry import as_judge, make_judge, own_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
