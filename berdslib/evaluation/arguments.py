@@ -440,10 +440,6 @@ def _cuts_within(k: int, step: int, total: int) -> np.ndarray:
 
 def _divergence(counts: np.ndarray, cuts: np.ndarray, sizes: np.ndarray, total: int) -> np.ndarray:
     """Return D(n / i || Q) / log2(i) for counts n (…, c, g) at the cut points i."""
-    possible = np.arange(cuts.max() + 1)[:, None, None]
-    if possible.size * cuts.size * sizes.size < counts.size:  # of many lists, the same counts come again and again
-        table = _divergence(np.broadcast_to(possible, (possible.size, cuts.size, sizes.size)), cuts, sizes, total)
-        return np.asarray(table[counts, np.arange(cuts.size)[:, None], np.arange(sizes.size)])
     share, of_corpus = np.minimum(counts / cuts[:, None], 1.0), sizes / total
     bits = (rel_entr(share, of_corpus) + rel_entr(1 - share, 1 - of_corpus)) / np.log(2)
     return np.asarray(bits / np.log2(cuts)[:, None])

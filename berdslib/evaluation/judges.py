@@ -87,19 +87,16 @@ def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------- do the probabilities mean what they say?
 
 
-def calibration_table(
-    labels: np.ndarray, p_yes: np.ndarray, bins: int = 10, *, equal_counts: bool = True
-) -> pd.DataFrame:
+def calibration_table(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10) -> pd.DataFrame:
     """Compare a judge's probabilities with the labels, a row a bin: low, high (low < p <= high), n, mean_p, share_yes.
 
-    Bins hold about equally many pairs, or are equally wide; pairs of equal probability share one. Empty bins are left
-    out.
+    Bins hold about equally many pairs; those of equal probability share one. Empty bins are left out.
 
     >>> calibration_table([0, 0, 1, 1], [0.0, 0.2, 0.6, 1.0], 2)[["n", "mean_p", "share_yes"]].values.tolist()
     [[2.0, 0.1, 0.0], [2.0, 0.8, 1.0]]
     """
     labels, p_yes = _probabilities(yes_or_no(labels), p_yes)
-    edges = _bin_edges(p_yes, bins, equal_counts=equal_counts)
+    edges = _bin_edges(p_yes, bins)
     frame = pd.DataFrame({"bin": _bin_index(p_yes, edges), "p": p_yes, "yes": labels})
     table = frame.groupby("bin").agg(n=("p", "size"), mean_p=("p", "mean"), share_yes=("yes", "mean")).reset_index()
     table.insert(0, "low", edges[table["bin"]])
@@ -107,18 +104,17 @@ def calibration_table(
     return table.drop(columns="bin")
 
 
-def calibration_error(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10, *, equal_counts: bool = True) -> float:
+def calibration_error(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10) -> float:
     """Return the expected calibration error (never negative), with the bins of :func:`calibration_table`."""
-    table = calibration_table(labels, p_yes, bins, equal_counts=equal_counts)
+    table = calibration_table(labels, p_yes, bins)
     return float(np.average((table["mean_p"] - table["share_yes"]).abs(), weights=table["n"]))
 
 
-def _bin_edges(p_yes: np.ndarray, bins: int, *, equal_counts: bool = True) -> np.ndarray:
-    """Return the edges of bins, (bins + 1,) ascending: quantiles of `p_yes`, or equal steps from 0 to 1."""
+def _bin_edges(p_yes: np.ndarray, bins: int) -> np.ndarray:
+    """Return the edges of bins, (bins + 1,) ascending: quantiles of `p_yes`."""
     if bins < 1:
         raise InputError(f"there must be at least 1 bin, not {bins}")
-    steps = np.linspace(0, 1, bins + 1)
-    return np.asarray(np.quantile(p_yes, steps)) if equal_counts else steps
+    return np.asarray(np.quantile(p_yes, np.linspace(0, 1, bins + 1)))
 
 
 def _bin_index(p_yes: np.ndarray, edges: np.ndarray) -> np.ndarray:

@@ -78,7 +78,6 @@ TABLE = [
     (lambda: oracle.oracle(RUN, YES, ASKED, 1, depth=True), "depth must be a whole number"),
     # sides
     (lambda: sides.root_versus_full(ROOT, YES, ASKED, [1]), "a list for each perspective"),
-    (lambda: sides.root_versus_full(RUN, YES, ASKED, [1], hit="precision"), "hit 'precision'"),
     (lambda: sides.group_heatmap(RUN, ASKED, {"a": "for"}, 2), "'q#1' asks for 'against', and no passage is of that"),
     (lambda: sides.two_sided(BOTH[1:]), "no question has recorded which"),
     (lambda: sides.sycophancy(SIDES), "'s' was not searched with the opposing"),
