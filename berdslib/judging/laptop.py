@@ -203,9 +203,12 @@ class Laptop:
         settings = ",".join(f"{value:.6g}" for value in calibration)
         # The first laptop judge had but one design.
         made_of = "" if model.design == FAST else f",{','.join(map(str, model.design))}"
-        self._by_openvino = _openvino(model) if engine == "openvino" else None
-        if self._by_openvino:
-            made_of += f",openvino:{fastest_format(engine)}"
+        self._by_openvino: VectorsOfIds | None = None
+        if engine == "openvino":
+            number_format = fastest_format(engine)
+            require_openvino(number_format)
+            self._by_openvino = openvino_reader(_Reader(model.cpu()), model.tokenizer, number_format)
+            made_of += f",openvino:{number_format}"
         elif _multiplies_short(self.model):
             made_of += ",bfloat16"
         self.id = f"laptop({name}{made_of},calibration={settings},title={title_position})"
@@ -242,13 +245,6 @@ class Laptop:
                 vectors = self.model.vectors(part, max_tokens).float()
             self._read.update(zip([(max_tokens, text) for text in part], vectors, strict=True))
         return torch.stack([self._read[max_tokens, text] for text in texts])
-
-
-def _openvino(model: StanceModel) -> VectorsOfIds:
-    """Return what reads texts as the model does, by OpenVINO."""
-    number_format = fastest_format("openvino")
-    require_openvino(number_format)
-    return openvino_reader(_Reader(model.cpu()), model.tokenizer, number_format)
 
 
 # ---------------------------------------------------------------- files
