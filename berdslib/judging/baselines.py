@@ -44,15 +44,13 @@ class Random:
 
     threshold = 0.5
 
-    def __init__(self, positive_share: float = PUBLISHED_POSITIVE_SHARE, seed: int = 0) -> None:
-        if not 0 <= positive_share <= 1:
-            raise InputError(f"the positive share must be from 0 to 1, not {positive_share}")
-        self.positive_share, self.seed = positive_share, seed
-        self.id = f"random(share={positive_share},seed={seed})"
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+        self.id = f"random(share={PUBLISHED_POSITIVE_SHARE},seed={seed})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return 1.0 or 0.0 for each pair."""
-        return np.array([float(self._draw(p) < self.positive_share) for p in pairs], dtype=np.float64)
+        return np.array([float(self._draw(p) < PUBLISHED_POSITIVE_SHARE) for p in pairs], dtype=np.float64)
 
     def _draw(self, pair: Pair) -> float:
         text = f"{self.seed}\0{pair.passage.full_text}\0{pair.perspective}"

@@ -94,12 +94,11 @@ def test_b10_both_spellings_of_labels_and_never_one_class(tmp_path):
 
 def test_random_follows_the_label_distribution_and_ignores_order():
     pairs = [pair(text=f"text {i}") for i in range(4000)]
-    judge = Random(0.168)
+    judge = Random()
     answers = judge.p_yes(pairs)
     assert abs(answers.mean() - 0.168) < 0.02
     assert judge.p_yes(pairs[::-1]).tolist() == answers[::-1].tolist()
-    assert Random(0.168, seed=1).p_yes(pairs).tolist() != answers.tolist()
-    assert Random(1.0).p_yes(pairs[:3]).tolist() == [1, 1, 1]
+    assert Random(seed=1).p_yes(pairs).tolist() != answers.tolist()
 
 
 def test_overlap_by_hand():

@@ -8,7 +8,7 @@ from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import BerdsError
 from berdslib.evaluation.judges import agreement
 from berdslib.judging.base import document_text, pairs_of
-from berdslib.judging.baselines import Committee, Gold, Overlap, Random
+from berdslib.judging.baselines import Committee, Gold, Overlap
 from berdslib.judging.examples import detection_pairs, draw_questions
 from berdslib.judging.registry import as_judge, make_judge, own_judge
 from berdslib.judging.store import judge_pairs
@@ -41,7 +41,6 @@ RUN, GOLD = ranked_run({"q": ["ghost"]}), make_verdicts([("q", 0, "d", 1.0, True
         (lambda: make_judge("chat:local:nowhere"), "'nowhere' is neither on this machine"),
         (lambda: Committee([Overlap()]), "two or more different judges"),
         (lambda: Committee([Overlap(), Overlap()]), "two or more different judges"),
-        (lambda: Random(1.5), "positive share"),
         (lambda: Gold(GOLD.assign(pid=0)), "two verdicts"),
         (lambda: document_text(Passage("d", "Text.", "Title"), "above"), "title position"),
         (lambda: as_judge(7), r"\[judge\]: a judge is a name"),
