@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from judge_kinds import agreement_by, answers_by, length_bucket, negation_report
 from stance import HALVES, NEGATED, PROPOSAL, StancePair, half_of, held_out
 from training.laptop import like_the_web
 from training.pairs import LAPTOP_SHARES
@@ -31,15 +32,7 @@ from berdslib.data.datasets import dataset
 from berdslib.data.fetch import candidate_paths, first_existing
 from berdslib.data.records import Passage, ranked_run
 from berdslib.data.tables import read_jsonl
-from berdslib.evaluation.judges import (
-    PAIR_KEY,
-    agreement_by,
-    agreement_report,
-    answers_by,
-    calibration_table,
-    length_bucket,
-    negation_report,
-)
+from berdslib.evaluation.judges import PAIR_KEY, agreement_report, calibration_table
 from berdslib.judging.base import HOW_SURE, Pair, how_sure
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
@@ -76,7 +69,7 @@ class JudgeReport(NamedTuple):
     ``measures`` measure, value, low, high: those of :func:`judge_table`. ``by_length`` its agreement by length of the
     document, ``by_how_sure`` by its answer and by how sure it says it is, ``by_kind`` what it answers to each kind of
     pair. ``calibration`` a reliability table. ``negation`` whether it tells a proposal from its negation; no rows where
-    the pairs hold no such two. Each as the function in :mod:`berdslib.evaluation` returns it that it comes from.
+    the pairs hold no such two. Each as the function returns it that it comes from.
     """
 
     judge: str

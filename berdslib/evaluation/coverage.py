@@ -9,8 +9,8 @@ import pandas as pd
 
 from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import check_same_questions, checked_tables, unjudged_among
-from berdslib.evaluation.tables import check_not_taken, question_tables
+from berdslib.evaluation.measures import check_same_questions, checked_tables
+from berdslib.evaluation.tables import check_not_taken, pairs_of, question_tables
 from berdslib.stats import macro_mean, mean_interval
 
 MACRO = "macro"
@@ -89,5 +89,6 @@ def _by_data_set(
         known = inside & ~np.isnan(sizes)
         size = macro_mean(sizes[known], sources[known].tolist()) if known.any() else np.nan
         share = covered[inside].astype(np.float64), sources[inside].tolist()
-        unjudged = unjudged_among(listed[listed["qid"].isin(qids[inside])], verdicts)
+        judged = pairs_of(listed[listed["qid"].isin(qids[inside])]).isin(pairs_of(verdicts))
+        unjudged = float((~judged).mean()) if len(judged) else 0.0
         yield name, int(inside.sum()), size, macro_mean(*share), *mean_interval(*share), unjudged

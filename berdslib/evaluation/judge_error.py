@@ -23,7 +23,7 @@ class Corrected(NamedTuple):
     """A mean corrected for judge errors, next to the judge's own mean, each with its interval (not cut off at 0 and 1).
 
     ``n`` things (questions or pairs) are scored, ``labelled`` of them by people; ``weight`` is how much the judge
-    counts, 0 to 1, the mean over groups.
+    counts, 0 to 1.
     """
 
     value: float
@@ -37,38 +37,26 @@ class Corrected(NamedTuple):
     weight: float
 
 
-class _Part(NamedTuple):
-    """Estimate for one group: value, its variance with degrees of freedom, and the judge's weight."""
-
-    value: float
-    variance: float
-    freedom: int
-    weight: float
-
-
 def corrected_mean(
     judge_scores: np.ndarray,
     human_scores: np.ndarray,
     *,
     clusters: Sequence[Any] | None = None,
-    groups: Sequence[str] | None = None,
     level: float = 0.95,
     tune: bool = True,
 ) -> Corrected:
     """Correct the mean of a judge's scores (N,) by what people say of a random part (N,), NaN where they say nothing.
 
     With f the judge's and h the people's scores, N things of which n are labelled, the estimate is ``w * mean_N(f) +
-    mean_n(h - w * f)``, unbiased for any fixed weight w; the tuned w has the smallest variance, and is 1 (plain PPI) in
-    groups with few labelled clusters. The variance is cluster-robust, of each question's whole influence on the
-    estimate; the interval Student's, with as many degrees of freedom as there are labelled clusters, less 1 per group
-    (Welch and Satterthwaite). A part in which the judge happens to make no error passes for an errorless judge.
+    mean_n(h - w * f)``, unbiased for any fixed weight w; the tuned w has the smallest variance, and is 1 (plain PPI)
+    where few clusters are labelled. The variance is cluster-robust, of each question's whole influence on the
+    estimate; the interval Student's, with as many degrees of freedom as there are labelled clusters,
+    less 1. A part in which the judge happens to make no error passes for an errorless judge.
 
-    `clusters` (N,) are what was drawn independently, such as the question of each pair; the means of `groups` (N,), the
-    data sets, count equally.
+    `clusters` (N,) are what was drawn independently, such as the question of each pair.
 
     Raises:
-        InputError: different lengths, a judge's score that is not finite, a cluster in two groups, or a group with
-            fewer than 2 labelled clusters.
+        InputError: different lengths, a judge's score that is not finite, or fewer than 2 labelled clusters.
 
     >>> judge, human = np.array([1.0, 1, 0, 0, 1, 0]), np.array([1.0, 0, 0, 0, np.nan, np.nan])
     >>> corrected_mean(judge, human, tune=False).value  # 0.5 + (-1) / 4
@@ -76,21 +64,17 @@ def corrected_mean(
     """
     f, h = np.asarray(judge_scores, dtype=np.float64), np.asarray(human_scores, dtype=np.float64)
     owner = np.arange(len(f)) if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1]
-    member = np.full(len(f), "") if groups is None else np.asarray(groups)
-    _check_columns(f, h, owner, member)
-    masks = [member == group for group in np.unique(member)]
-    parts = [_part(f[mask], h[mask], owner[mask], tune) for mask in masks]
-    trusting = [_part(f[mask], f[mask], owner[mask], tune) for mask in masks]
-    weight = float(np.mean([part.weight for part in parts]))
+    _check_columns(f, h, owner)
+    value, low, high, weight = _estimate(f, h, owner, tune, level)
+    judge_value, judge_low, judge_high, _ = _estimate(f, f, owner, tune, level)
     labelled = int((~np.isnan(h)).sum())
-    return Corrected(*_interval(parts, level), *_interval(trusting, level), len(f), labelled, weight)
+    return Corrected(value, low, high, judge_value, judge_low, judge_high, len(f), labelled, weight)
 
 
-# ---------------------------------------------------------------- prediction-powered inference
-
-
-def _part(f: np.ndarray, h: np.ndarray, owner: np.ndarray, tune: bool) -> _Part:
-    """Estimate the mean of one group; see :func:`corrected_mean`."""
+def _estimate(
+    f: np.ndarray, h: np.ndarray, owner: np.ndarray, tune: bool, level: float
+) -> tuple[float, float, float, float]:
+    """Return the estimate, the ends of its interval, and the weight of the judge; see :func:`corrected_mean`."""
     has = ~np.isnan(h)
     # The influence of each thing on the estimate is a + w * b: a through its label, b through the judge's score.
     a, b = np.zeros(len(f)), (f - f.mean()) / len(f)
@@ -104,26 +88,15 @@ def _part(f: np.ndarray, h: np.ndarray, owner: np.ndarray, tune: bool) -> _Part:
         weight = float(np.clip(-(a @ b) / (b @ b), 0.0, 1.0)) if b @ b > 1e-24 else 0.0
     value = weight * f.mean() + (h[has] - weight * f[has]).mean()
     variance = ((a + weight * b) ** 2).sum() * labelled / (labelled - 1)
-    return _Part(float(value), float(variance), labelled - 1, weight)
+    ends = student_interval(np.array([value]), np.array([variance]), np.array([labelled - 1]), level)
+    return float(value), *ends, weight
 
 
-def _interval(parts: Sequence[_Part], level: float) -> tuple[float, float, float]:
-    """Return the mean of the parts' values and its interval; the parts are independent."""
-    values, variances, freedoms, _ = np.array(parts).T
-    return float(values.mean()), *student_interval(values, variances, freedoms, level)
-
-
-def _check_columns(f: np.ndarray, h: np.ndarray, owner: np.ndarray, member: np.ndarray) -> None:
-    lengths = [len(column) for column in (f, h, owner, member)]
+def _check_columns(f: np.ndarray, h: np.ndarray, owner: np.ndarray) -> None:
+    lengths = [len(column) for column in (f, h, owner)]
     if not len(f) or len(set(lengths)) > 1:
-        raise InputError(f"scores, clusters and groups must be of one length, at least 1; got {lengths}")
+        raise InputError(f"scores and clusters must be of one length, at least 1; got {lengths}")
     if not np.isfinite(f).all() or np.isinf(h).any():
         raise InputError("every score of the judge must be a finite number, and every label one or NaN")
-    if len(set(zip(owner.tolist(), member.tolist(), strict=True))) > len(np.unique(owner)):
-        raise InputError("a cluster is in two groups; each question must belong to one data set")
-    has = ~np.isnan(h)
-    for group in np.unique(member):
-        labelled = len(np.unique(owner[has & (member == group)]))
-        if labelled < 2:
-            where = f"{str(group)!r} has" if group != "" else "there are"
-            raise InputError(f"labels are needed in at least 2 questions (clusters) of a group; {where} {labelled}")
+    if (labelled := len(np.unique(owner[~np.isnan(h)]))) < 2:
+        raise InputError(f"labels are needed in at least 2 questions (clusters); there are {labelled}")

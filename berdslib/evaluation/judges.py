@@ -1,21 +1,18 @@
-"""Can a judge be trusted? Agreement with labels, calibration, weak spots, negation, and a second judge."""
+"""Can a judge be trusted? Agreement with labels, and calibration."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from berdslib.errors import InputError
-from berdslib.stats import both_kinds, cluster_bootstrap, ratio_of_sums, yes_or_no
+from berdslib.stats import both_kinds, cluster_bootstrap, yes_or_no
 
 PAIR_KEY = ["qid", "pid", "docno"]
 ALL = "all"
-# In words. BeRDS cuts its corpora into passages of about 100 words; whole web pages are much longer.
-LENGTH_EDGES = (50, 100, 200, 400)
 
 # The reports below take `level` (coverage of the intervals), `resamples` and `seed` (of the bootstrap). Whole questions
 # are drawn, since the pairs of one are alike, and intervals are NaN where all pairs are of one question.
@@ -90,19 +87,16 @@ def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------- do the probabilities mean what they say?
 
 
-def calibration_table(
-    labels: np.ndarray, p_yes: np.ndarray, bins: int = 10, *, equal_counts: bool = True
-) -> pd.DataFrame:
+def calibration_table(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10) -> pd.DataFrame:
     """Compare a judge's probabilities with the labels, a row a bin: low, high (low < p <= high), n, mean_p, share_yes.
 
-    Bins hold about equally many pairs, or are equally wide; pairs of equal probability share one. Empty bins are left
-    out.
+    Bins hold about equally many pairs; those of equal probability share one. Empty bins are left out.
 
     >>> calibration_table([0, 0, 1, 1], [0.0, 0.2, 0.6, 1.0], 2)[["n", "mean_p", "share_yes"]].values.tolist()
     [[2.0, 0.1, 0.0], [2.0, 0.8, 1.0]]
     """
     labels, p_yes = _probabilities(yes_or_no(labels), p_yes)
-    edges = _bin_edges(p_yes, bins, equal_counts=equal_counts)
+    edges = _bin_edges(p_yes, bins)
     frame = pd.DataFrame({"bin": _bin_index(p_yes, edges), "p": p_yes, "yes": labels})
     table = frame.groupby("bin").agg(n=("p", "size"), mean_p=("p", "mean"), share_yes=("yes", "mean")).reset_index()
     table.insert(0, "low", edges[table["bin"]])
@@ -110,18 +104,17 @@ def calibration_table(
     return table.drop(columns="bin")
 
 
-def calibration_error(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10, *, equal_counts: bool = True) -> float:
+def calibration_error(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10) -> float:
     """Return the expected calibration error (never negative), with the bins of :func:`calibration_table`."""
-    table = calibration_table(labels, p_yes, bins, equal_counts=equal_counts)
+    table = calibration_table(labels, p_yes, bins)
     return float(np.average((table["mean_p"] - table["share_yes"]).abs(), weights=table["n"]))
 
 
-def _bin_edges(p_yes: np.ndarray, bins: int, *, equal_counts: bool = True) -> np.ndarray:
-    """Return the edges of bins, (bins + 1,) ascending: quantiles of `p_yes`, or equal steps from 0 to 1."""
+def _bin_edges(p_yes: np.ndarray, bins: int) -> np.ndarray:
+    """Return the edges of bins, (bins + 1,) ascending: quantiles of `p_yes`."""
     if bins < 1:
         raise InputError(f"there must be at least 1 bin, not {bins}")
-    steps = np.linspace(0, 1, bins + 1)
-    return np.asarray(np.quantile(p_yes, steps)) if equal_counts else steps
+    return np.asarray(np.quantile(p_yes, np.linspace(0, 1, bins + 1)))
 
 
 def _bin_index(p_yes: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -178,93 +171,6 @@ def _auc(counts: np.ndarray) -> np.ndarray:
 
 def _error_of_bins(sums: np.ndarray) -> np.ndarray:
     return np.abs(sums[:, :-1]).sum(axis=1, keepdims=True) / sums[:, -1:]
-
-
-# ---------------------------------------------------------------- where is it weak?
-
-
-def agreement_by(pairs: pd.DataFrame, by: str | Sequence[str], **drawing: Any) -> pd.DataFrame:
-    """Break a judge's agreement with labels (columns qid, label, answer) down by other columns of `pairs`.
-
-    The frame has those columns, n, questions, labelled_yes (share), accuracy and f1 with their intervals, for which
-    whole questions are drawn: over few of them they are too narrow.
-    """
-    columns = [by] if isinstance(by, str) else list(by)
-    rows = []
-    for values, part in _kinds(pairs, columns, ["label", "answer"], sort=True):
-        report = agreement_report(part["label"], part["answer"], part["qid"].tolist(), **drawing).set_index("measure")
-        spread = [report.loc[m, c] for m in ("accuracy", "f1") for c in ("value", "low", "high")]
-        rows.append((*values, len(part), part["qid"].nunique(), part["label"].mean(), *spread))
-    return pd.DataFrame(rows, columns=[*columns, "n", "questions", "labelled_yes", *_with_ends("accuracy", "f1")])
-
-
-def answers_by(pairs: pd.DataFrame, by: str, **drawing: Any) -> pd.DataFrame:
-    """Return what a judge answers to each kind of pair (`by`), also where all pairs of a kind have one label.
-
-    Frame `by`, n, questions, labelled_yes (share), mean_p and said_yes (share), these two with their intervals.
-    """
-    rows = []
-    for kind, part in _kinds(pairs, [by], ["label", "answer", "p_yes"], sort=False):
-        values = part[["p_yes", "answer"]].assign(one=1).to_numpy(dtype=np.float64)
-        spread = np.transpose(cluster_bootstrap(values, part["qid"].tolist(), ratio_of_sums, **drawing)).ravel()
-        rows.append((*kind, len(part), part["qid"].nunique(), part["label"].mean(), *spread))
-    return pd.DataFrame(rows, columns=[by, "n", "questions", "labelled_yes", *_with_ends("mean_p", "said_yes")])
-
-
-def _kinds(pairs: pd.DataFrame, by: list[str], needed: list[str], *, sort: bool) -> Any:
-    """Return pairs by kind, their labels and answers as bool."""
-    columns = ["qid", *needed, *by]
-    missing = [c for c in columns if c not in pairs.columns]
-    if missing or pairs.empty:
-        problem = f"missing: {', '.join(missing) or 'pairs'}"
-        raise InputError(f"needs pairs with the columns {', '.join(columns)}; {problem}")
-    pairs = pairs.assign(**{column: yes_or_no(pairs[column], column) for column in ("label", "answer")})
-    return pairs.groupby(by, sort=sort, observed=True, dropna=False)
-
-
-def _with_ends(*names: str) -> list[str]:
-    return [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
-
-
-def length_bucket(texts: Sequence[str], edges: Sequence[int] = LENGTH_EDGES) -> pd.Categorical:
-    """Return for each text a bucket of its length in words; `edges` are the largest of each bucket but the last.
-
-    >>> length_bucket(["one two", "one two three four"], [3]).tolist()
-    ['1-3 words', '4 words and more']
-    """
-    starts = [1, *(e + 1 for e in edges)]
-    if any(b <= a for a, b in pairwise(starts)):
-        raise InputError(f"edges must be ascending whole numbers from 1, not {list(edges)}")
-    names = [f"{start}-{edge} words" for start, edge in zip(starts, edges, strict=False)]
-    names.append(f"{starts[-1]} words and more")
-    words = np.array([len(text.split()) for text in texts], dtype=np.int64)
-    return pd.Categorical([names[place] for place in np.searchsorted(edges, words)], categories=names, ordered=True)
-
-
-# ---------------------------------------------------------------- does it see a "not"?
-
-
-def negation_report(
-    p_right: np.ndarray, p_wrong: np.ndarray, clusters: Sequence[str], *, threshold: float = 0.5, **drawing: Any
-) -> pd.DataFrame:
-    """Measure whether a judge tells a statement from its negation, on documents that support one only.
-
-    Rows right_higher (a tie counts half; chance is 0.5), both_yes, both_no, and sum_of_p (mean of the probabilities'
-    sum, which should be 1), with measure, value, low, high.
-    """
-    p_right, p_wrong = _probabilities(p_right, p_wrong)
-    yes = np.stack([p_right, p_wrong]) >= threshold
-    columns = {
-        "right_higher": (p_right > p_wrong) + 0.5 * (p_right == p_wrong),
-        "both_yes": yes.all(axis=0),
-        "both_no": ~yes.any(axis=0),
-        "sum_of_p": p_right + p_wrong,
-    }
-    rows = np.column_stack([*columns.values(), np.ones(len(p_right))]).astype(np.float64)
-    return _report(columns, rows, clusters, ratio_of_sums, **drawing)
-
-
-# ---------------------------------------------------------------- what does a second judge say?
 
 
 def _probabilities(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -560,11 +560,6 @@ def any_list(measures: Sequence[Measure]) -> bool:
     return not measures or not all(MEASURES[str(m.NAME)].own_lists for m in measures)
 
 
-def unjudged_among(listed: pd.DataFrame, verdicts: pd.DataFrame) -> float:
-    """Share of the rows (qid, docno) that have no verdict at all (0 for none); both frames have been checked."""
-    return float((~pairs_of(listed).isin(pairs_of(verdicts))).mean()) if len(listed) else 0.0
-
-
 def official_cutoff(run: pd.DataFrame, questions: Sequence[Question]) -> int:
     """Return the k that the published evaluation script would use: the length of the first question's list.
 

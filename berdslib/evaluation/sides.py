@@ -23,8 +23,8 @@ from berdslib.data.records import (
     issue_of,
     perspective_qid,
 )
-from berdslib.errors import InputError, known
-from berdslib.evaluation.measures import PRECALL, Coverage, checked_tables, pRecall
+from berdslib.errors import InputError
+from berdslib.evaluation.measures import Coverage, checked_tables, pRecall
 from berdslib.evaluation.tables import check_not_taken, pairs_of
 from berdslib.stats import cluster_bootstrap, holm, ratio_of_sums, wilson_interval
 
@@ -45,86 +45,48 @@ def labels_of(question: Question) -> tuple[str, ...]:
 
 
 def root_versus_full(
-    run: pd.DataFrame,
-    verdicts: pd.DataFrame,
-    questions: Sequence[Question],
-    ks: Sequence[int],
-    *,
-    hit: str = "success",
-    **drawing: Any,
+    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], ks: Sequence[int], **drawing: Any
 ) -> pd.DataFrame:
     """Compare questions asked without and with their perspectives (PIR figures 2 and 4), a row a cutoff.
 
     Frame k, root_any (any perspective's passage will do), root (those that each perspective's own query should find, in
-    the question's list), full (the same in that query's list), difference = full - root, low, high. `hit` "success":
-    any supporting passage is in the top k, or "recall": the share of them.
+    the question's list), full (the same in that query's list), difference = full - root, low, high: the shares of lists
+    that hold a supporting passage in their top k.
     """
-    known("hit", hit, PRECALL["hit"])
     for k in ks:
         check_k(k)
     tables = list(checked_tables(run, verdicts, questions, [Coverage, pRecall]))
     owner = [i for i, table in enumerate(tables) for _ in table.own]
     rows = []
     for k in ks:
-        any_of_root = [_found(t.listed[:k], t.pool, hit) for t in tables]
-        both = [
-            [_found(listed[:k, [pid]], t.pool[:, [pid]], hit) for listed in (t.listed, t.own[pid])]
-            for t in tables
-            for pid in range(len(t.own))
-        ]
-        root, full = np.array(both).T
+        any_of_root = [t.listed[:k].any() for t in tables]
+        both = [[listed[:k, pid].any() for listed in (t.listed, own)] for t in tables for pid, own in enumerate(t.own)]
+        root, full = np.array(both, dtype=np.float64).T
         counted = np.column_stack([full - root, np.ones(len(both))])
         difference = cluster_bootstrap(counted, owner, ratio_of_sums, **drawing)
         rows.append((k, np.mean(any_of_root), root.mean(), full.mean(), *np.ravel(difference)))
     return pd.DataFrame(rows, columns=["k", "root_any", "root", "full", "difference", "low", "high"])
 
 
-def _found(listed: np.ndarray, pool: np.ndarray, hit: str) -> float:
-    """Score a list, bool (n, m): does it show any of m perspectives? Or which share of the passages in the pool?"""
-    hits, gold = listed.any(axis=1).sum(), pool.any(axis=1).sum()
-    return float(hits > 0) if hit == "success" or not gold else float(hits / gold)
-
-
-# ---------------------------------------------------------------- groups of passages, such as countries
-
-# `groups` is docno → group (country) of every passage that has one. In the second and third function the label of a
-# perspective is the group that it asks for, as in AGNews by location, and only the lists of the perspectives count.
-
-
 def group_heatmap(run: pd.DataFrame, questions: Sequence[Question], groups: Mapping[str, str], k: int) -> pd.DataFrame:
-    """Return mean shares of the k places, wanted group x group shown, "(unknown)" last (PIR figure 6)."""
-    wanted, shown = _asked_for(run, questions, groups, k)
-    n_queries = pd.Series(list(wanted.values())).value_counts().sort_index()
-    counts = pd.crosstab(shown["wanted"], shown["group"].fillna(UNKNOWN))
-    counts = counts.reindex(index=n_queries.index, columns=[*sorted(set(groups.values())), UNKNOWN], fill_value=0)
-    return counts.div(n_queries * k, axis=0).rename_axis(index="wanted", columns="shown")
+    """Return mean shares of the k places, wanted group x group shown, "(unknown)" last (PIR figure 6).
 
-
-def _asked_for(
-    run: pd.DataFrame, questions: Sequence[Question], groups: Mapping[str, str], k: int
-) -> tuple[dict[str, str], pd.DataFrame]:
-    """Return the group that each perspective asks for, by the id of its list, and the top k with both groups."""
+    `groups` is docno → group (country) of every passage that has one. The label of a perspective is the group that it
+    asks for, as in AGNews by location; only the lists of perspectives are looked at.
+    """
     check_questions(questions, need_perspectives=True)
     wanted = {perspective_qid(q.qid, pid): label for q in questions for pid, label in enumerate(labels_of(q))}
-    shown = _with_groups(top(run, k, list(wanted)), groups)
-    if unknown := {list_id: label for list_id, label in wanted.items() if label not in groups.values()}:
-        list_id, label = next(iter(unknown.items()))
-        problem = f"{list_id!r} asks for {label!r}, and no passage is of that group"
-        raise InputError(problem, field="labels")
-    return wanted, shown.assign(wanted=shown["qid"].map(wanted))
-
-
-def _with_groups(shown: pd.DataFrame, groups: Mapping[str, str]) -> pd.DataFrame:
-    """Return listed passages with the group of each, NaN where it has none; docnos may be numbers in `groups`."""
-    shown = shown.assign(group=shown["docno"].map({str(docno): group for docno, group in groups.items()}))
-    if not groups:
-        raise InputError("no passage has a group", field="groups")
-    if len(shown) and shown["group"].isna().all():
+    for list_id, label in wanted.items():
+        if label not in groups.values():
+            raise InputError(f"{list_id!r} asks for {label!r}, and no passage is of that group", field="labels")
+    shown = top(run, k, list(wanted))
+    group = shown["docno"].map({str(docno): group for docno, group in groups.items()})
+    if len(shown) and group.isna().all():
         raise InputError(f"no passage of the run has a group; it lists {shown['docno'].iloc[0]!r} …", field="groups")
-    return shown
-
-
-# ---------------------------------------------------------------- what is looked at
+    n_queries = pd.Series(list(wanted.values())).value_counts().sort_index()
+    counts = pd.crosstab(shown["qid"].map(wanted), group.fillna(UNKNOWN))
+    counts = counts.reindex(index=n_queries.index, columns=[*sorted(set(groups.values())), UNKNOWN], fill_value=0)
+    return counts.div(n_queries * k, axis=0).rename_axis(index="wanted", columns="shown")
 
 
 def top(run: pd.DataFrame, k: int, asked: Sequence[str]) -> pd.DataFrame:

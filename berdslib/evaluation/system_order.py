@@ -33,12 +33,7 @@ class Estimate(NamedTuple):
 # ---------------------------------------------------------------- the order of systems
 
 
-def system_tau(
-    gold: pd.DataFrame,
-    judged: pd.DataFrame,
-    clusters: Sequence[str],
-    **drawing: Any,
-) -> Estimate:
+def system_tau(gold: pd.DataFrame, judged: pd.DataFrame, clusters: Sequence[str], **drawing: Any) -> Estimate:
     """Return Kendall's tau-b between the systems' means by gold and by a judge (Kendall, 1945; Voorhees, 2000).
 
     Near ties turn in a drawn sample, so that the interval tends to lie a little low.
@@ -73,12 +68,12 @@ def system_pairs(gold: pd.DataFrame, clusters: Sequence[str], *, seed: int = 0) 
     return pd.DataFrame(rows, columns=["first", "second", "difference", "p_value"])
 
 
-def ordered_alike(pairs: pd.DataFrame, judged: pd.DataFrame, alpha: float = 0.05) -> dict[str, float]:
+def ordered_alike(pairs: pd.DataFrame, judged: pd.DataFrame) -> dict[str, float]:
     """Return how many pairs of :func:`system_pairs` differ by gold, and how a judge orders them.
 
     The keys are pairs, and the shares alike, reversed and tied; NaN where none differs.
     """
-    differ = pairs[pairs["p_value"] < alpha]
+    differ = pairs[pairs["p_value"] < 0.05]
     means = judged.mean()
     theirs = (means[differ["first"]].to_numpy() - means[differ["second"]].to_numpy()).round(_DIGITS)
     agreeing = np.sign(theirs) * np.sign(differ["difference"].to_numpy())
@@ -91,10 +86,7 @@ def ordered_alike(pairs: pd.DataFrame, judged: pd.DataFrame, alpha: float = 0.05
 
 
 def question_agreement(
-    gold: pd.DataFrame,
-    judged: pd.DataFrame,
-    clusters: Sequence[str],
-    **drawing: Any,
+    gold: pd.DataFrame, judged: pd.DataFrame, clusters: Sequence[str], **drawing: Any
 ) -> dict[str, Estimate]:
     """Return how often a judge gives one question and system gold's score: same (share) and Cohen's kappa."""
     true, found = _matched(gold, judged, clusters)
@@ -119,7 +111,6 @@ def labelling_trials(
     labelled: int,
     *,
     draws: int = 200,
-    level: float = 0.95,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Try out what people's labels on a few questions give: prediction-powered means against labels or judge alone.
@@ -149,8 +140,8 @@ def labelling_trials(
         last = max(1, int(ids[min(labelled, len(ids)) - 1]))
         for i, system in enumerate(gold.columns):
             judge, human = found[at, i], np.where(ids <= last, true[at, i], np.nan)
-            both = corrected_mean(judge, human, clusters=ids.tolist(), level=level)
-            alone = corrected_mean(np.zeros_like(judge), human, clusters=ids.tolist(), level=level)
+            both = corrected_mean(judge, human, clusters=ids.tolist())
+            alone = corrected_mean(np.zeros_like(judge), human, clusters=ids.tolist())
             key = trial, system, true[:, i].mean()
             rows += [
                 (*key, JUDGE_ALONE, both.judge_value, both.judge_low, both.judge_high, 1.0),

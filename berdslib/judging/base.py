@@ -62,10 +62,10 @@ def short_name(judge_id: str) -> str:
 class FunctionJudge:
     """A function from pairs to numbers from 0 to 1 as a judge; its answers are never stored, as it may change."""
 
-    def __init__(
-        self, function: Callable[[Sequence[Pair]], Sequence[float]], name: str | None = None, threshold: float = 0.5
-    ) -> None:
-        self._function, self.threshold = function, threshold
+    threshold = 0.5
+
+    def __init__(self, function: Callable[[Sequence[Pair]], Sequence[float]], name: str | None = None) -> None:
+        self._function = function
         self.id = name or str(getattr(function, "__name__", type(function).__name__))
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:

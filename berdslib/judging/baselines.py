@@ -1,4 +1,4 @@
-"""Judges that need no language model: recorded verdicts, and the baselines that better judges have to beat."""
+"""Judges that need no language model: recorded verdicts, baselines that better ones have to beat, and committees."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 from berdslib.data.records import check_verdicts
 from berdslib.errors import InputError, known
-from berdslib.judging.base import PUBLISHED_POSITIVE_SHARE, Pair, document_text
+from berdslib.judging.base import PUBLISHED_POSITIVE_SHARE, Judge, Pair, document_text, threshold_at_half
 from berdslib.models.cards import Encoder
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.bm25 import analyser
@@ -44,15 +44,13 @@ class Random:
 
     threshold = 0.5
 
-    def __init__(self, positive_share: float = PUBLISHED_POSITIVE_SHARE, seed: int = 0) -> None:
-        if not 0 <= positive_share <= 1:
-            raise InputError(f"the positive share must be from 0 to 1, not {positive_share}")
-        self.positive_share, self.seed = positive_share, seed
-        self.id = f"random(share={positive_share},seed={seed})"
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+        self.id = f"random(share={PUBLISHED_POSITIVE_SHARE},seed={seed})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return 1.0 or 0.0 for each pair."""
-        return np.array([float(self._draw(p) < self.positive_share) for p in pairs], dtype=np.float64)
+        return np.array([float(self._draw(p) < PUBLISHED_POSITIVE_SHARE) for p in pairs], dtype=np.float64)
 
     def _draw(self, pair: Pair) -> float:
         text = f"{self.seed}\0{pair.passage.full_text}\0{pair.perspective}"
@@ -103,6 +101,39 @@ def load_similarity(name: str, **options: Any) -> Similarity:
     """Return the judge on the vectors of an encoder for which a threshold was chosen; see also :class:`Similarity`."""
     known("encoder with a threshold for the judge 'similarity'", name, SIMILARITY_THRESHOLDS)
     return Similarity(get_encoder(name), SIMILARITY_THRESHOLDS[name], **options)
+
+
+class Committee:
+    """The mean of several judges' probabilities, each stretched so that its own threshold becomes one half.
+
+    This keeps every member's own yes and no; it does not calibrate them.
+    """
+
+    threshold = 0.5
+
+    def __init__(self, judges: Sequence[Judge]) -> None:
+        ids = [judge.id for judge in judges]
+        if len(ids) < 2 or len(set(ids)) < len(ids):
+            raise InputError(f"a committee needs two or more different judges, not {ids}")
+        if any(isinstance(judge, Gold) for judge in judges):
+            raise InputError("recorded verdicts cannot be a member of a committee: they belong to ids, not to texts")
+        self.judges = list(judges)
+
+    @property
+    def id(self) -> str:
+        """Names the members and their thresholds, which may be set after they were made; not their order."""
+        members = sorted(f"{judge.id}@{judge.threshold}" for judge in self.judges)
+        digest = hashlib.sha256("\n".join(members).encode()).hexdigest()[:12]
+        return f"committee({len(members)} judges:{digest})"
+
+    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return the members' mean, float64 (n,)."""
+        return self.mean([judge.p_yes(pairs) for judge in self.judges])
+
+    def mean(self, p_yes: Sequence[np.ndarray]) -> np.ndarray:
+        """Return the mean of what the members answered, each (n,), with their thresholds at one half: float64 (n,)."""
+        shifted = [threshold_at_half(p, judge.threshold) for p, judge in zip(p_yes, self.judges, strict=True)]
+        return np.asarray(np.mean(shifted, axis=0))
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ What all prompts begin with, and what those of pairs with one document share, go
 from __future__ import annotations
 
 import copy
+import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -15,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from berdslib.data.datasets import load_passages
-from berdslib.errors import MissingDataError
-from berdslib.judging.base import Pair
-from berdslib.judging.yesno import NEEDS, YesNoJudge
-from berdslib.llm.prompting import load_prompt
+from berdslib.errors import InputError, MissingDataError
+from berdslib.judging.base import Pair, document_text
+from berdslib.llm.prompting import Prompt, load_prompt, templated_ids
+from berdslib.llm.untrusted import control_tokens, defuse, defuse_tag, one_line
 from berdslib.models.loading import (
     checkpoint_mark,
     language_model_numbers,
@@ -32,13 +33,19 @@ from berdslib.models.loading import (
 if TYPE_CHECKING:
     import torch
 
+_NEEDS = ("document", "statement")
+_SPELLINGS = {"yes": ("Yes", " Yes", "yes", " yes", "YES", " YES"), "no": ("No", " No", "no", " no", "NO", " NO")}
 
-class Causal(YesNoJudge):
+
+class Causal:
     """Asks a causal model whether a document supports a statement; P = softmax over the Yes and No tokens.
 
-    `name` is what the id calls the model, adapter included; `batch_tokens` count padding; `options` are those of
-    :class:`berdslib.judging.yesno.YesNoJudge`.
+    `name` is what the id calls the model, adapter included; `prompt` None is ours; `chat` None uses the tokenizer's
+    chat template where it has one; of a prompt longer than `max_length` tokens the document is cut; `batch_tokens`
+    count padding.
     """
+
+    threshold = 0.5
 
     def __init__(
         self,
@@ -46,13 +53,53 @@ class Causal(YesNoJudge):
         tokenizer: Any,
         name: str,
         *,
+        prompt: Prompt | None = None,
+        chat: bool | None = None,
+        max_length: int = 2048,
+        title_position: str = "after",
         batch_tokens: int = 8192,
         reuse_prefix: bool = True,
-        **options: Any,
     ) -> None:
-        super().__init__(tokenizer, **options)
-        self.model, self.batch_tokens, self.reuse_prefix = model, batch_tokens, reuse_prefix
-        self.id = f"causal({name},{self.asks})"
+        self.model, self.tokenizer, self.batch_tokens, self.reuse_prefix = model, tokenizer, batch_tokens, reuse_prefix
+        self.prompt = prompt or load_prompt("perspective_detection", needs=_NEEDS)
+        self.chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
+        self.max_length, self.title_position = max_length, title_position
+        self._marks = control_tokens(tokenizer)
+        self._yes, self._no = answer_tokens(tokenizer, "yes"), answer_tokens(tokenizer, "no")
+        template = hashlib.sha256(tokenizer.chat_template.encode()).hexdigest()[:8] if self.chat else "none"
+        self.id = (
+            f"causal({name},prompt={self.prompt.name}:{self.prompt.hash},shots=0,chat={template},"
+            f"max_length={max_length},title={title_position})"
+        )
+
+    def token_ids(self, pair: Pair) -> list[int]:
+        """Return the prompt of a pair as token ids, the document cut so that all of it fits."""
+        statement = self._sanitize(one_line(pair.perspective))
+        document = self._sanitize(document_text(pair.passage, self.title_position))
+        ids = self._encode(document, statement)
+        if len(ids) <= self.max_length:
+            return ids
+        room = self.max_length - len(self._encode("", statement))
+        if room < 1:
+            raise InputError(f"max_length {self.max_length} leaves no room for a document next to the instruction")
+        spans = self.tokenizer(document, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+        # Cutting at a token's end can change how the rest is cut into tokens, so the fit is checked, not assumed.
+        while len(ids) > self.max_length:
+            end = spans[min(room, len(spans)) - 1][1] if room > 0 else 0
+            ids = self._encode(document[:end], statement)
+            room -= max(1, len(ids) - self.max_length)
+        return ids
+
+    def _encode(self, document: str, statement: str) -> list[int]:
+        if self.chat:
+            return templated_ids(self.tokenizer, self.prompt.messages(document=document, statement=statement))
+        user = self.prompt.fill(document=document, statement=statement)
+        parts = [self.prompt.system, " ".join(self.prompt.example), user]
+        ids: list[int] = self.tokenizer("\n\n".join(p for p in parts if p))["input_ids"]
+        return ids
+
+    def _sanitize(self, text: str) -> str:
+        return defuse(defuse_tag(text, "document"), self._marks)
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return float64 (n,), the probability of Yes."""
@@ -182,7 +229,7 @@ def load_causal(
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    prompt = load_prompt("perspective_detection", wording, NEEDS)
+    prompt = load_prompt("perspective_detection", wording, _NEEDS)
     tokenizer = load_model(checkpoint, partial(read_tokenizer, AutoTokenizer, checkpoint))
     dtype = language_model_numbers()
     model = load_weights(AutoModelForCausalLM, checkpoint, "4bit" if four_bit else "float32", dtype=dtype)
@@ -211,6 +258,16 @@ def adapter_folder(adapter: str) -> Path:
         raise MissingDataError(problem) if own else OSError(problem)
 
     return load_model(adapter, find)
+
+
+def answer_tokens(tokenizer: Any, answer: str) -> list[int]:
+    """Return the ids of all single tokens that spell the answer ("yes" or "no"), with and without a blank before it."""
+    spelt = [tokenizer(spelling, add_special_tokens=False)["input_ids"] for spelling in _SPELLINGS[answer]]
+    found = sorted({ids[0] for ids in spelt if len(ids) == 1} - {tokenizer.unk_token_id})
+    if not found:
+        problem = f"the tokenizer has no single token for {answer.title()!r}; this model cannot be read by logits"
+        raise InputError(problem)
+    return found
 
 
 def common_start(rows: Sequence[list[int]]) -> int:

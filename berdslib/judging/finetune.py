@@ -24,9 +24,8 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
-from berdslib.judging.causal import Causal, common_start
+from berdslib.judging.causal import Causal, answer_tokens, common_start
 from berdslib.judging.examples import Example
-from berdslib.judging.yesno import answer_tokens
 from berdslib.models.loading import has_bf16, padded
 from berdslib.models.pair_classifier import encode_pairs
 
@@ -124,14 +123,7 @@ def fine_tune_causal(
     return _train(model, tokenizer, train, test, collate, losses, recipe, folder, made_of)
 
 
-def fine_tune_encoder(
-    model: Any,
-    tokenizer: Any,
-    examples: Sequence[Example],
-    recipe: Recipe,
-    folder: Path,
-    held_out: Sequence[Example] = (),
-) -> Trained:
+def fine_tune_encoder(model: Any, tokenizer: Any, examples: Sequence[Example], recipe: Recipe, folder: Path) -> Trained:
     """Train a classifier with one output, in place: the log-odds that the document supports the statement.
 
     With LoRA the head is trained in full, without it all but the word embeddings. A run that was killed there goes on.
@@ -139,10 +131,6 @@ def fine_tune_encoder(
     if model.config.num_labels != 1:
         raise InputError(f"the classifier has {model.config.num_labels} outputs; one is needed (num_labels=1)")
     made_of = _digest(recipe, examples, f"{type(model).__name__}({model.config.name_or_path})")
-
-    def rows(examples: Sequence[Example]) -> _Rows:
-        texts = [(e.statement, e.document) for e in examples]
-        return _Rows(encode_pairs(tokenizer, texts, recipe.max_length), examples, recipe.seed)
 
     def collate(rows: list[dict[str, Any]]) -> dict[str, Any]:
         inputs = [{key: value for key, value in row.items() if key != "labels"} for row in rows]
@@ -156,7 +144,9 @@ def fine_tune_encoder(
     else:
         for name, weight in model.float().named_parameters():
             weight.requires_grad_("embeddings" not in name)
-    return _train(model, tokenizer, rows(examples), rows(held_out), collate, losses, recipe, folder, made_of)
+    tokens = encode_pairs(tokenizer, [(e.statement, e.document) for e in examples], recipe.max_length)
+    rows, held_out = _Rows(tokens, examples, recipe.seed), _Rows([], [], recipe.seed)
+    return _train(model, tokenizer, rows, held_out, collate, losses, recipe, folder, made_of)
 
 
 def split_by_question(examples: Sequence[Example], share: float, seed: int = 0) -> tuple[list[Example], list[Example]]:

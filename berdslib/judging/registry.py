@@ -11,19 +11,13 @@ import pandas as pd
 
 from berdslib.errors import InputError, check_call
 from berdslib.judging.base import FunctionJudge, Judge
-from berdslib.judging.baselines import Gold, Overlap, Random, load_similarity
+from berdslib.judging.baselines import Committee, Gold, Overlap, Random, load_similarity
 from berdslib.judging.causal import load_causal
 from berdslib.judging.chat import Chat
-from berdslib.judging.committee import Committee
 from berdslib.judging.pairs import NLI_T5, load_cross_encoder, load_nli, load_nli_t5
 from berdslib.models.chat import make_chat
 from berdslib.models.loading import LOADING
 from berdslib.registry import Registry
-
-# Causal judges with their adapter and the wording they were trained on.
-CAUSAL_PRESETS = {
-    "mistral-berds": ("mistralai/Mistral-7B-Instruct-v0.2", "timchen0618/Mistral_BERDS_evaluator", "published"),
-}
 
 
 class JudgeKind(NamedTuple):
@@ -91,10 +85,10 @@ def _no_gold(_: str) -> Judge:
     raise InputError("the judge 'gold' needs verdicts; this data set has none. Use a judge such as 'similarity'")
 
 
-def _causal(name: str, **options: Any) -> Judge:
-    """Load a causal model by preset or checkpoint; one that is no preset is asked zero-shot on our prompt."""
-    checkpoint, adapter, wording = CAUSAL_PRESETS.get(name, (name, "", "ours"))
-    return load_causal(checkpoint, adapter=adapter, wording=wording, **options)
+def _mistral_berds(_: str, **options: Any) -> Judge:
+    """Load the paper's evaluator, with its adapter and the wording that it was trained on."""
+    adapter = "timchen0618/Mistral_BERDS_evaluator"
+    return load_causal("mistralai/Mistral-7B-Instruct-v0.2", adapter=adapter, wording="published", **options)
 
 
 def _laptop(name: str, **options: Any) -> Judge:
@@ -103,10 +97,6 @@ def _laptop(name: str, **options: Any) -> Judge:
 
     shipped = {"laptop": laptop.WEIGHTS, "laptop-mpnet": laptop.MPNET_WEIGHTS}
     return laptop.load_laptop(shipped.get(name, Path(name)), **options)
-
-
-def _preset(name: str) -> JudgeKind:
-    return JudgeKind(lambda _, **options: _causal(name, **options))
 
 
 _NLI_T5 = JudgeKind(lambda model, **options: load_nli_t5(model or NLI_T5, **options))
@@ -121,8 +111,8 @@ JUDGES: Registry[JudgeKind] = Registry(
         "laptop": JudgeKind(lambda _, **options: _laptop("laptop", **options)),
         "laptop-mpnet": JudgeKind(lambda _, **options: _laptop("laptop-mpnet", **options)),
         "laptop:": JudgeKind(_laptop),
-        **{name: _preset(name) for name in CAUSAL_PRESETS},
-        "causal:": JudgeKind(_causal),
+        "mistral-berds": JudgeKind(_mistral_berds),
+        "causal:": JudgeKind(load_causal),
         "nli:": JudgeKind(load_nli),
         "nli-t5": _NLI_T5,
         "nli-t5:": _NLI_T5,

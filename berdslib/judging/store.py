@@ -1,4 +1,4 @@
-"""The verdict store: a pair that has been judged is never judged again."""
+"""The verdict store: a pair that has been judged is never judged again. And what is judged: runs, and aspects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import platform
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 from filelock import FileLock
 
-from berdslib.data.records import Passage, Question, make_verdicts
+from berdslib.data.corpus import by_docno
+from berdslib.data.records import Passage, Question, check_run, make_verdicts
 from berdslib.errors import InputError
 from berdslib.files import Rows, write_transaction
 from berdslib.judging.base import EachByItself, FunctionJudge, Judge, Pair, pairs_of, probabilities
-from berdslib.judging.baselines import Gold
-from berdslib.judging.committee import Committee
+from berdslib.judging.baselines import Committee, Gold
 from berdslib.paths import cache_dir
 from berdslib.progress import chunk_starts
 
@@ -154,3 +154,42 @@ def verdicts_of(pairs: Sequence[Pair], p_yes: np.ndarray, judge: Judge) -> pd.Da
 
     rows = zip(pairs, p_yes.tolist(), strict=True)
     return make_verdicts([(p.qid, p.pid, p.passage.docno, y, supports(p, y)) for p, y in rows], judge.id)
+
+
+def judged_aspects(
+    expansions: Mapping[str, Sequence[tuple[str, str]]],
+    passages: Sequence[Passage],
+    judge: Judge,
+    store: VerdictStore | None = None,
+) -> Callable[[pd.DataFrame, Sequence[Question]], pd.DataFrame]:
+    """Return a function from a run and its questions to aspect probabilities: frame qid, pid, docno, p.
+
+    `expansions` maps a qid to its [(name, statement), …], and pid is a place in these: the perspectives are generated
+    ones, never those that a list is scored by.
+    """
+    if isinstance(judge, Gold):
+        raise InputError("recorded verdicts cover only the perspectives used for scoring; choose another judge")
+    corpus = by_docno(passages)
+    table = pd.DataFrame(columns=["qid", "pid", "docno", "p"])
+
+    def aspects(run: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
+        nonlocal table
+        run = check_run(run)
+        generated = [
+            q._replace(perspectives=tuple(text for _, text in expansions[q.qid]), stances=(), weights=())
+            for q in questions
+            if expansions.get(q.qid)
+        ]
+        asked = run[run["qid"].isin({q.qid for q in generated})]
+        new = asked[~_pairs(asked).isin(_pairs(table))]
+        if len(new):  # settings of one diversifier ask about the same passages again and again
+            judged = judge_run(new, generated, corpus, judge, k=int(new["rank"].max()), store=store)
+            judged = judged.rename(columns={"p_yes": "p"})[list(table.columns)]
+            table = pd.concat([table, judged], ignore_index=True) if len(table) else judged
+        return table[_pairs(table).isin(_pairs(asked))].reset_index(drop=True)
+
+    return aspects
+
+
+def _pairs(frame: pd.DataFrame) -> pd.MultiIndex:
+    return pd.MultiIndex.from_frame(frame[["qid", "docno"]])

@@ -255,7 +255,7 @@ class Workshop:
     Args:
         collection: what they search; of a scenario of PerspectiveArg, systems are given the handout.
         aspects_by: from generated perspectives and the corpus to how likely each passage argues them, see
-            :func:`berdslib.judging.aspects.judged_aspects`. The perspectives are those that the chain expands by, else
+            :func:`berdslib.judging.store.judged_aspects`. The perspectives are those that the chain expands by, else
             recorded ones, else by rule. Where queries name properties of authors, aspects are author groups instead.
         encoder: says how alike two passages are, and guesses who wrote them, behind a retriever without an encoder.
         depth: how many candidates a cross-encoder or a diversifier chooses from, and how far "multi" looks down each

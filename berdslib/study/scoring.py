@@ -20,11 +20,10 @@ from berdslib.errors import InputError
 from berdslib.evaluation.arguments import evaluate_arguments
 from berdslib.evaluation.measures import Measure, cutoff_of, evaluate
 from berdslib.files import StrPath
-from berdslib.judging.aspects import judged_aspects
 from berdslib.judging.base import Judge, contains_perspective, short_name
 from berdslib.judging.baselines import Gold
 from berdslib.judging.registry import as_judge, make_judge
-from berdslib.judging.store import VerdictStore, judge_run
+from berdslib.judging.store import VerdictStore, judge_run, judged_aspects
 from berdslib.progress import bar, bars_are_seen, begin
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import AspectsOf

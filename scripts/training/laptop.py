@@ -32,12 +32,12 @@ from berdslib.judging.laptop import (
     new_model,
     save_laptop,
 )
-from berdslib.judging.stance_training import StanceRecipe, Training
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.models.encoders import get_encoder
 from berdslib.statements.negation import negate
 from training.contrast import UNLABELLED, mixed
 from training.pairs import LAPTOP_SHARES, is_held_out, mixture, split_by_topic
+from training.stance import StanceRecipe, Training
 
 logger = logging.getLogger(__name__)
 

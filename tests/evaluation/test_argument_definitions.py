@@ -22,7 +22,6 @@ from berdslib.evaluation.arguments import (
     OFFICIAL_MEASURES,
     by_property,
     evaluate_arguments,
-    official_variables,
 )
 from berdslib.evaluation.measures import (
     P,
@@ -150,27 +149,10 @@ def official_sum(shares, of_corpus):
     return sum(terms) / sum(1 / math.log2(cut) for cut in shares)
 
 
-def test_a7_the_cut_points_leave_out_6_and_end_at_20():
-    scenario = small_scenario("A" * 28 + "B" * 12, [0])
-    run = listing(scenario, [*range(7), 28, *range(7, 21), *range(29, 39)])
-    scores = evaluate_arguments(run, scenario, [f"official_rKL@{k}" for k in range(2, 31)]).iloc[0]
-    assert [k for k in range(3, 31) if scores.iloc[k - 2] != scores.iloc[k - 3]] == [8, 10, 12, 14, 16, 18, 20]
-    shares = dict.fromkeys((2, 4), 0.0) | {cut: 1 / cut for cut in (8, 10, 12, 14, 16, 18, 20)}
-    assert scores["official_rKL@4"] == pytest.approx(0.3) and scores["official_rKL@30"] == scores["official_rKL@20"]
-    assert scores["official_rKL@20"] == pytest.approx(official_sum(shares, 0.3))
-
-
 def test_a7_a_short_list_is_divided_by_the_cut_point():
     scenario = small_scenario("AAAAAAABBB", [0])
     got = evaluate_arguments(listing(scenario, [0, 7, 8]), scenario, official_rKL @ 10).iloc[0, 0]
     assert got == pytest.approx(official_sum({2: 1 / 2, 4: 2 / 4, 8: 2 / 8, 10: 2 / 10}, 0.3))
-
-
-def test_a7_each_group_but_the_most_frequent_one_has_a_vote():
-    # Of A and C, as large, the first of the corpus does not count.
-    scenario = small_scenario("CAABC", [0])
-    got = evaluate_arguments(listing(scenario, [0, 1]), scenario, official_rKL @ 2).iloc[0, 0]
-    assert got == pytest.approx((kl_div(0.5, 0.4) + kl_div(0.0, 0.2)) / 2)
 
 
 def test_a8_all_variables_or_those_that_the_query_does_not_name():
@@ -186,21 +168,6 @@ def test_a8_all_variables_or_those_that_the_query_does_not_name():
     assert "denomination" not in official.index and sum(name.startswith(ISSUES) for name in official.index) == 8
     for frame, measure in ((ours, alpha_nDCG @ 4), (official, official_alpha_nDCG @ 4)):
         assert evaluate_arguments(run, scenario, measure).iloc[0, 0] == pytest.approx(frame.mean())
-
-
-def test_a8_what_is_not_known_is_a_group_and_an_issue_that_is_not_named_is_neutral():
-    people = [{ISSUES: ("law", "green"), "age": ("65+",)}, {ISSUES: ("law",)}, {"age": ("18-34",)}]
-    found = {v.name: v for v in official_variables(small_scenario(people, [0], asked={"age": ("65+",)}))}
-    groups = {name: dict(zip(v.groups, v.members.T.tolist(), strict=True)) for name, v in found.items()}
-    assert groups["age"] == {
-        "65+": [True, False, False, False],
-        "(not known)": [False, True, False, False],
-        "18-34": [False, False, True, False],
-    }
-    green = {"important": [True, False, False, False], "neutral": [False, True, True, False]}
-    assert groups[f"{ISSUES}: green"] == green
-    assert groups[f"{ISSUES}: law"]["important"] == [True, True, False, False]
-    assert groups["stance"] == {"PRO": [True, True, True, False]}
 
 
 def test_a9_short_lists_keep_k_or_shrink_it():

@@ -13,12 +13,7 @@ from berdslib.data.arguments import ISSUES, PROPERTIES, Argument, Release
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.data.scenario import SCENARIOS, open_scenario
 from berdslib.errors import InputError
-from berdslib.evaluation.arguments import (
-    ARGUMENT_MEASURES,
-    by_property,
-    evaluate_arguments,
-    group_shares,
-)
+from berdslib.evaluation.arguments import ARGUMENT_MEASURES, by_property, evaluate_arguments
 from berdslib.evaluation.measures import (
     ERR_IA,
     Coverage,
@@ -128,44 +123,11 @@ def test_an_unanswered_query_scores_worst_and_is_warned_of(caplog):
     assert nothing.mean().tolist() == pytest.approx([0.0] * 12 + [1.0] * 4)
 
 
-# ---------------------------------------------------------------- who is shown
-
-
-def shares(*args, **options):
-    return group_shares(*args, **options).set_index("group")
-
-
-def test_small_groups_are_put_together_and_whoever_is_in_two_of_them_counts_once():
-    people = [{ISSUES: ("law",)}] * 10 + [{ISSUES: ("green", "law")}, {ISSUES: ("green", "open")}, {ISSUES: ("green",)}]
-    people += [{}]
-    scenario = small_scenario(people, [0])
-    table = shares(listing(scenario, [10, 11, 0]), scenario, 5, smallest=3)
-    assert table.index.tolist() == ["law", "(smaller groups)"]
-    assert table["corpus_share"].tolist() == pytest.approx([11 / 14, 3 / 14])
-    assert table["shown_share"].tolist() == pytest.approx([2 / 3, 2 / 3])
-    assert shares(listing(scenario, [11, 0]), scenario, 5, smallest=1).index.tolist() == ["law", "green", "open"]
-
-
-def test_queries_that_name_a_property_say_nothing_of_it():
-    scenario, run = random_case(9)
-    table = group_shares(run, scenario, 10, smallest=1, resamples=200)
-    for name, part in table.groupby("property"):
-        unnamed = [q.qid for q in scenario.questions if name not in scenario.asked[q.qid]]
-        top = run[run["qid"].isin(unnamed) & (run["rank"] <= 10)]
-        assert set(part["queries"]) == {len(unnamed)}
-        for row in part.itertuples():
-            of_group = {d for d, profile in scenario.authors.items() if row.group in profile.get(name, ())}
-            assert row.corpus_share == pytest.approx(len(of_group) / len(scenario.passages))
-            assert row.shown_share == pytest.approx(top["docno"].isin(of_group).mean())
-            assert row.low <= row.ratio <= row.high
-
-
 @pytest.mark.parametrize("synthetic", [True, False])
-def test_tables_of_groups_say_whether_the_data_are_synthetic(synthetic):
+def test_a_table_by_property_says_whether_the_data_are_synthetic(synthetic):
     release = replace(random_release(np.random.default_rng(0)), synthetic=synthetic)
     scenario = open_scenario(release, "explicit")
     run = random_run(np.random.default_rng(1), scenario)
-    assert set(group_shares(run, scenario, 5, smallest=5)["synthetic"]) == {synthetic}
     assert by_property(run, scenario, rKL @ 4).attrs == {"release": "random", "synthetic": synthetic}
 
 
@@ -177,7 +139,6 @@ def test_no_message_quotes_a_profile():
         with pytest.raises(InputError) as refused:
             evaluate_arguments(run, scenario, measures)
         assert secret not in str(refused.value)
-    assert secret not in group_shares(listing(scenario, [0, 1]), scenario, 5).to_string()
 
 
 def test_a_query_by_hand():

@@ -5,7 +5,6 @@ import pytest
 from scipy import stats
 
 from berdslib.evaluation.judge_error import corrected_mean
-from berdslib.stats import macro_mean
 
 WORLDS = 500
 
@@ -93,15 +92,3 @@ def test_clustered_variance_is_that_of_the_jackknife_over_questions(whole):
     jackknife = np.sqrt(79 / 80 * np.sum((np.array(without) - np.mean(without)) ** 2))
     freedom = len(np.unique(owner[~np.isnan(labels)])) - 1
     assert (found.high - found.low) / 2 == pytest.approx(stats.t.ppf(0.975, freedom) * jackknife, rel=0.05)
-
-
-def test_groups_count_equally_each_estimated_for_itself():
-    rng = np.random.default_rng(11)
-    large, small = questions_world(rng, 400, 60, 0.2), questions_world(rng, 100, 40, 0.6)
-    groups, judge = ["large"] * 400 + ["small"] * 100, np.r_[large[0], small[0]]
-    found = corrected_mean(judge, np.r_[large[1], small[1]], groups=groups)
-    assert found.judge_value == pytest.approx(macro_mean(judge, groups))
-    a, b = corrected_mean(*large), corrected_mean(*small)
-    assert found.value == pytest.approx((a.value + b.value) / 2)
-    halves = (a.high - a.low) / stats.t.ppf(0.975, 59), (b.high - b.low) / stats.t.ppf(0.975, 39)
-    assert (found.high - found.low) / 2 == pytest.approx(np.hypot(*halves) / 4 * 1.96, rel=0.03)

@@ -83,7 +83,7 @@ def test_pairs_that_differ_by_gold_and_how_a_judge_orders_them():
     assert ordered_alike(pairs, 1 - gold) == {"pairs": 2, "alike": 0, "reversed": 1, "tied": 0}
     half = gold.assign(s0=gold["s1"], s2=1.0)
     assert ordered_alike(pairs, half) == {"pairs": 2, "alike": 0, "reversed": 0.5, "tied": 0.5}
-    none = ordered_alike(pairs, gold, alpha=1e-9)
+    none = ordered_alike(pairs.assign(p_value=1.0), gold)
     assert none["pairs"] == 0 and np.isnan(none["alike"])
 
 

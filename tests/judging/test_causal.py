@@ -11,8 +11,7 @@ from berdslib.data.datasets import load_passages
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Pair
-from berdslib.judging.causal import Causal, load_causal
-from berdslib.judging.yesno import answer_tokens
+from berdslib.judging.causal import Causal, answer_tokens, load_causal
 from berdslib.llm.prompting import load_prompt
 
 MISTRAL_TEMPLATE = (

@@ -1,4 +1,4 @@
-"""The laptop judge: its model, its calibration, its training, and the shipped weights."""
+"""The laptop judge: its model, its calibration, its files, and the shipped weights."""
 
 import importlib.util
 import json
@@ -13,7 +13,6 @@ from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Pair, document_text
-from berdslib.judging.examples import Example
 from berdslib.judging.laptop import (
     MPNET_WEIGHTS,
     WEIGHTS,
@@ -27,7 +26,6 @@ from berdslib.judging.laptop import (
     save_laptop,
 )
 from berdslib.judging.registry import make_judge
-from berdslib.judging.stance_training import StanceRecipe, Training
 from berdslib.models import packaged
 
 
@@ -159,34 +157,7 @@ def test_calibration_is_weighted_logistic_regression():
         calibrate(logits, np.where(np.arange(400) < 1, np.nan, labels), 0.168)
 
 
-# ---------------------------------------------------------------- training
-
-
-def toy(number=0):
-    """Documents that praise or damn a thing; the statement and its negation."""
-    rng = np.random.default_rng(number)
-    rows = []
-    for i in range(48):
-        thing, good = f"plan {i % 12}", bool(rng.random() < 0.5)
-        words = "is excellent and helps everyone" if good else "is terrible and harms everyone"
-        document = f"{thing} {words}, say {i} people."
-        rows.append(Example(document, f"{thing} is good.", good, thing, "toy"))
-        rows.append(Example(document, f"{thing} is not good.", not good, thing, "toy negated"))
-    return rows
-
-
-@pytest.mark.slow
-def test_training_learns_a_toy_task_and_leaves_word_embeddings_alone(tmp_path):
-    model = new_model()
-    before = model.encoder.embeddings.word_embeddings.weight.clone()
-    losses = Training(model, toy, StanceRecipe(passes=8, documents=8, learning_rate=3e-4)).run()
-    assert np.mean(losses[-4:]) < 0.35 < np.mean(losses[:4])
-    assert torch.equal(model.encoder.embeddings.word_embeddings.weight, before)
-    judge = Laptop(model, Calibration(1.0, 0.0, 0.5), "toy")
-    save_laptop(model, judge.calibration, tmp_path / "judge", {"note": "toy"})
-    again = load_laptop(tmp_path / "judge")
-    asked = [Pair("q", 0, Passage("d", e.document), e.statement) for e in toy(7)[:10]]
-    assert np.abs(again.p_yes(asked) - judge.p_yes(asked)).max() < 0.01  # half precision on disk
+# ---------------------------------------------------------------- files
 
 
 def test_a_save_that_fails_leaves_the_old_judge_whole(tmp_path, monkeypatch):
@@ -210,9 +181,6 @@ def test_a_save_that_fails_leaves_the_old_judge_whole(tmp_path, monkeypatch):
 def test_errors_say_what_is_missing(tmp_path):
     with pytest.raises(MissingDataError, match=r"train one with scripts/train_judges\.py"):
         load_laptop(tmp_path)
-    yes_only = [e for e in toy() if e.supports]
-    with pytest.raises(InputError, match="both labels"):
-        Training(new_model(), lambda _: yes_only, StanceRecipe())
 
 
 CALIBRATED = '{"calibration": {"slope": 1, "shift": 0, "threshold": 0.5}, "design": %s}'

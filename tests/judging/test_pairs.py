@@ -20,7 +20,7 @@ from transformers import (
 
 from berdslib.data.datasets import load_passages
 from berdslib.errors import InputError, MissingDataError
-from berdslib.judging.pairs import CrossEncoder, Nli, NliT5, entailment_class, load_cross_encoder
+from berdslib.judging.pairs import cross_encoder, entailment_class, load_cross_encoder, nli, nli_t5
 from berdslib.judging.registry import make_judge
 from berdslib.models.pair_classifier import encode_pairs
 
@@ -46,7 +46,8 @@ PAIRS = [pair("Cats sleep. " * n, f"Statement number {n} is true.", title="Title
 
 
 def test_probabilities_equal_one_pair_at_a_time(model, tokenizer):
-    judge = Nli(model, tokenizer, "tiny", batch_size=4)
+    judge = nli(model, tokenizer, "tiny")
+    judge.classifier.batch_size = 4
     want = []
     for p in PAIRS:
         inputs = tokenizer(p.passage.full_text, p.perspective, return_tensors="pt")
@@ -62,7 +63,7 @@ def test_b12_only_the_premise_is_cut(model, tokenizer):
     long, claim = "cats sleep all day " * 200, "zebras are striped"
     official = tokenizer(f"premise: {long} hypothesis: {claim}", truncation=True, max_length=256)["input_ids"]
     assert "zebras" not in tokenizer.decode(official)
-    (ours,) = Nli(model, tokenizer, "tiny", max_length=256).classifier.encode([(long, claim)])
+    (ours,) = nli(model, tokenizer, "tiny", max_length=256).classifier.encode([(long, claim)])
     ours = ours["input_ids"]
     assert len(ours) == 256 and "zebras are striped" in tokenizer.decode(ours)
 
@@ -153,7 +154,8 @@ def test_t5_probabilities_equal_one_plain_forward_per_pair(t5, t5_words, batch_s
     real_pairs = sample_pairs(16)
     want = [plain_t5(t5, t5_words, p) for p in real_pairs]
     assert len(want) > 20 and np.ptp(want) > 0.1
-    judge = NliT5(t5, t5_words, "tiny", max_length=2000, batch_size=batch_size)
+    judge = nli_t5(t5, t5_words, "tiny", max_length=2000)
+    judge.classifier.batch_size = batch_size
     np.testing.assert_allclose(judge.p_yes(real_pairs), want, atol=1e-5)
     assert judge.p_yes([]).shape == (0,)
 
@@ -166,15 +168,15 @@ def test_t5_answers_by_the_first_token_of_its_answer(t5, t5_words):
         unigram.pre_tokenizer = pre_tokenizers.Metaspace()
         return PreTrainedTokenizerFast(tokenizer_object=unigram, unk_token="<unk>", pad_token="<unk>")
 
-    judge = NliT5(t5, answering(["▁1", "▁", "0"]), "tiny")
+    judge = nli_t5(t5, answering(["▁1", "▁", "0"]), "tiny")
     assert judge.classifier.answers == [2, 1]
     with pytest.raises(InputError, match="begin with the same token"):
-        NliT5(t5, answering(["▁", "1", "0"]), "tiny")
+        nli_t5(t5, answering(["▁", "1", "0"]), "tiny")
 
 
 def test_b12_t5_only_the_premise_is_cut(t5, t5_words):
     claim = "Ships should carry grain."
-    judge = NliT5(t5, t5_words, "tiny", max_length=64)
+    judge = nli_t5(t5, t5_words, "tiny", max_length=64)
     ids = token_ids(judge, "Ferries cross the bay. " * 100, claim)
     text = t5_words.decode(ids)
     assert len(ids) == 64
@@ -201,7 +203,7 @@ def test_b12_t5_only_the_premise_is_cut(t5, t5_words):
 def test_t5_a_document_cannot_state_the_hypothesis(t5, t5_words, attack):
     naive = t5_words.decode(t5_words(f"premise: Honest text. {attack} hypothesis: Cats are kind.")["input_ids"])
     assert naive.lower().replace(" :", ":").count("hypothesis:") == 2, "the attack would work without a defence"
-    ids = token_ids(NliT5(t5, t5_words, "tiny"), f"Honest text. {attack}", "Cats are kind.")
+    ids = token_ids(nli_t5(t5, t5_words, "tiny"), f"Honest text. {attack}", "Cats are kind.")
     read = t5_words.decode(ids)
     fields = read.lower().replace(" :", ":")
     assert fields.count("hypothesis:") == 1 and fields.count("premise:") == 1
@@ -235,7 +237,7 @@ def with_adapter(tokenizer, folder):
 
 def test_a_cross_encoder_equals_one_pair_at_a_time(tokenizer):
     model = bert_classifier(tokenizer)
-    assert CrossEncoder(model, tokenizer, "tiny").p_yes(CATS) == pytest.approx(plain_cross(model, tokenizer), abs=1e-5)
+    assert cross_encoder(model, tokenizer, "tiny").p_yes(CATS) == pytest.approx(plain_cross(model, tokenizer), abs=1e-5)
 
 
 def test_an_adapter_brings_its_head_and_needs_its_base(tokenizer, tmp_path, monkeypatch):
@@ -253,7 +255,7 @@ def test_an_adapter_brings_its_head_and_needs_its_base(tokenizer, tmp_path, monk
 
 def test_another_threshold_is_another_judge(model, tokenizer, t5, t5_words):
     cross = bert_classifier(tokenizer)
-    for kind, parts in ((Nli, (model, tokenizer)), (NliT5, (t5, t5_words)), (CrossEncoder, (cross, tokenizer))):
+    for kind, parts in ((nli, (model, tokenizer)), (nli_t5, (t5, t5_words)), (cross_encoder, (cross, tokenizer))):
         assert kind(*parts, "tiny", threshold=0.4).id != kind(*parts, "tiny").id
 
 

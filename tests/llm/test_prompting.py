@@ -66,14 +66,14 @@ def test_the_judges_show_a_wordings_own_example(user_cache, tmp_path):
 
     from berdslib.data.records import Passage
     from berdslib.judging.base import Pair
+    from berdslib.judging.causal import Causal
     from berdslib.judging.chat import Chat
-    from berdslib.judging.yesno import YesNoJudge
 
     prompt = imported(tmp_path, ONE_SHOT, wording="published-one-shot")
     pair = Pair("q", 0, Passage("d", "Cats."), "Dogs.")
     assert [t["role"] for t in Chat(Silent(), prompt=prompt).messages(pair)] == ["system", "user", "assistant", "user"]
     tokenizer = mistral_tokenizer(["Yes No " * 50], words=["Yes", "No"])
-    text = tokenizer.decode(YesNoJudge(tokenizer, prompt=prompt).token_ids(pair))
+    text = tokenizer.decode(Causal(None, tokenizer, "", prompt=prompt).token_ids(pair))
     assert text.count("They fly.") == 1 and text.index("They fly.") < text.index("No") < text.index("Cats.")
 
 

@@ -11,9 +11,8 @@ from berdslib.construction.build import make, read_items
 from berdslib.construction.pipeline import ByChat
 from berdslib.construction.reading import choice, fields, one_line
 from berdslib.data.datasets import load_questions
-from berdslib.judging.causal import load_causal
+from berdslib.judging.causal import answer_tokens, load_causal
 from berdslib.judging.chat import Chat
-from berdslib.judging.yesno import answer_tokens
 from berdslib.llm.extraction import extract_by, read_extraction
 from berdslib.llm.prompting import load_prompt
 from berdslib.models import packaged

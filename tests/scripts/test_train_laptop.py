@@ -9,11 +9,13 @@ import torch
 from training.contrast import UNLABELLED
 from training.laptop import like_the_web, run_kept, taught, train_laptop
 from training.pairs import build, is_held_out
+from training.stance import StanceRecipe, Training
 
+from berdslib.data.records import Passage
 from berdslib.errors import InputError
+from berdslib.judging.base import Pair
 from berdslib.judging.examples import Example
-from berdslib.judging.laptop import Calibration, learned, new_model
-from berdslib.judging.stance_training import StanceRecipe, Training
+from berdslib.judging.laptop import Calibration, Laptop, learned, load_laptop, new_model, save_laptop
 
 
 class Teacher:
@@ -84,3 +86,18 @@ def test_a_training_that_broke_off_goes_on_and_ends_like_an_unbroken_one(tmp_pat
     again, resumed = run(tmp_path / "broken")
     assert taken - left[0] == len(losses) - 2 and np.allclose(resumed, losses, atol=2e-3)
     assert all(torch.allclose(w, learned(whole)[name], atol=2e-3) for name, w in learned(again).items())
+
+
+@pytest.mark.slow
+def test_training_learns_a_toy_task_and_leaves_word_embeddings_alone(tmp_path):
+    model = new_model()
+    before = model.encoder.embeddings.word_embeddings.weight.clone()
+    losses = Training(model, toy, StanceRecipe(passes=8, documents=16, learning_rate=3e-4)).run()
+    assert np.mean(losses[-4:]) < 0.35 < np.mean(losses[:4])
+    assert torch.equal(model.encoder.embeddings.word_embeddings.weight, before)
+    judge = Laptop(model, Calibration(1.0, 0.0, 0.5), "toy")
+    again = load_laptop(save_laptop(model, judge.calibration, tmp_path / "judge", {"note": "toy"}))
+    asked = [Pair("q", 0, Passage("d", e.document), e.statement) for e in toy()[:10]]
+    assert np.abs(again.p_yes(asked) - judge.p_yes(asked)).max() < 0.01  # half precision on disk
+    with pytest.raises(InputError, match="both labels"):
+        Training(model, lambda _: [e for e in toy() if e.supports], StanceRecipe())

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from berdslib.errors import InputError
 from berdslib.judging.examples import Example
-from berdslib.judging.laptop import StanceModel, autocast
+from berdslib.judging.laptop import DOCUMENT_TOKENS, STATEMENT_TOKENS, StanceModel, autocast
 from berdslib.progress import bar
 
 
@@ -71,7 +71,9 @@ class Training:
 
     def _step(self, batch: Sequence[Example]) -> float:
         with autocast(self.model):
-            logits = self.model([e.statement for e in batch], [e.document for e in batch])
+            u = read_once(self.model, [e.statement for e in batch], STATEMENT_TOKENS)
+            v = read_once(self.model, [e.document for e in batch], DOCUMENT_TOKENS)
+            logits = self.model.compare(u, v)
         labels = torch.tensor([float(e.supports) if e.p is None else e.p for e in batch], device=logits.device)
         loss = F.binary_cross_entropy_with_logits(logits.float(), labels)
         loss.backward()
@@ -80,6 +82,19 @@ class Training:
         self.schedule.step()
         self.optimiser.zero_grad()
         return float(loss.detach())
+
+
+def read_once(model: StanceModel, texts: Sequence[str], max_tokens: int) -> torch.Tensor:
+    """Return the vectors of texts, equal ones read once."""
+    places = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    unique = list(places)
+    # Two halves by length: most of the padding goes, and the batches stay large.
+    order = sorted(range(len(unique)), key=lambda i: len(unique[i]))
+    halves = [half for half in (order[: len(order) // 2], order[len(order) // 2 :]) if half]
+    found = torch.cat([model.vectors([unique[i] for i in half], max_tokens) for half in halves])
+    where = torch.empty(len(unique), dtype=torch.long)
+    where[[i for half in halves for i in half]] = torch.arange(len(unique))
+    return found[where[[places[text] for text in texts]]]
 
 
 def batches(examples: Sequence[Example], recipe: StanceRecipe, number: int) -> Iterator[list[Example]]:
