@@ -14,36 +14,33 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "paper_map.md"
 OPENING = """\
 # The papers' 40 tables and figures
 
-*Rebuilt*: the same measure or picture on other data, {rebuilt} of them; *drawn*: only the published values are shown,
-{drawn}. Not rebuilt, mostly prompts and examples, whose texts are not copied: {nothing}. No published number was
+Of these, {rebuilt} are rebuilt, the same measure or picture on other data; {drawn} (marked \\*) only show the published
+values. Not rebuilt, mostly prompts and examples, whose texts are not copied: {nothing}. No published number was
 reproduced. `berds table 3` or `berds table pir 4` prints what is published, ours beside it, command, data, hours and
 misprints; [notebook 12](../notebooks/12_paper_tables_and_figures.ipynb) draws it; the book has a page for each. BeRDS
-is numbered as in its later version, with the earlier one's number in brackets where it differs.
+is numbered as in its later version, the earlier one's number in brackets.
 
-The papers: Chen and Choi, *Open-World Evaluation for Retrieving Diverse Perspectives*
-([BeRDS](https://timchen0618.github.io/berds/)); Zhao, Chen, Chen, Zhang and Wu, *Beyond Relevance: Evaluate and Improve
-Retrievers on Perspective Awareness* ([PIR](https://arxiv.org/abs/2405.02714)). The readme of the shared task
-[PerspectiveArg 2024](https://github.com/Blubberli/perspective-argument-retrieval) has no numbered tables and no scores;
-[notebook 09](../notebooks/09_perspective_argument.ipynb) rebuilds its scenarios and measures on synthetic arguments.
+PerspectiveArg 2024 has no numbered tables; [notebook 09](../notebooks/09_perspective_argument.ipynb) rebuilds its
+scenarios and measures.
 
 `python scripts/paper_map.py` writes this page from [tables.toml](../data/published/tables.toml).
 
-| table or figure | status | our numbers beside it | notebook |
-|---|---|---|---|
+| table or figure | notebook |
+|---|---|
 """
 
 
 def listed():
     """Return the list of all."""
-    table, counts = census(), census()["status"].value_counts()
+    table, counts, mark = census(), census()["status"].value_counts(), {"rebuilt": "", "drawn": " \\*"}
     rows = [
-        f"| {page(e.name).heading} | {e.status} | {e.ours or ''} | "
+        f"| {page(e.name).heading}{mark[e.status]} | "
         + (f"[{e.notebook[:2]}](../notebooks/{e.notebook}.ipynb) |" if e.notebook else "|")
         for e in table[table["status"] != "not"].itertuples()
     ]
-    left_out = ", ".join(table["name"][table["status"] == "not"])
+    left_out = ", ".join(table["name"][table["status"] == "not"]).replace(", BeRDS", ",").replace(", PIR F", ", F")
     told = {"rebuilt": counts["rebuilt"], "drawn": counts["drawn"], "nothing": left_out}
-    return OPENING.format(**told) + "\n".join(rows) + "\n"
+    return OPENING.format(**told) + "\n".join(rows).replace(" in the earlier version", "") + "\n"
 
 
 def to_markdown(one, picture):

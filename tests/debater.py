@@ -26,10 +26,6 @@ def says(topic):
     return f"It is right that {TOPICS[topic]}.", f"It is not right that {TOPICS[topic]}."
 
 
-def plainly(topic):
-    return f"{TOPICS[topic].capitalize()}.", f"It is false that {TOPICS[topic]}."
-
-
 def labelled(topic):
     return "statement: {}\nnegation: {}".format(*says(topic))
 

@@ -17,7 +17,6 @@ import io
 import re
 import tokenize
 from pathlib import Path
-from typing import NamedTuple
 
 PAPERS = ("BeRDS v1", "BeRDS v2", "PIR", "PerspectiveArg")
 COMMENT = re.compile(r"<!-- numbers from ([^:>]+): ([^>]*?) -->")
@@ -34,24 +33,15 @@ THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 SMALLEST = 12  # whole numbers up to it are words
 
 
-class Unshown(NamedTuple):
-    """A number that is shown nowhere: cell, the number, the words around it, and what is wrong."""
-
-    cell: int
-    number: str
-    around: str
-    problem: str
-
-
 def unshown_numbers(notebook, root):
-    """Return the numbers in prose that neither an output nor a named source has."""
+    """Return the numbers in prose that neither an output nor a named source has: cell, number, words around it."""
     found = []
     for i, cell in enumerate(notebook["cells"]):
         if cell["cell_type"] != "markdown" or i <= 1:  # title and plan
             continue
         text = "".join(cell["source"])
         cited, problems = numbers_cited(text, root)
-        found += [Unshown(i, number, "", problem) for number, problem in problems]
+        found += [f"cell {i}: {number}: {problem}" for number, problem in problems]
         section = section_of(notebook["cells"], i)
         parameters = [c for c in notebook["cells"] if "parameters" in c["metadata"].get("tags", [])]
         shown, written = numbers_shown(section), numbers_written([*section, *parameters])
@@ -59,7 +49,7 @@ def unshown_numbers(notebook, root):
             is_written = float(number) in written or (percent and round(float(number) / 100, 9) in written)
             if number in cited or is_written or any(rounds_to(number, percent, value) for value in shown):
                 continue
-            found.append(Unshown(i, number + percent, around, "not in the outputs or the code of this section"))
+            found.append(f"cell {i}: {number}{percent} is not in the outputs or the code of this section: {around}")
     return found
 
 

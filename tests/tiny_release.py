@@ -1,8 +1,9 @@
 """A release of PerspectiveArg in its published layout, small enough to read: 30 arguments on 3 issues."""
 
 import gzip
-import json
 from pathlib import Path
+
+from layouts import jsonl
 
 # Part of every profile, and of nothing else: a text that holds it shows a profile.
 SECRET = "Zwischenbergen"
@@ -53,10 +54,6 @@ def perspective_queries(split):
         }
         for n, one in enumerate(asked)
     ]
-
-
-def jsonl(*rows):
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def release_files():
