@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import berdslib
-from berdslib import registry as registry_module
 from berdslib.errors import InputError
 from berdslib.registry import Registry
 
@@ -100,12 +99,7 @@ def test_a_module_of_ones_own_adds_names_in_another_process(tmp_path):
     assert unaware.returncode == 1 and "unknown data set 'pets'" in unaware.stderr
 
 
-@pytest.fixture
-def nothing_imported(monkeypatch):
-    monkeypatch.setattr(registry_module, "_imported", set())
-
-
-def test_a_module_that_cannot_be_imported_is_named_whenever_it_is_wanted(pets, monkeypatch, nothing_imported):
+def test_a_module_that_cannot_be_imported_is_named_whenever_it_is_wanted(pets, monkeypatch):
     monkeypatch.setenv("BERDS_PLUGINS", "no_such_module_of_mine")
     said = r"\[BERDS_PLUGINS\]: names the module 'no_such_module_of_mine', which cannot be imported; is its folder on"
     for look in (lambda: pets.find("cat"), pets.names, lambda: "cat" in pets, lambda: pets["cat"], lambda: len(pets)):

@@ -66,7 +66,7 @@ def view_of(
     listed = list(dict.fromkeys(docno for one in lists for docno in (one.docnos or ())[:k]))
     words = matched_words(asked or question.text, (passages[docno].full_text for docno in listed))
     return {
-        "question": {"qid": question.qid, "text": visible(question.text), "source": visible(question.source)},
+        "question": {"qid": question.qid, "text": visible(question.text)},
         "asked": visible(asked),
         "perspectives": perspective_marks(question),
         "judge": visible(judge),

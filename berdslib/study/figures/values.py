@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-MOST_ROWS = 20  # of one column of groups
-
-
 def intervals(
     table: pd.DataFrame,
     row: str,

@@ -50,7 +50,7 @@ def view(left=LEFT, right=RIGHT, *, verdicts=GOLD, question=ZOOS, k=2, **options
 
 def test_a_view_holds_what_each_list_shows_and_hides():
     shown = view(judge="recorded verdicts")
-    assert shown["question"] == {"qid": "zoos", "text": ZOOS.text, "source": "toy"}
+    assert shown["question"] == {"qid": "zoos", "text": ZOOS.text}
     assert (shown["judged"], shown["judge"], shown["k"], shown["asked"]) == (True, "recorded verdicts", 2, "")
     left, right = shown["lists"]
     assert left["rows"] == [
