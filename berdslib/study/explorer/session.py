@@ -56,7 +56,6 @@ QUESTION = -1
 LONGEST = 600  # characters of a passage that a live view holds; all of it is sent when it is opened
 AS_LISTED, MOST_TELLING = "in the order of the data", "where the lists differ most"
 BY_ITSELF = "Searched by itself: scores were divided by the largest of this question, not of all of them."
-_KEPT_RUNS = 32
 _QUESTIONS, _STATEMENTS, _FULL = "questions", "statements", "full queries"
 
 
@@ -234,8 +233,6 @@ class Session:
             return run_of(system, own)
         key = self._key(wish, system, everything)
         if key not in self._runs:
-            if len(self._runs) >= _KEPT_RUNS:
-                self._runs.clear()
             self._runs[key] = self._search(wish, system, everything)
         return self._runs[key]
 

@@ -240,8 +240,8 @@ def change_of(question: Question, lists: Sequence[Sequence[tuple[str, Collection
     m = len(question.perspectives)
     left, right = (scores_of([pids for _, pids in one], m, k) for one in lists)
     one, other = ([docno for docno, _ in one] for one in lists)
-    changes = [right[name] - left[name] for name in ("MRecall", "Coverage")]
-    return Change(question.qid, question.text, *changes, top_overlap(one, other, k))
+    recall, coverage = (right[name] - left[name] for name in ("MRecall", "Coverage"))
+    return Change(question.qid, question.text, recall, coverage, top_overlap(one, other, k))
 
 
 def by_change(changes: Iterable[Change]) -> list[Change]:
