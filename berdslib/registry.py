@@ -11,7 +11,6 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
@@ -22,9 +21,6 @@ Thing = TypeVar("Thing")
 PLUGINS = "BERDS_PLUGINS"
 # A "+" would begin a part of a system, a ":" what the name is about, a comma the next name.
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-_imported: set[str] = set()
-_importing_now: set[str] = set()
-_importing = threading.RLock()  # the thread that imports a plugin comes back here; others wait until it is done
 
 
 class Registry(Mapping[str, Thing], Generic[Thing]):
@@ -53,10 +49,9 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
     def check_name(self, name: str) -> None:
         """Raise InputError unless a thing of a user's may have this name."""
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise InputError(
-                f"a {self.kind} needs a name of letters, digits, '.', '_' and '-', not {name!r}", field="name"
-            )
-        if name in self._built_in or f"{name}:" in self._built_in:
+            problem = f"a {self.kind} needs a name of letters, digits, '.', '_' and '-', not {name!r}"
+            raise InputError(problem, field="name")
+        if self.is_built_in(name):
             raise InputError(f"the {self.kind} {name!r} is built in; choose another name", field="name")
 
     def add_built_in(self, name: str, thing: Thing) -> None:
@@ -104,43 +99,27 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
 
     def _all(self) -> Mapping[str, Thing]:
         """Return what there is, once the user's plugins have added theirs."""
-        wanted = {name.strip() for name in os.environ.get(PLUGINS, "").split(",") if name.strip()}
-        if not wanted <= _imported or _importing_now:
-            with _importing:
-                for name in sorted(wanted - _imported):
-                    _import_plugin(name)
+        for name in filter(None, map(str.strip, os.environ.get(PLUGINS, "").split(","))):
+            _import_plugin(name)
         if self.own is not None and not self._searched:
             self._searched = True  # first, because what is imported looks things up
-            try:
-                self._add_installed(self.own)
-            except InputError:
-                self._searched = False  # whoever looks up a name next is to hear of it too
-                raise
+            for point in entry_points(group=f"berdslib.{self.kind.replace(' ', '')}"):
+                try:
+                    self.add(point.name, self.own(point.load(), point.name))
+                except Exception as error:
+                    self._searched = False  # whoever looks up a name next is to hear of it too
+                    problem = f"the {self.kind} {point.name!r}, which {point.value} should be, cannot be had: {error}"
+                    raise InputError(problem, field="entry point") from error
         others = self._more()
-        return (
-            {**self._things, **{k: v for k, v in others.items() if k not in self._things}} if others else self._things
-        )
-
-    def _add_installed(self, own: Callable[[Any, str], Thing]) -> None:
-        for point in entry_points(group=f"berdslib.{self.kind.replace(' ', '')}"):
-            try:
-                made = own(point.load(), point.name)
-            except Exception as error:
-                problem = f"the {self.kind} {point.name!r}, which {point.value} should be, cannot be had: {error}"
-                raise InputError(problem, field="entry point") from error
-            self.add(point.name, made)
+        return {**self._things, **{name: others[name] for name in others if name not in self._things}}
 
 
 def _import_plugin(name: str) -> None:
-    _imported.add(name)  # first, because the module itself looks things up
-    _importing_now.add(name)
+    """Import a module that adds names, once: Python lets it look some up meanwhile, and other threads wait."""
     try:
         importlib.import_module(name)
-    except BaseException as error:
-        _imported.discard(name)  # whoever looks up a name next is to hear of it too
-        if not isinstance(error, ModuleNotFoundError) or error.name != name:
+    except ModuleNotFoundError as error:
+        if error.name != name:
             raise
         problem = f"names the module {name!r}, which cannot be imported; is its folder on PYTHONPATH?"
         raise InputError(problem, field=PLUGINS) from None
-    finally:
-        _importing_now.discard(name)

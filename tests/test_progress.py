@@ -1,8 +1,6 @@
 """Who is told how far long work is, and how it is stopped."""
 
 import logging
-import os
-import subprocess
 import sys
 import threading
 
@@ -10,11 +8,6 @@ import pytest
 
 from berdslib import progress
 from berdslib.progress import PROGRESS, bar, chunk_starts, watched
-
-# Bars at once, so that work need not be long; and a terminal is as wide as one.
-SHELL = "from berdslib import progress; progress.DELAY = 0; from berdslib.cli import main; main()"
-WORDS = "experiment -q sample --limit 3 -r rank-bm25 -j overlap"
-COMMAND = [sys.executable, "-c", SHELL, *WORDS.split()]
 
 
 class Stop(Exception):  # noqa: N818
@@ -115,41 +108,3 @@ def test_bars_are_as_loud_as_warnings(capsys, caplog, monkeypatch, level, seen):
     caplog.set_level(level, PROGRESS.name)
     assert list(bar("ab", desc="letters")) == ["a", "b"]
     assert ("letters" in capsys.readouterr().err) == seen
-
-
-def in_a_terminal(command, path):
-    """Return what a command prints on stderr where that is a terminal of 100 columns."""
-    import fcntl
-    import pty
-    import struct
-    import termios
-
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, cwd=path)
-    os.close(theirs)
-    parts = []
-    try:
-        while part := os.read(ours, 4096):
-            parts.append(part)
-    except OSError:  # how Linux says that the other end is closed
-        pass
-    os.close(ours)
-    assert process.wait(60) == 0
-    return b"".join(parts).decode()
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="opens a terminal of Unix")
-def test_a_terminal_shows_a_line_and_bars_a_file_the_line_and_nobody_who_is_quiet_either(tmp_path, user_cache):
-    line = "berds: sample: 3 questions, "
-    shown = in_a_terminal(COMMAND, tmp_path)
-    assert shown.startswith(line) and "berds: overlap" in shown
-    assert "\rreading words: " in shown and "\rsearching (rank-bm25): " in shown
-    log = tmp_path / "log"
-    with log.open("w") as file:
-        subprocess.run(COMMAND, stdout=subprocess.DEVNULL, stderr=file, cwd=tmp_path, check=True, timeout=60)
-    assert log.read_bytes().decode().startswith(line) and b"\r" not in log.read_bytes()
-    assert "berds: rank-bm25: done, " in log.read_text()
-    quiet = in_a_terminal([*COMMAND, "--quiet"], tmp_path)
-    assert quiet.count("\r") == quiet.count("\r\n") and "berds: " not in quiet and "3 questions, " not in quiet

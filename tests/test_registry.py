@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import berdslib
-from berdslib import registry as registry_module
 from berdslib.errors import InputError
 from berdslib.registry import Registry
 
@@ -84,28 +83,16 @@ def test_a_module_of_ones_own_adds_names_in_another_process(tmp_path):
     (tmp_path / "my_pets.py").write_text(PLUGIN, encoding="utf-8")
     code = (
         "import berdslib as bd\n"
-        "found = bd.experiment(['last', 'last+mmr:1', 'bm25'], 'pets', ['MRecall@2'])\n"
-        "print(found.scores['last'].loc['q'].tolist(), found.runs['last']['docno'].tolist())\n"
-        "print(bd.experiment('last', 'pets', 'Coverage@2', judge='purring').judge)\n"
-        "print('last' in bd.names('retriever'), 'pets' in bd.names('dataset'), bd.load('pets'))\n"
+        "found = bd.experiment('last', 'pets', ['MRecall@2'], judge='purring')\n"
+        "print(found.judge, found.runs['last']['docno'].tolist(), 'last' in bd.names('retriever'))\n"
     )
     done = in_a_process(tmp_path, code, BERDS_PLUGINS=" my_pets , ")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
-        "[1.0] ['b', 'a', 'b', 'a']",
-        "purring",
-        "True True Collection 'pets': 2 questions, 2 passages, 2 gold verdicts",
-    ]
+    assert done.stdout == "purring ['b', 'a', 'b', 'a'] True\n", done.stderr
     unaware = in_a_process(tmp_path, "import berdslib as bd; bd.load('pets')", BERDS_PLUGINS="")
     assert unaware.returncode == 1 and "unknown data set 'pets'" in unaware.stderr
 
 
-@pytest.fixture
-def nothing_imported(monkeypatch):
-    monkeypatch.setattr(registry_module, "_imported", set())
-
-
-def test_a_module_that_cannot_be_imported_is_named_whenever_it_is_wanted(pets, monkeypatch, nothing_imported):
+def test_a_module_that_cannot_be_imported_is_named_whenever_it_is_wanted(pets, monkeypatch):
     monkeypatch.setenv("BERDS_PLUGINS", "no_such_module_of_mine")
     said = r"\[BERDS_PLUGINS\]: names the module 'no_such_module_of_mine', which cannot be imported; is its folder on"
     for look in (lambda: pets.find("cat"), pets.names, lambda: "cat" in pets, lambda: pets["cat"], lambda: len(pets)):
@@ -179,33 +166,28 @@ def test_an_installed_package_adds_its_own(tmp_path):
         options = {"env": places, "cwd": tmp_path, "capture_output": True, "text": True, "timeout": 300}
         return subprocess.run([sys.executable, *command], **options)
 
-    shell = [
-        "-m",
-        "berdslib.cli",
-        "experiment",
-        "-q",
-        "zoo",
-        "-c",
-        "zoo",
-        "-r",
-        "bm25,backwards",
-        "-m",
-        "First@1",
-        "--json",
-    ]
-    done = python(*shell)
+    done = python(
+        *[
+            "-m",
+            "berdslib.cli",
+            "experiment",
+            "-q",
+            "zoo",
+            "-c",
+            "zoo",
+            "-r",
+            "bm25,backwards",
+            "-m",
+            "First@1",
+            "--json",
+        ]
+    )
     assert done.returncode == 0 and '"backwards"' in done.stdout and '"First@1"' in done.stdout, done.stderr
     code = "import berdslib as bd; print(bd.experiment('backwards', 'zoo', 'First@1', judge='nobody').judge)"
     done = python("-c", code)
     assert done.stdout.split() == ["nobody"], done.stderr
     (site / "theirs.py").write_text("import nothing_of_this_name")
     assert "should be, cannot be had: No module named 'nothing_of_this_name'" in python("-c", code).stderr
-    twice = "\n".join(
-        [
-            "import berdslib as bd",
-            "for _ in 'ab':",
-            "  try: bd.names('retriever')",
-            "  except bd.InputError as e: print(e)",
-        ]
-    )
+    look = "  try: bd.names('retriever')\n  except bd.InputError as e: print(e)"
+    twice = f"import berdslib as bd\nfor _ in 'ab':\n{look}"
     assert python("-c", twice).stdout.count("cannot be had") == 2

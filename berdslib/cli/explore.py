@@ -64,6 +64,8 @@ def _serve(given: dict[str, Any]) -> None:
     from berdslib.study.explorer.app import serve
 
     settings: dict[str, Any] = {"questions": split_names(given["questions"]), "split": given["split"] or "all"}
+    if len(settings["questions"]) > 1 and not given["corpus"]:
+        raise InputError("--corpus is required, because the questions come from several data sets")
     settings |= {name: given[name] for name in ("k", "corpus", "judge") if given[name]}
     settings |= {"systems": split_names(given["systems"])} if given["systems"] else {}
     if len(settings.get("systems", [1, 2])) != 2:

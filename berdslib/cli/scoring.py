@@ -304,8 +304,7 @@ def sides_command(systems: str, runs: tuple[str, ...], k: int, output: Path | No
     berds sides -q arguana,kialo --split dev -c arguana-corpus -r bm25 -j laptop --stances "by order"
     """
     from berdslib.study.figures import save_figure, use_style
-    from berdslib.study.figures.bars import sides_figure
-    from berdslib.study.figures.values import sycophancy_figure
+    from berdslib.study.figures.values import sides_figure, sycophancy_figure
     from berdslib.study.sides import sides
 
     named = inputs.parsed_systems(systems)

@@ -6,11 +6,9 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from berdslib.data.records import Question
 from berdslib.errors import InputError
 from berdslib.files import StrPath, write_text
 from berdslib.progress import bar
@@ -24,27 +22,16 @@ _POLICY = (
 )
 
 
-def export_page(
-    path: StrPath,
-    session: Session,
-    wish: Wish,
-    questions: Sequence[Question] | None = None,
-    *,
-    sides: bool = True,
-    opinions: bool = True,
-) -> int:
+def export_page(path: StrPath, session: Session, wish: Wish, *, sides: bool = True, opinions: bool = True) -> int:
     """Write a page that shows two systems' lists for many questions, and opens by itself; return its size in bytes.
 
     With `sides` each perspective is searched with, too; with `opinions` the judge reads every listed passage.
     """
     if Path(path).suffix not in (".html", ".htm"):
         raise InputError("a page is written as .html", path=path)
-    asked = list(session.collections[wish.corpus].questions if questions is None else questions)
-    if not asked:
-        raise InputError("there are no questions to show")
     views, tables = dict[str, dict[str, Any]](), dict[str, dict[str, str]]()
     passages, read, changes = dict[str, Any](), dict[str, dict[str, Any]](), []
-    for question in bar(asked, desc="questions", unit="question"):
+    for question in bar(session.collection.questions, desc="questions", unit="question"):
         ways = [QUESTION, *(range(len(question.perspectives)) if sides else [])]
         shown = {str(way): _finished(session, wish._replace(qid=question.qid, asked=way)) for way in ways}
         listed = {docno: one for view in shown.values() for docno, one in view.pop("passages").items()}
@@ -56,8 +43,8 @@ def export_page(
         changes.append(change_of(question, lists, wish.k))
     data: dict[str, Any] = {"views": views, "tables": tables, "passages": passages, "read": read, "order": list(views)}
     data["most"] = [[one.qid, str(one)] for one in by_change(changes)]
-    data |= {"first": wish.qid if wish.qid in views else asked[0].qid, "corpus": visible(wish.corpus)}
-    page = page_of(data, title=f"{' | '.join(wish.systems)} on {wish.corpus}")
+    data |= {"first": wish.qid, "corpus": visible(session.collection.name)}
+    page = page_of(data, title=f"{' | '.join(wish.systems)} on {session.collection.name}")
     with write_text(path) as file:
         file.write(page)
     return len(page.encode())

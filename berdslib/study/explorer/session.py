@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,6 @@ from berdslib.data.corpus import by_docno
 from berdslib.data.records import (
     OPPOSE,
     SUPPORT,
-    Passage,
     Question,
     check_k,
     make_verdicts,
@@ -28,7 +26,6 @@ from berdslib.data.scenario import Handout
 from berdslib.errors import BerdsError, InputError, known
 from berdslib.files import StrPath
 from berdslib.judging.base import Judge, Pair, how_sure
-from berdslib.judging.baselines import Gold
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import DIVERSIFIERS
@@ -41,7 +38,7 @@ from berdslib.study.scoring import (
     Data,
     Store,
     Systems,
-    collections_of,
+    collection_of,
     is_recorded,
     judge_of,
     judged,
@@ -59,7 +56,6 @@ QUESTION = -1
 LONGEST = 600  # characters of a passage that a live view holds; all of it is sent when it is opened
 AS_LISTED, MOST_TELLING = "in the order of the data", "where the lists differ most"
 BY_ITSELF = "Searched by itself: scores were divided by the largest of this question, not of all of them."
-_KEPT_RUNS = 32
 _QUESTIONS, _STATEMENTS, _FULL = "questions", "statements", "full queries"
 
 
@@ -70,7 +66,6 @@ class Wish(NamedTuple):
     search with the question, else the number of the perspective to search with.
     """
 
-    corpus: str
     qid: str = ""
     typed: str = ""
     perspectives: tuple[str, ...] = ()
@@ -80,14 +75,14 @@ class Wish(NamedTuple):
 
 
 class Session:
-    """Collections to search and what was found in them so far; arguments are those of :func:`berdslib.explore`.
+    """A collection to search and what was found in it so far; arguments are those of :func:`berdslib.explore`.
 
-    All questions of a collection are searched together, as in an experiment, or each by itself where that is slow.
+    All its questions are searched together, as in an experiment, or each by itself where that is slow.
     """
 
     def __init__(
         self,
-        collections: Mapping[str, Collection],
+        collection: Collection,
         *,
         judge: AnyJudge = None,
         own: Mapping[str, pd.DataFrame | Retriever] | None = None,
@@ -96,25 +91,20 @@ class Session:
         recordings: StrPath | None = None,
         store: VerdictStore | None = None,
     ) -> None:
-        for name, one in collections.items():
-            if isinstance(one, Handout):
-                raise InputError(f"{name!r} is a scenario of PerspectiveArg, whose groups no list can be marked with")
-            if not one.passages:
-                raise InputError(f"{name!r} has questions only; name the corpus to search", field="passages")
-        self.collections, self.own = dict(collections), dict(own or {})
+        name = collection.name
+        if isinstance(collection, Handout):
+            raise InputError(f"{name!r} is a scenario of PerspectiveArg, whose groups no list can be marked with")
+        if not collection.passages:
+            raise InputError(f"{name!r} has questions only; name the corpus to search", field="passages")
+        self.collection, self.own = collection, dict(own or {})
+        self._passages = by_docno(collection.passages)
         self._judge, self._aspect_judge = judge, aspect_judge
+        self._named_reader = READER if is_recorded(judge) else judge
         self._depth, self._recordings = depth, None if recordings is None else Path(recordings).resolve()
         self._store = store or VerdictStore()
-        self._runs: OrderedDict[tuple[Any, ...], pd.DataFrame] = OrderedDict()
-        self._workshops: dict[tuple[str, str], Workshop] = {}
-        self._passages: dict[str, Mapping[str, Passage]] = {}
+        self._runs: dict[tuple[Any, ...], pd.DataFrame] = {}
+        self._workshops: dict[str, Workshop] = {}
         self._reading: Judge | None = None
-
-    def clear(self) -> None:
-        """Let go of everything that was found and indexed."""
-        self._reading = None
-        for kept in (self._runs, self._workshops, self._passages, self.collections, self.own):
-            kept.clear()
 
     # ------------------------------------------------------------ what is asked
 
@@ -123,26 +113,18 @@ class Session:
         if not wish.qid:
             question = typed_question(wish.typed, wish.perspectives)
         else:
-            question = self._in_data(wish)
-            if own := self.plain(wish).perspectives:
-                question = question._replace(perspectives=own, stances=(), labels=(), weights=())
+            by_qid = {q.qid: q for q in self.collection.questions}
+            question = by_qid[known("question", wish.qid, by_qid)]
+            if wish.perspectives:
+                question = question._replace(perspectives=wish.perspectives, stances=(), labels=(), weights=())
         if wish.asked >= len(question.perspectives):
             raise InputError(f"there is no perspective number {wish.asked + 1} to search with", field="asked")
         return question
 
-    def _in_data(self, wish: Wish) -> Question:
-        by_qid = {q.qid: q for q in self.collections[wish.corpus].questions}
-        return by_qid[known("question", wish.qid, by_qid)]
-
-    def plain(self, wish: Wish) -> Wish:
-        """Return a wish whose perspectives are () where they are the recorded ones."""
-        told = bool(wish.qid and wish.perspectives) and wish.perspectives == tuple(self._in_data(wish).perspectives)
-        return wish._replace(perspectives=()) if told else wish
-
     def is_recorded(self, wish: Wish) -> bool:
         """Return whether recorded verdicts mark the lists: those of a question that is as it is in the data."""
-        as_it_is = bool(wish.qid) and not self.plain(wish).perspectives
-        return is_recorded(self._judge) and self.collections[wish.corpus].gold is not None and as_it_is
+        as_it_is = bool(wish.qid) and not wish.perspectives
+        return is_recorded(self._judge) and self.collection.gold is not None and as_it_is
 
     # ------------------------------------------------------------ what is shown
 
@@ -152,12 +134,12 @@ class Session:
         What a system cannot do is told in its list; a question that cannot be asked, or a judge that fails, is an
         error.
         """
-        question, passages = self.question(wish), self._passages_of(wish.corpus)
+        question, passages, name = self.question(wish), self._passages, self.collection.name
         asked = "" if wish.asked == QUESTION else question.perspectives[wish.asked]
         recorded = self.is_recorded(wish)
-        verdicts = self._gold_of(wish) if recorded else None
+        verdicts = self.collection.gold if recorded else None
         lists = [Listing(system) for system in wish.systems]
-        searched = f"{len(passages):,} passages of {wish.corpus}" + " (invented)" * (wish.corpus == "sample")
+        searched = f"{len(passages):,} passages of {name}" + " (invented)" * (name == "sample")
         show = partial(view_of, question, passages=passages, k=wish.k, asked=asked, searched=searched, longest=longest)
         for place, system in enumerate(wish.systems):
             if not self._is_known(wish, system):  # what is at hand is shown at once
@@ -186,8 +168,8 @@ class Session:
             if finished and mine.empty:
                 asked = "this question" if wish.asked == QUESTION else f"this perspective (its id would be {qid!r})"
                 raise InputError(f"the run holds no list for {asked}")
-            docnos, passages = mine.loc[mine["rank"] <= wish.k, "docno"].tolist(), self._passages_of(wish.corpus)
-            if unknown := [docno for docno in docnos if docno not in passages]:
+            docnos = mine.loc[mine["rank"] <= wish.k, "docno"].tolist()
+            if unknown := [docno for docno in docnos if docno not in self._passages]:
                 raise InputError(f"the run lists passage {unknown[0]!r}, which is not in the corpus")
         except BerdsError as error:
             return Listing(system, problem=str(error))
@@ -197,22 +179,23 @@ class Session:
 
     def opened(self, wish: Wish, docno: str) -> dict[str, Any]:
         """Return a passage in full, and for each perspective what the labels and the reading judge say of it."""
-        passages = self._passages_of(wish.corpus)
-        if docno not in passages:
+        if docno not in self._passages:
             raise InputError(f"there is no passage {docno!r} in the corpus")
-        passage = passages[docno]
+        passage = self._passages[docno]
         full = {"docno": docno, "title": visible(passage.title), "text": visible(passage.text)}
         return {**full, **self.opinions(wish, [docno])[docno]}
 
     def opinions(self, wish: Wish, docnos: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return docno → what the reading judge says of each perspective, and the labels where there are any."""
-        question, passages, judge = self.question(wish), self._passages_of(wish.corpus), self._reader
-        places = [(docno, pid) for docno in docnos for pid in range(len(question.perspectives))]
+        question, judge, labelled = self.question(wish), self._reader, self.is_recorded(wish)
         texts = question.perspectives
-        pairs = [Pair(question.qid, pid, passages[docno], texts[pid]) for docno, pid in places]
+        places = [(docno, pid) for docno in docnos for pid in range(len(texts))]
+        pairs = [Pair(question.qid, pid, self._passages[docno], texts[pid]) for docno, pid in places]
         p_yes = judge_pairs(judge, pairs, self._store)[0]
-        labelled = self.is_recorded(wish)
-        labels = self._labels(wish) if labelled else {}
+        labels: dict[tuple[str, int], bool] = {}
+        if labelled and (gold := self.collection.gold) is not None:
+            mine = gold[gold["qid"] == wish.qid]
+            labels = {(docno, pid): yes for docno, pid, yes in mine[["docno", "pid", "supports"]].values.tolist()}
         about = {"judge": self._reader_name, "yes_from": round(float(judge.threshold), 4), "labelled": labelled}
         told: dict[str, dict[str, Any]] = {docno: {**about, "opinions": []} for docno in docnos}
         for place, p, sure in zip(places, p_yes, how_sure(p_yes, judge.threshold), strict=True):
@@ -220,23 +203,16 @@ class Session:
             told[place[0]]["opinions"].append({**opinion, "label": labels.get(place)})
         return told
 
-    def _labels(self, wish: Wish) -> dict[tuple[str, int], bool]:
-        """Return (docno, perspective) → its recorded verdict."""
-        gold = self._gold_of(wish)
-        mine = gold[gold["qid"] == wish.qid]
-        return dict(zip(zip(mine["docno"], mine["pid"].tolist(), strict=True), mine["supports"].tolist(), strict=True))
-
     def ordered(self, wish: Wish) -> list[Change]:
         """Return how the two systems of a wish differ on each question, where they differ most first."""
-        collection = self.collections[wish.corpus]
+        collection = self.collection
         questions = [q for q in collection.questions if q.perspectives]
         if not questions:
             raise InputError("no question has perspectives to order them by", field="perspectives")
         of_all = wish._replace(qid=questions[0].qid, typed="", perspectives=(), asked=QUESTION)
         runs = [self.run(of_all, system, everything=True) for system in wish.systems]
-        if self.is_recorded(of_all):
-            verdicts = self._gold_of(of_all)
-        else:
+        verdicts = collection.gold
+        if verdicts is None or not self.is_recorded(of_all):
             verdicts = judged(runs, collection.only(questions), self._reader, wish.k, self._store)
         supported = supported_in(verdicts)
         tops = [run[run["rank"] <= wish.k] for run in runs]
@@ -258,19 +234,16 @@ class Session:
         key = self._key(wish, system, everything)
         if key not in self._runs:
             self._runs[key] = self._search(wish, system, everything)
-            while len(self._runs) > _KEPT_RUNS:
-                self._runs.popitem(last=False)
-        self._runs.move_to_end(key)
         return self._runs[key]
 
     def _key(self, wish: Wish, system: str, everything: bool = False) -> tuple[Any, ...]:
         alone = self._is_own(wish) or (self._is_slow(system) and not everything)
         question = (wish.qid, wish.typed, wish.perspectives, wish.asked) if alone else ()
-        return (wish.corpus, system, wish.k, self._form(wish, system), *question)
+        return (system, wish.k, self._form(wish, system), *question)
 
     def _is_own(self, wish: Wish) -> bool:
         """Return whether what is searched with is not in the data: a typed question, or a perspective of one's own."""
-        return not wish.qid or (wish.asked != QUESTION and bool(self.plain(wish).perspectives))
+        return not wish.qid or (wish.asked != QUESTION and bool(wish.perspectives))
 
     def _is_known(self, wish: Wish, system: str) -> bool:
         try:
@@ -294,13 +267,13 @@ class Session:
         return _FULL if projects else _STATEMENTS
 
     def _search(self, wish: Wish, system: str, everything: bool) -> pd.DataFrame:
-        form, collection = self._form(wish, system), self.collections[wish.corpus]
+        form, collection = self._form(wish, system), self.collection
         if self._is_own(wish):
             collection = collection.only([self.question(wish)])
             recorded = _expansions(collection, form) if wish.qid else {}
-            shop = self._workshop(wish.corpus, _QUESTIONS).over(_asked(collection, form), recorded)
+            shop = self._workshop(_QUESTIONS).over(_asked(collection, form), recorded)
         else:
-            shop = self._workshop(wish.corpus, form)
+            shop = self._workshop(form)
         asked = _asked(collection, form)
         if not everything and self._is_slow(system):
             qid = _searched_as(wish, self.question(wish))
@@ -309,46 +282,31 @@ class Session:
         assert found is not None and not isinstance(found, pd.DataFrame)  # finished runs are looked up elsewhere
         return checked_search(found, asked, wish.k)
 
-    def _workshop(self, corpus: str, form: str) -> Workshop:
-        """Return where systems over a corpus are built; indexes and models are shared between forms."""
-        if (corpus, form) not in self._workshops:
-            collection = self.collections[corpus]
+    def _workshop(self, form: str) -> Workshop:
+        """Return where systems are built; indexes and models are shared between forms."""
+        if form not in self._workshops:
+            collection = self.collection
             if form == _QUESTIONS:
                 aspects = partial(judge_of, self._aspect_judge, collection)
                 options: dict[str, Any] = {"depth": self._depth, "recordings": self._recordings}
                 made = workshop(collection.handout, aspect_judge=aspects, store=self._store, **options)
             else:
-                shared = self._workshop(corpus, _QUESTIONS)
-                made = shared.over(_asked(collection, form), _expansions(collection, form))
-            self._workshops[corpus, form] = made
-        return self._workshops[corpus, form]
-
-    def _passages_of(self, corpus: str) -> Mapping[str, Passage]:
-        if corpus not in self._passages:
-            self._passages[corpus] = by_docno(self.collections[corpus].passages)
-        return self._passages[corpus]
+                made = self._workshop(_QUESTIONS).over(_asked(collection, form), _expansions(collection, form))
+            self._workshops[form] = made
+        return self._workshops[form]
 
     # ------------------------------------------------------------ judging
-
-    def _gold_of(self, wish: Wish) -> pd.DataFrame:
-        gold = self.collections[wish.corpus].gold
-        assert gold is not None  # is_recorded has looked
-        return gold
 
     @property
     def _reader(self) -> Judge:
         """The judge that reads what nobody has labelled."""
         if self._reading is None:
-            judge = READER if is_recorded(self._judge) else self._judge
-            found = judge_of(judge, next(iter(self.collections.values())))
-            assert not isinstance(found, Gold)
-            self._reading = found
+            self._reading = judge_of(self._named_reader, self.collection)
         return self._reading
 
     @property
     def _reader_name(self) -> str:
-        named = READER if is_recorded(self._judge) else self._judge
-        return named if isinstance(named, str) else self._reader.id
+        return self._named_reader if isinstance(self._named_reader, str) else self._reader.id
 
     # ------------------------------------------------------------ what is kept
 
@@ -358,9 +316,10 @@ class Session:
             raise InputError("only a question of the data, its own perspectives and named systems can be opened again")
         if any(judge is not None and not isinstance(judge, str) for judge in (self._judge, self._aspect_judge)):
             raise InputError("a judge of your own has no name that another session would know", field="judge")
-        if wish.corpus not in DATASETS and not Path(wish.corpus).exists():
-            raise InputError(f"{wish.corpus!r} is no name or file that another session could load", field="data")
-        parameters = {"dataset": wish.corpus, "question_id": wish.qid, "systems": list(wish.systems), "k": wish.k}
+        name = self.collection.name
+        if name not in DATASETS and not Path(name).exists():
+            raise InputError(f"{name!r} is no name or file that another session could load", field="data")
+        parameters = {"dataset": name, "question_id": wish.qid, "systems": list(wish.systems), "k": wish.k}
         judge = "" if is_recorded(self._judge) else f", judge={self._judge!r}"
         opened = f'bd.explore(bd.load(dataset, split="all"), systems, question=question_id, k=k{judge})'
         side = [] if wish.asked == QUESTION else [f"# then choose perspective {letter_of(wish.asked)} in 'Search with'"]
@@ -369,7 +328,7 @@ class Session:
     def command(self, wish: Wish) -> str:
         """Return the shell command that writes these lists as a file, which opens at this question; as :meth:`cell`."""
         self.cell(wish)
-        words = ["berds", "explore", "-q", wish.corpus, "--split", "all", "-r", ",".join(wish.systems)]
+        words = ["berds", "explore", "-q", self.collection.name, "--split", "all", "-r", ",".join(wish.systems)]
         words += ["-k", str(wish.k), "--question", wish.qid]
         words += [] if is_recorded(self._judge) else ["-j", str(self._judge)]
         words += ["--aspect-judge", str(self._aspect_judge)] if self._aspect_judge != READER else []
@@ -378,7 +337,7 @@ class Session:
 
 
 def session_for(
-    data: Data | Sequence[Data],
+    data: Data,
     systems: Systems,
     *,
     question: str | None = None,
@@ -388,21 +347,16 @@ def session_for(
 ) -> tuple[Session, Wish]:
     """Return a session and the wish to begin with; arguments and errors as :func:`berdslib.explore`."""
     check_k(k)
-    named, given = named_systems(systems), collections_of(data)
-    collections = {one.name: one for one in given}
-    if len(collections) < len(given):
-        raise InputError("two collections have one name; give one another", field="data")
+    named, collection = named_systems(systems), collection_of(data)
     if len(named) != 2:
         raise InputError(f"two systems stand side by side, not {len(named)}", field="systems")
-    made = {n: s if isinstance(s, pd.DataFrame) else over_passages(s, n, given[0]) for n, s in named.items()}
+    made = {n: s if isinstance(s, pd.DataFrame) else over_passages(s, n, collection) for n, s in named.items()}
     own = {name: one for name, one in made.items() if not isinstance(one, str)}
-    if own and len(collections) > 1:
-        raise InputError("a run or a retriever of your own belongs to one corpus; give one collection", field="data")
     left, right = (one if isinstance(one, str) else name for name, one in named.items())
-    qids = [q.qid for q in given[0].questions]
+    qids = [q.qid for q in collection.questions]
     qid = qids[0] if question is None else known("question", question, qids)
-    session = Session(collections, own=own, store=store_of(store), **options)
-    return session, Wish(given[0].name, qid, systems=(left, right), k=k)
+    session = Session(collection, own=own, store=store_of(store), **options)
+    return session, Wish(qid, systems=(left, right), k=k)
 
 
 def typed_question(text: str, perspectives: Sequence[str] = ()) -> Question:

@@ -66,7 +66,7 @@ def view_of(
     listed = list(dict.fromkeys(docno for one in lists for docno in (one.docnos or ())[:k]))
     words = matched_words(asked or question.text, (passages[docno].full_text for docno in listed))
     return {
-        "question": {"qid": question.qid, "text": visible(question.text), "source": visible(question.source)},
+        "question": {"qid": question.qid, "text": visible(question.text)},
         "asked": visible(asked),
         "perspectives": perspective_marks(question),
         "judge": visible(judge),
@@ -226,7 +226,6 @@ class Change(NamedTuple):
     text: str
     MRecall: float
     Coverage: float
-    Precision: float
     overlap: float
 
     def __str__(self) -> str:
@@ -241,8 +240,8 @@ def change_of(question: Question, lists: Sequence[Sequence[tuple[str, Collection
     m = len(question.perspectives)
     left, right = (scores_of([pids for _, pids in one], m, k) for one in lists)
     one, other = ([docno for docno, _ in one] for one in lists)
-    changes = {name: right[name] - left[name] for name in left}
-    return Change(question.qid, question.text, **changes, overlap=top_overlap(one, other, k))
+    recall, coverage = (right[name] - left[name] for name in ("MRecall", "Coverage"))
+    return Change(question.qid, question.text, recall, coverage, top_overlap(one, other, k))
 
 
 def by_change(changes: Iterable[Change]) -> list[Change]:

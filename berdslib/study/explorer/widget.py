@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -68,14 +67,14 @@ def with_part(system: System, group: str, part: Part | None) -> System:
     >>> with_part(parse_system("minilm+mmr:0.9"), EXPANSION, Part("expand", "rule")).text
     'minilm+expand:rule+mmr:0.9'
     """
-    places = [i for i, one in enumerate(system.parts) if one.kind in kinds(group)]
-    parts, menus = list(system.parts), list(MENUS)
+    parts, before = list(system.parts), part_of(system, group)
     if group == PROJECTION and part is None:
         parts = [one for one in parts if one.kind not in (*kinds(group), EXTRACT)]  # it cuts for the projection alone
-    elif places:
-        parts[places[-1] : places[-1] + 1] = [] if part is None else [part]
+    elif before is not None:
+        place = len(parts) - 1 - parts[::-1].index(before)
+        parts[place : place + 1] = [] if part is None else [part]
     elif part is not None:
-        later = [kind for other in menus[menus.index(group) + 1 :] for kind in kinds(other)]
+        later = kinds(DIVERSIFIER) if group == EXPANSION else []
         place = 0 if group == PROJECTION else next((i for i, p in enumerate(parts) if p.kind in later), len(parts))
         parts.insert(place, part)
     return System(system.first, tuple(parts))
@@ -114,9 +113,9 @@ class SystemControls:
             group: widgets.Dropdown(description=called, options=[NONE, *offers(group)], **_HALF)
             for group, called in MENUS.items()
         }
-        self.projection, self.expansion, self.diversifier = self.menus.values()
         self.dial = widgets.BoundedFloatText(description="Dial:", value=0.75, max=1, step=0.05, **_HALF)
-        rows = [self.first, self.text], [self.projection, self.expansion], [self.diversifier, self.dial]
+        projection, expansion, diversifier = self.menus.values()
+        rows = [self.first, self.text], [projection, expansion], [diversifier, self.dial]
         self.box = widgets.VBox([widgets.HBox(row) for row in rows], layout=_HALF["layout"])
         self._show()
         self._hand.on(self.text, lambda: self._set(str(self.text.value).strip()))
@@ -198,6 +197,7 @@ class Explorer:
         self._hand = _Hand()
         self._complete = False
         self._order: list[Change] | None = None
+        self._recorded = {q.qid: tuple(q.perspectives) for q in session.collection.questions}
         self._make_controls(wish)
         self.face.on_msg(self._on_message)
         self._list_questions(wish.qid)
@@ -206,8 +206,6 @@ class Explorer:
     # ------------------------------------------------------------ controls
 
     def _make_controls(self, wish: Wish) -> None:
-        names = list(self.session.collections)
-        self.corpus = widgets.Dropdown(description="Corpus:", options=names, value=wish.corpus, **_STYLE)
         self.order = widgets.Dropdown(description="Order by:", options=[AS_LISTED, MOST_TELLING], **_STYLE)
         self.question = widgets.Dropdown(description="Question:", **_WIDE)
         self.own = widgets.ToggleButton(description="Ask my own …", tooltip="type a question, or other perspectives")
@@ -234,10 +232,9 @@ class Explorer:
         self.saves = [widgets.Button(description=name) for name, _, _ in saves]
         for button, (_, what, do) in zip(self.saves, saves, strict=True):
             button.on_click(lambda _, what=what, do=do: self._keep(what, do))
-        top = [self.corpus, self.order] if len(names) > 1 else [self.order]
         self.widget = widgets.VBox(
             [
-                widgets.HBox([*top, self.k, self.own], layout=_WRAPPED),
+                widgets.HBox([self.order, self.k, self.own], layout=_WRAPPED),
                 self.question,
                 self.own_box,
                 self.asked,
@@ -247,7 +244,7 @@ class Explorer:
             ]
         )
         self.widget.add_class("berds-explorer")  # by which the face knows what belongs to it
-        mine = (self.corpus, self.order, self.question, self.own, self.typed, self.perspectives, self.asked, self.k)
+        mine = (self.order, self.question, self.own, self.typed, self.perspectives, self.asked, self.k)
         for control in mine:
             self._hand.on(control, partial(self._answer, control))
 
@@ -261,8 +258,9 @@ class Explorer:
         """What the controls say."""
         typed = str(self.typed.value).strip() if self.own.value else ""
         lines = tuple(line.strip() for line in str(self.perspectives.value).splitlines() if line.strip())
-        wish = Wish(
-            corpus=str(self.corpus.value),
+        if not typed and lines == self._recorded[str(self.question.value)]:
+            lines = ()
+        return Wish(
             qid="" if typed else str(self.question.value),
             typed=typed,
             perspectives=lines if self.own.value else (),
@@ -270,12 +268,10 @@ class Explorer:
             systems=(self.left.system, self.right.system),
             k=int(self.k.value),
         )
-        return self.session.plain(wish)
 
     def _list_questions(self, qid: str = "") -> None:
         """Fill the menu of questions, in the chosen order; of a finished order each says how the lists differ."""
-        questions = self.session.collections[str(self.corpus.value)].questions
-        options = [(_label(q.text), q.qid) for q in questions]
+        options = [(_label(q.text), q.qid) for q in self.session.collection.questions]
         if self._order is not None:
             options = [(_label(one.text, str(one)), one.qid) for one in self._order]
         qids = [value for _, value in options]
@@ -299,11 +295,11 @@ class Explorer:
         if control is self.order and self.order.value == MOST_TELLING:
             self._sort()
             return
-        if control in (self.corpus, self.order):
+        if control in (self.order, self.k, None) and self._order is not None:  # it was of other lists
             self._order = None
             self._set(self.order, value=AS_LISTED)
             self._list_questions(str(self.question.value))
-        if control in (self.corpus, self.question, self.typed):
+        if control in (self.question, self.typed):
             self._set(self.asked, value=QUESTION)
         if control is self.question:
             self._set(self.typed, value="")
@@ -314,34 +310,25 @@ class Explorer:
             asked = self.session.question(self.wish._replace(perspectives=(), asked=QUESTION)).perspectives
             self._set(self.perspectives, value="\n".join(asked), rows=max(3, len(asked)))
         self._show()
-        if (
-            control in (self.k, None) and self._order is not None
-        ):  # it was another pair's, or of lists of another length
-            self._sort(str(self.question.value))
 
-    def _sort(self, keep: str = "") -> None:
-        """Order the questions by how the lists differ, and go to the first, or keep the one that is shown."""
+    def _sort(self) -> None:
+        """Order the questions by how the lists differ, and go to the first."""
         wish = self.wish
 
         def sort(job: Job) -> None:
-            if keep:
-                self._look(job)
             try:
                 order = self.session.ordered(wish)
                 job.check()
             except (StoppedError, BerdsError):
-                if not keep:
-                    self._set(self.order, value=AS_LISTED)
+                self._set(self.order, value=AS_LISTED)
                 raise
             self._order = order
-            if keep:
-                return self._list_questions(keep)
             self._set(self.own, value=False)
             self.own_box.layout.display = "none"
             self._set(self.asked, value=QUESTION)
             self._list_questions(order[0].qid)
             self.face.opened = {}
-            return self._look(job)
+            self._look(job)
 
         self._worker.do(sort, "Comparing all questions …")
 
@@ -396,13 +383,6 @@ class Explorer:
         """Wait until everything that was asked for is shown; return whether it is. For scripts and tests."""
         return self._worker.wait(timeout)
 
-    def close(self) -> None:
-        """Take the explorer from its page and let go of what it holds: indexes, lists and passages."""
-        self._worker.cancel()
-        for one in _with_children(self.widget):
-            one.close()
-        self.session.clear()
-
     # ------------------------------------------------------------ what is kept
 
     def _keep(self, what: str, do: Callable[[], str]) -> None:
@@ -451,27 +431,6 @@ class Explorer:
         return f"Explorer({visible(' | '.join(self.wish.systems))})"
 
 
-def _with_children(widget: Any) -> list[Any]:
-    return [widget, *(one for child in getattr(widget, "children", ()) for one in _with_children(child))]
-
-
-_in_cells: dict[str, weakref.ref[Explorer]] = {}
-
-
-def _replace_in_cell(explorer: Explorer) -> None:
-    """Close the explorer that this cell made when it ran before: the kernel would keep it and all that it indexed."""
-    from IPython.core.getipython import get_ipython
-
-    parent = getattr(get_ipython(), "get_parent", dict)  # only a kernel has one
-    request: dict[str, Any] = parent()
-    cell = str((request.get("metadata") or {}).get("cellId", ""))
-    before = _in_cells.get(cell)
-    if cell:
-        _in_cells[cell] = weakref.ref(explorer)
-    if before is not None and (old := before()) is not None:
-        old.close()
-
-
 def _label(text: str, behind: str = "") -> str:
     text = visible(" ".join(text.split()))
     short = text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 1] + "…"
@@ -480,7 +439,7 @@ def _label(text: str, behind: str = "") -> str:
 
 @says_what_it_takes
 def explore(
-    data: scoring.Data | Sequence[scoring.Data] = "sample",
+    data: scoring.Data = "sample",
     systems: Sequence[scoring.System] | Mapping[str, scoring.System] = ("bm25", "minilm"),
     *,
     question: str | None = None,
@@ -495,7 +454,7 @@ def explore(
     """Show two systems' lists side by side, to see which perspectives each shows and which it hides.
 
     Args:
-        data: a collection or its name; of several, a menu chooses.
+        data: a collection or its name.
         systems: the left one and the right one, as for :func:`berdslib.experiment`; a mapping name → system where they
             are finished runs, such as two TREC files by ``bd.read_run``.
         question: the qid to begin with; None for the first.
@@ -519,9 +478,7 @@ def explore(
     )  # fmt: skip
     if k > MOST_PLACES:
         raise InputError(f"at most {MOST_PLACES} places fit beside each other, not {k}", field="k")
-    explorer = Explorer(session, wish, (project_root() or Path()) / output)
-    _replace_in_cell(explorer)
-    return explorer
+    return Explorer(session, wish, (project_root() or Path()) / output)
 
 
 def open_app() -> Any:
@@ -532,8 +489,5 @@ def open_app() -> Any:
         os.chdir(folder)
     from berdslib.data.datasets import load
 
-    names, corpus = settings.pop("questions", ["sample"]), settings.pop("corpus", None)
-    split = settings.pop("split", "all")
-    if not names:
-        raise InputError("there are no questions to explore")
-    return explore([load(name, passages=corpus, split=split) for name in names], **settings)
+    questions, corpus, split = settings.pop("questions"), settings.pop("corpus", None), settings.pop("split", "all")
+    return explore(load(questions, passages=corpus, split=split), **settings)

@@ -6,7 +6,7 @@ A public function of one of these modules is a figure here: a new one needs no o
 from importlib import import_module
 from typing import Any
 
-_MODULES = [f"{__name__}.{name}" for name in ("style", "values", "lists", "bars", "curves")]
+_MODULES = [f"{__name__}.{name}" for name in ("style", "values", "lists", "curves")]
 
 
 def _figures() -> dict[str, Any]:

@@ -18,7 +18,6 @@ PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F
 HUES = dict(zip(("bm25", "minilm", "mpnet"), PALETTE, strict=False))
 SIDES = PALETTE[5], PALETTE[4]
 NOTHING = "#E3E3E3"
-YELLOW = "#F0E442"  # too pale for a small mark
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
 

@@ -1,4 +1,4 @@
-"""Values with their intervals: systems, judges, sides, groups."""
+"""Values with their intervals, of systems, judges and sides; and shares of sides."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-MOST_ROWS = 20  # of one column of groups
-
-
 def intervals(
     table: pd.DataFrame,
     row: str,
@@ -32,7 +29,6 @@ def intervals(
     xlim: tuple[float, float] | None = None,
     lines: float | Mapping[Any, float] | None = None,
     written: bool = False,
-    own_rows: bool = False,
     size: tuple[float, float] = (3.6, 0.34),
     ncols: int = 3,
 ) -> Figure:
@@ -51,7 +47,6 @@ def intervals(
         xlim: ends of the horizontal axes.
         lines: where a dashed line shows what all are to be compared with; or panel → where.
         written: each value is written at the right end of its line.
-        own_rows: each panel has lines of its own.
         size: width of a panel and height of a line, in inches.
         ncols: of the legend.
     """
@@ -59,18 +54,16 @@ def intervals(
     looks = looks or {one: look(i) for i, one in enumerate(hues)}
     hues = [one for one in looks if one in hues] if hue else hues
     parts = {name: table[table[panel] == name] if panel else table for name in names}
-    rows = {name: list(dict.fromkeys((part if own_rows else table)[row])) for name, part in parts.items()}
-    height = 1.3 + size[1] * max(map(len, rows.values())) + (0.3 * -(-len(hues) // ncols) if hue and apart else 0)
-    width = 1.8 + (size[0] + 1.8 * own_rows) * len(names)
-    figure, axes = panels(len(names), (width, height), sharey=not own_rows)
+    rows = list(dict.fromkeys(table[row]))
+    height = 1.3 + size[1] * len(rows) + (0.3 * -(-len(hues) // ncols) if hue and apart else 0)
+    figure, axes = panels(len(names), (1.8 + size[0] * len(names), height))
     for axis, name in zip(axes, names, strict=True):
-        mine = rows[name]
         for i, one in enumerate(hues):
             part = parts[name][parts[name][hue] == one] if hue else parts[name]
             if part.empty:
                 continue
-            part = part.drop_duplicates(row).set_index(row).reindex(mine)
-            y = np.arange(len(mine)) + apart * (i - (len(hues) - 1) / 2)
+            part = part.drop_duplicates(row).set_index(row).reindex(rows)
+            y = np.arange(len(rows)) + apart * (i - (len(hues) - 1) / 2)
             marks(axis, part, y, value, scale=scale, label=plain(one), **looks[one])
             for place, number in zip(y, part[value] * scale, strict=True) if written else ():
                 axis.annotate(f"{number:.1f}", (1.03, place), xycoords=("axes fraction", "data"), va="center", size=9)
@@ -81,8 +74,8 @@ def intervals(
             axis.set_title(plain(name), fontsize=11)
         if (line := lines.get(name) if isinstance(lines, Mapping) else lines) is not None:
             axis.axvline(line, color="black", ls="--", lw=1.0, zorder=1)
-        axis.set_yticks(range(len(mine)), [plain(one) for one in mine])
-        axis.set_ylim(len(mine) - 0.5, -0.5)
+        axis.set_yticks(range(len(rows)), [plain(one) for one in rows])
+        axis.set_ylim(len(rows) - 0.5, -0.5)
     if hue and apart:
         legend(figure, ncols=min(ncols, len(hues)), fontsize=11)
     return figure
@@ -93,15 +86,6 @@ def marks(axis: Any, part: pd.DataFrame, y: Any, value: str = "mean", *, scale: 
     middle, low, high = (part[column].to_numpy(float) * scale for column in (value, "low", "high"))
     error = np.abs(np.vstack([middle - low, high - middle]))
     axis.errorbar(middle, y, xerr=error, **{"ls": "none", "capsize": 4, "elinewidth": 1.6, "ms": 7, **options})
-
-
-def _crossed(axis: Any, x: pd.Series, y: pd.Series, **options: Any) -> None:
-    """Draw one mark with its intervals in both directions, in percent; x and y have mean, low and high."""
-    ends = {
-        f"{name}err": [[100 * (v["mean"] - v["low"])], [100 * (v["high"] - v["mean"])]]
-        for name, v in (("x", x), ("y", y))
-    }
-    axis.errorbar(100 * x["mean"], 100 * y["mean"], **ends, **{"ls": "none", **options})
 
 
 # ---------------------------------------------------------------- systems
@@ -155,7 +139,9 @@ def judged_systems_figure(table: pd.DataFrame, measure: str) -> Figure:
             style = {**look(i), "marker": MARKERS[(i + i // len(PALETTE)) % (len(MARKERS) - 1)]}  # the star is its own
             if system == "oracle":
                 style = {"color": "black", "marker": "*", "ms": 12}
-            _crossed(axis, gold.loc[system], judged.loc[system], elinewidth=0.5, label=plain(system), **style)
+            (x, *ends), (y, *heights) = (100 * one.loc[system, ["mean", "low", "high"]] for one in (gold, judged))
+            spans = {"xerr": [[x - ends[0]], [ends[1] - x]], "yerr": [[y - heights[0]], [heights[1] - y]]}
+            axis.errorbar(x, y, **spans, ls="none", elinewidth=0.5, label=plain(system), **style)
         axis.set_title(plain(judge), fontsize=11)
         axis.set(xlim=(-3, 103), ylim=(-3, 103), aspect="equal", xlabel=f"{plain(measure)} by gold, %")
     axes[0].set_ylabel(f"{plain(measure)} by the judge, %")
@@ -184,3 +170,38 @@ def sycophancy_figure(table: pd.DataFrame) -> Figure:
         panel="dataset" if several else None, ncols=3 if several else 1, scale=1, size=(2.6, 0.5), lines=0,
         xlabel="leaning, (p − n) / (p + n)",
     )  # fmt: skip
+
+
+def sides_figure(shares: pd.DataFrame) -> Figure:
+    """Draw which sides lists show, as BeRDS Figure 2, from :func:`berdslib.evaluation.sides.side_shares`."""
+    # Hatches tell the sides apart in grey; "neither" is pale, since there is nothing to see.
+    looks = {
+        "both": (PALETTE[2], ""),
+        "only supporting": (PALETTE[0], "//"),
+        "only opposing": (PALETTE[1], "\\\\"),
+        "neither": (NOTHING, ""),
+    }
+    box = {"boxstyle": "round,pad=.15", "fc": "white", "ec": "none"}
+    names, systems = list(dict.fromkeys(shares["dataset"])), list(dict.fromkeys(shares["system"]))
+    figure, axes = panels(len(names), (2.2 + 2.6 * len(names), 1.3 + 0.42 * len(systems)))
+    for axis, dataset in zip(axes, names, strict=True):
+        part = shares[shares["dataset"] == dataset]
+        wide = part.pivot(index="system", columns="side", values="share").reindex(index=systems, columns=list(looks))
+        start = np.zeros(len(systems))
+        for side, (colour, hatch) in looks.items():
+            width = 100 * wide[side].fillna(0).to_numpy()
+            bars = axis.barh(
+                range(len(systems)), width, left=start, color=colour, hatch=hatch, edgecolor="white", height=0.72,
+                label=side,
+            )  # fmt: skip
+            # A narrow one has no room for its number.
+            written = [f"{wide:.0f}" if wide >= 9 else "" for wide in width]
+            axis.bar_label(bars, written, label_type="center", fontsize=8, bbox=box)
+            start += width
+        n = part["n"].iloc[0]
+        axis.set_title(plain(f"{dataset} (n = {n})") if len(names) > 1 else f"{n} questions", fontsize=10)
+        axis.set(xlim=(0, 100), xlabel="share of questions, %")
+    axes[0].set_yticks(range(len(systems)), [plain(system) for system in systems])
+    axes[0].invert_yaxis()
+    legend(figure, ncols=4, fontsize=9)
+    return figure

@@ -36,7 +36,7 @@ class Seen:
 
 
 def menus(controls):
-    return [one.value for one in (controls.first, controls.projection, controls.expansion, controls.diversifier)]
+    return [one.value for one in (controls.first, *controls.menus.values())]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_string_is_shown_in_the_menus(system, shown, dial):
         assert menus(seen.controls) == shown and seen.controls.text.value == seen.controls.system == system
         assert seen.controls.dial.disabled == (dial is None)
         assert dial is None or seen.controls.dial.value == dial
-        assert seen.controls.projection.disabled == (shown[0] == "bm25")
+        assert seen.controls.menus[PROJECTION].disabled == (shown[0] == "bm25")
     assert not started.told and typed.told == [system]  # once, though several controls have changed
 
 
@@ -66,15 +66,15 @@ def test_menus_make_the_string():
     seen = Seen("minilm")
     controls = seen.controls
     for control, value, made in [
-        (controls.diversifier, "mmr", "minilm+mmr:0.75"),
+        (controls.menus[DIVERSIFIER], "mmr", "minilm+mmr:0.75"),
         (controls.dial, 0.5, "minilm+mmr:0.5"),
-        (controls.expansion, "expand:rule", "minilm+expand:rule+mmr:0.5"),
-        (controls.projection, "pap", "minilm+pap+expand:rule+mmr:0.5"),
+        (controls.menus[EXPANSION], "expand:rule", "minilm+expand:rule+mmr:0.5"),
+        (controls.menus[PROJECTION], "pap", "minilm+pap+expand:rule+mmr:0.5"),
         (controls.first, "mpnet", "mpnet+pap+expand:rule+mmr:0.5"),
-        (controls.diversifier, "coverage", "mpnet+pap+expand:rule+coverage:0.5"),
+        (controls.menus[DIVERSIFIER], "coverage", "mpnet+pap+expand:rule+coverage:0.5"),
         (controls.first, "bm25", "bm25+expand:rule+coverage:0.5"),  # no vectors to project
-        (controls.expansion, NONE, "bm25+coverage:0.5"),
-        (controls.diversifier, NONE, "bm25"),
+        (controls.menus[EXPANSION], NONE, "bm25+coverage:0.5"),
+        (controls.menus[DIVERSIFIER], NONE, "bm25"),
     ]:
         control.value = value
         assert controls.system == controls.text.value == made == seen.told[-1]
@@ -86,16 +86,16 @@ def test_menus_make_the_string():
 def test_runs_of_ones_own_have_no_parts():
     seen = Seen("theirs", own=["theirs", "mine+mmr:0.5"])
     controls = seen.controls
-    parts = (controls.projection, controls.expansion, controls.diversifier, controls.dial)
+    parts = (controls.menus[PROJECTION], controls.menus[EXPANSION], controls.menus[DIVERSIFIER], controls.dial)
     assert controls.first.value == "theirs" and all(one.disabled for one in parts)
     controls.first.value = "mine+mmr:0.5"  # a name is a name, whatever it looks like
     assert controls.system == "mine+mmr:0.5" and all(one.disabled for one in parts)
-    assert controls.diversifier.value == NONE
+    assert controls.menus[DIVERSIFIER].value == NONE
     controls.first.value = "minilm"
     assert controls.system == "minilm" and not any(one.disabled for one in parts[:3])
-    controls.diversifier.value = "mmr"
+    controls.menus[DIVERSIFIER].value = "mmr"
     controls.first.value = "theirs"
-    assert controls.system == "theirs" == seen.told[-1] and controls.diversifier.value == NONE
+    assert controls.system == "theirs" == seen.told[-1] and controls.menus[DIVERSIFIER].value == NONE
     controls.text.value = "bm25+mmr:0.5"
     assert not controls.dial.disabled and controls.first.value == "bm25"
 
@@ -107,5 +107,5 @@ def test_a_string_that_cannot_be_read_stays_as_it_was_typed(typed):
     seen.controls.text.value = typed
     assert seen.controls.system == seen.controls.text.value == typed and seen.told == [typed]
     assert menus(seen.controls) == before
-    seen.controls.expansion.value = "expand:rule"  # a menu begins anew with the retriever that it shows
+    seen.controls.menus[EXPANSION].value = "expand:rule"  # a menu begins anew with the retriever that it shows
     assert seen.controls.system == "minilm+expand:rule"

@@ -12,7 +12,6 @@ from shell import berds, tried
 
 import berdslib as bd
 from berdslib.data.records import make_verdicts
-from berdslib.errors import InputError
 from berdslib.study.explorer import SETTINGS, app
 from berdslib.study.explorer.export import export_page, page_of
 from berdslib.study.explorer.session import Session, Wish
@@ -104,8 +103,8 @@ def tiny(texts=HOSTILE):
 
 
 def session_of(data, **options):
-    here = Session({data.name: data}, judge=lambda pairs: [0.25 for _ in pairs], **options)
-    return here, Wish(data.name, data.questions[0].qid, systems=("bm25", "bm25+expand:rule"), k=3)
+    here = Session(data, judge=lambda pairs: [0.25 for _ in pairs], **options)
+    return here, Wish(data.questions[0].qid, systems=("bm25", "bm25+expand:rule"), k=3)
 
 
 @pytest.fixture(autouse=True)
@@ -209,9 +208,7 @@ def test_what_it_is_told_reaches_the_notebook(served, monkeypatch):
     assert isinstance(opened, Explorer) and opened.wait(10)
     assert opened.wish.systems == ("bm25", "bm25+expand:rule") and opened.face.view["k"] == 2
     assert len(opened.question.options) == len(bd.load("sample", split="all").questions)
-    monkeypatch.setenv(SETTINGS, json.dumps({"questions": []}))
-    with pytest.raises(InputError, match="no questions to explore"):
-        open_app()
+    assert opened.session.cell(opened.wish)  # "sample" is a name that another session knows
 
 
 def test_without_voila_it_says_what_to_install(monkeypatch):
@@ -230,6 +227,7 @@ PAGE = ("--limit", "1", "--no-opinions", "-o", "page.html")
     [
         (["-r", "bm25"], 1, "two systems stand side by side"),
         (["-q", ","], 1, "names nothing"),
+        (["-q", "sample,theperspective"], 1, "--corpus is required"),
         (["-k", "21"], 2, "21"),
         (["--port", "70000"], 2, "70000"),
         (["--no-sides"], 2, "--sides is for a page (-o FILE.html)"),
