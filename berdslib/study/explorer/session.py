@@ -106,6 +106,13 @@ class Session:
         self._workshops: dict[str, Workshop] = {}
         self._reading: Judge | None = None
 
+    def clear(self) -> None:
+        """Let go of everything that was found and indexed."""
+        self._reading, self._passages = None, {}
+        self._runs.clear()
+        self._workshops.clear()
+        self.own.clear()
+
     # ------------------------------------------------------------ what is asked
 
     def question(self, wish: Wish) -> Question:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -383,6 +384,13 @@ class Explorer:
         """Wait until everything that was asked for is shown; return whether it is. For scripts and tests."""
         return self._worker.wait(timeout)
 
+    def close(self) -> None:
+        """Take the explorer from its page and let go of what it holds: indexes, lists and passages."""
+        self._worker.cancel()
+        for one in _with_children(self.widget):
+            one.close()
+        self.session.clear()
+
     # ------------------------------------------------------------ what is kept
 
     def _keep(self, what: str, do: Callable[[], str]) -> None:
@@ -437,6 +445,27 @@ def _label(text: str, behind: str = "") -> str:
     return f"{short}{behind}" or "(blank)"
 
 
+def _with_children(widget: Any) -> list[Any]:
+    return [widget, *(one for child in getattr(widget, "children", ()) for one in _with_children(child))]
+
+
+_in_cells: dict[str, weakref.ref[Explorer]] = {}
+
+
+def _replace_in_cell(explorer: Explorer) -> None:
+    """Close the explorer that this cell made when it ran before: the kernel would keep it and all that it indexed."""
+    from IPython.core.getipython import get_ipython
+
+    parent = getattr(get_ipython(), "get_parent", dict)  # only a kernel has one
+    request: dict[str, Any] = parent()
+    cell = str((request.get("metadata") or {}).get("cellId", ""))
+    before = _in_cells.get(cell)
+    if cell:
+        _in_cells[cell] = weakref.ref(explorer)
+    if before is not None and (old := before()) is not None:
+        old.close()
+
+
 @says_what_it_takes
 def explore(
     data: scoring.Data = "sample",
@@ -478,7 +507,9 @@ def explore(
     )  # fmt: skip
     if k > MOST_PLACES:
         raise InputError(f"at most {MOST_PLACES} places fit beside each other, not {k}", field="k")
-    return Explorer(session, wish, (project_root() or Path()) / output)
+    explorer = Explorer(session, wish, (project_root() or Path()) / output)
+    _replace_in_cell(explorer)
+    return explorer
 
 
 def open_app() -> Any:

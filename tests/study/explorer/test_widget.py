@@ -1,6 +1,8 @@
 """The explorer driven by hand, without a browser: nothing that was asked for is lost."""
 
+import gc
 import threading
+import weakref
 from contextlib import contextmanager
 
 import pandas as pd
@@ -266,6 +268,35 @@ def test_what_explore_refuses():
     for options, said in (({"k": 21}, "at most 20 places"), ({"place": 3}, "explore: .*it takes data, systems")):
         with pytest.raises(InputError, match=said):
             bd.explore(TOY, **options)
+
+
+# ---------------------------------------------------------------- a cell that runs again
+
+
+def test_running_a_cell_again_closes_its_explorer_and_frees_what_it_held(explored, monkeypatch):
+    class Shell:
+        cell = "one"
+
+        def get_parent(self):
+            return {"metadata": {"cellId": self.cell}}
+
+    shell = Shell()
+    monkeypatch.setattr("IPython.core.getipython.get_ipython", lambda: shell)
+    first = explored()
+    ready(first)
+    shell.cell = "two"
+    other = explored()
+    ready(other)
+    assert first.session._workshops and first.face.comm is not None
+    shell.cell = "one"
+    again = explored()
+    assert not first.session._workshops and first.face.comm is None
+    assert ready(again)["question"] == ready(other)["question"]
+    passages = weakref.ref(again.session)
+    again.close()
+    del again
+    gc.collect()
+    assert passages() is None or not passages()._workshops
 
 
 class Meeting:
