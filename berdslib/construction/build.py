@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from filelock import FileLock, Timeout
 
-from berdslib.construction import checks, debates, opinionqa, pipeline, questions
+from berdslib.construction import checks, debates, opinionqa, questions
 from berdslib.construction.pipeline import Answers, ByChat, ByRule, Draft, Passed, Rehearsal, Rejection, Step, take
 from berdslib.construction.questions import LABEL
 from berdslib.data import own
@@ -32,7 +32,7 @@ from berdslib.errors import InputError, known
 from berdslib.llm.budget import Budgeted
 from berdslib.llm.chat import ChatModel, Endpoint
 from berdslib.llm.prompting import OURS, load_prompt, wordings
-from berdslib.llm.recorded import Kept
+from berdslib.llm.recorded import Kept, Recorded
 from berdslib.models.chat import make_chat
 from berdslib.statements.contradiction import same_text
 
@@ -49,15 +49,10 @@ logger = logging.getLogger(__name__)
 
 
 class Builder(NamedTuple):
-    """One way from a source to questions.
+    """One way from a source to questions; ``passes`` are reasons of the automatic checks that do not count here."""
 
-    ``reasons`` say why items are left out; ``passes`` are reasons of the automatic checks that do not count here.
-    """
-
-    title: str
     read: Callable[[Path], tuple[list[Draft], list[Rejection]]]
     steps: tuple[Step, ...]
-    reasons: Mapping[str, str]
     passes: frozenset[str] = frozenset()
 
 
@@ -65,41 +60,15 @@ class Builder(NamedTuple):
 _OF_FORM = frozenset({"not a question", "several sentences", "copied"})
 
 BUILDERS: Mapping[str, Builder] = {
-    "arguana": Builder(
-        "points and counter-points → question → statement and negation",
-        debates.read_arguments,
-        debates.ARGUMENT_STEPS,
-        debates.ARGUMENT_REASONS,
-    ),
-    "kialo": Builder(
-        "discussions → the statement's opposite, or a statement for each answer",
-        debates.read_discussions,
-        debates.DISCUSSION_STEPS,
-        debates.DISCUSSION_REASONS,
-        _OF_FORM,
-    ),
-    "opinionqa": Builder(
-        "survey questions and options → opinion, not experience → question, yes and no",
-        opinionqa.read_survey,
-        opinionqa.STEPS,
-        opinionqa.REASONS,
-        frozenset({"copied"}),  # it is to keep the survey's words
-    ),
-    "questions": Builder(
-        "a plain list of questions → statement and negation, or one statement for each position",
-        questions.read_list,
-        questions.LIST_STEPS,
-        {},
-        _OF_FORM,
-    ),
+    # points and counter-points → question → statement and negation
+    "arguana": Builder(debates.read_arguments, debates.ARGUMENT_STEPS),
+    # discussions → the statement's opposite, or a statement for each answer
+    "kialo": Builder(debates.read_discussions, debates.DISCUSSION_STEPS, _OF_FORM),
+    # survey questions and options → opinion, not experience → question, yes and no; to keep the survey's words
+    "opinionqa": Builder(opinionqa.read_survey, opinionqa.STEPS, frozenset({"copied"})),
+    # a plain list of questions → statement and negation, or one statement for each position
+    "questions": Builder(questions.read_list, questions.LIST_STEPS, _OF_FORM),
 }
-
-
-def reasons(builder: str) -> dict[str, str]:
-    """Return every reason for which a builder leaves items out, each with what it means."""
-    one = BUILDERS[known("builder", builder, BUILDERS)]
-    found = {**one.reasons, **pipeline.REASONS, **checks.REASONS, **questions.REASONS}
-    return {reason: meaning for reason, meaning in found.items() if reason not in one.passes}
 
 
 # ---------------------------------------------------------------- items
@@ -179,19 +148,15 @@ def split_questions(questions: Sequence[Question], *, dev: float = DEV_SHARE, se
 
     The share of dev is met from below, and exactly unless groups of leaking questions are too large for that.
     """
-    if not 0 < dev < 1:
-        raise InputError(f"the share of dev questions must lie between 0 and 1, not {dev}", field="dev")
     together = groups(questions)
     wanted = int(dev * len(questions))
     chosen: set[str] = set()
     for i in np.random.default_rng(seed).permutation(len(together)):
         if len(chosen) + len(together[i]) <= wanted:
             chosen.update(together[i])
-    if not wanted:
-        logger.warning("%d questions are too few for a share of %g in dev: all are in test", len(questions), dev)
-    elif not chosen:
-        logger.warning("all questions are in test: those that overlap stay together, and no group is as small as %d",
-                       wanted)  # fmt: skip
+    if not chosen:
+        logger.warning("all %d questions are in test: for a share of %g in dev they are too few, or too many overlap, "
+                       "which stay together", len(questions), dev)  # fmt: skip
     return [q._replace(split="dev" if q.qid in chosen else "test") for q in questions]
 
 
@@ -264,7 +229,7 @@ def build(
     """
     raw, folder = Path(raw), Path(folder)
     share = (0.0 if builder == "questions" else DEV_SHARE) if dev is None else dev
-    _check_options(sample, seed, prices, budget, share, workers)
+    _check_options(share, prices, budget, sample=sample, seed=seed, workers=workers)
     _check_folder(folder, raw, builder)
     called = name or folder.resolve().name
     card = OwnCard(called, title or f"Questions and perspectives: {called}", licence, source, language)
@@ -320,31 +285,24 @@ def rehearse(
     """
     if model == ByRule.id:
         raise InputError("the rules ask nobody and cost nothing; a dry run is for a chat model")
-    _check_options(sample, seed, prices)
+    _check_options(0.0, prices, None, sample=sample, seed=seed)
     drafts = read_items(builder, Path(raw), sample, seed).drafts
-    rehearsal = Rehearsal(_chat(model), Path(folder) / EXCHANGES)
+    rehearsal = Rehearsal(_chat(model), Path(folder) / EXCHANGES, prices)
     make(builder, drafts, rehearsal, wording, check=False)
-    return rehearsal.table(prices)
+    return rehearsal.table()
 
 
-def _check_options(
-    sample: int,
-    seed: int,
-    prices: tuple[float, float] | None,
-    budget: float | None = None,
-    dev: float = 0.0,
-    workers: int = 1,
-) -> None:
+def _check_options(dev: float, prices: tuple[float, float] | None, budget: float | None, **numbers: int) -> None:
     """Refuse a wrong option before anything is read, asked or paid."""
-    for name, value, least in (("sample", sample, 0), ("seed", seed, 0), ("workers", workers, 1)):
-        if not isinstance(value, int) or value < least:
-            raise InputError(f"a whole number from {least} was expected, not {value!r}", field=name)
+    for name, value in numbers.items():
+        if not isinstance(value, int) or value < (name == "workers"):
+            raise InputError(f"a whole number from {int(name == 'workers')} was expected, not {value!r}", field=name)
     if not isinstance(dev, int | float) or not 0 <= dev < 1:
         raise InputError(f"a share from 0 to below 1 was expected, not {dev!r}", field="dev")
     if budget is not None and prices is None:
         raise InputError("a budget needs the prices per million prompt and completion tokens", field="prices")
-    amounts = (0.0, 0.0) if prices is None else prices
-    if len(amounts) != 2 or not all(0 <= amount < float("inf") for amount in (*amounts, budget or 0.0)):
+    amounts = [0.0, 0.0, budget or 0.0] if prices is None else [*prices, budget or 0.0]
+    if len(amounts) != 3 or not all(0 <= amount < float("inf") for amount in amounts):
         problem = f"two prices and a budget were expected, all from 0, not {prices!r} and {budget!r}"
         raise InputError(problem, field="prices")
 
@@ -389,7 +347,7 @@ def _answers(
     if model == ByRule.id:
         return ByRule(), None
     chat, meter = _chat(model), None
-    if prices is not None or isinstance(chat, Endpoint):
+    if isinstance(chat, Endpoint) or (prices is not None and not isinstance(chat, Recorded)):
         limit = sys.float_info.max if budget is None else budget
         meter = Budgeted(chat, prices=prices or (0.0, 0.0), limit=limit, ledger=folder / SPENDING)
     return ByChat(Kept(meter or chat, folder / EXCHANGES), workers), meter

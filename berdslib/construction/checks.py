@@ -6,32 +6,13 @@ Whether a question is good, people have to say; see :mod:`berdslib.construction.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from berdslib.construction.questions import asks_yes_or_no
+from berdslib.construction.questions import asks_yes_or_no, phrases
 from berdslib.errors import printable
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.statements.contradiction import contradict, same_text, stem, stop_words
-
-REASONS: Mapping[str, str] = {
-    "blank": "The question or a statement holds no letter and no digit.",
-    "odd characters": "The question or a statement holds control characters, marks that turn the direction of writing, "
-    "or tags of a prompt.",
-    "refusal": "The question or a statement says that a model does not answer.",
-    "too long": "The question or a statement is longer than one sentence of its kind is.",
-    "not a question": "The question does not end in a question mark.",
-    "several sentences": "More than the question is asked, or something is said before it.",
-    "copied": "The question stands word for word in a longer source.",
-    "leading": "The question tells what to answer.",
-    "number of statements": "There are too few statements for two perspectives, or too many to be perspectives.",
-    "too short": "A statement is a word, or two that are not both the question's.",
-    "same statement": "Two statements differ in case and punctuation at most.",
-    "no contradiction": "The two statements, the only ones, say the same or can both be true.",
-    "cut off": "A statement begins in the middle of a word, or one or the question ends in the middle of a sentence.",
-    "off topic": "One of two statements on a yes/no question shares no word that carries meaning with it or the other.",
-    "something new": "A statement holds a name, a number or many words that neither the question nor the sources have.",
-}
 
 # Of the published development questions the longest have 38 words (a statement: 67).
 MOST_WORDS_OF_QUESTION, MOST_WORDS_OF_STATEMENT = 60, 100
@@ -48,34 +29,10 @@ _SENTENCE_END = re.compile(
     | (?<=[^\W\d_]{{4}})!\s+(?=(?i:{_VERBS}|what|which|who|whose|why|how|when|where)\b)[A-Z]""",
     re.VERBOSE,
 )
-_LEADING = re.compile(
-    rf"""^(?:but\s|so\s|and\s)?(?:{_VERBS}|wo|ca)n't\b  # "Isn't it"; "can't" is "ca" and "n't"
-    | ^(?:{_VERBS})\s(?:it|you|we|they|everyone|anyone)\snot\b
-    | ,\s(?:(?:{_VERBS}|wo|ca)n't\s\w+(?:\s\w+)?|(?:is|are|do|does)\s(?:it|they|we|you)|right|no)\s*\?$  # ", right?"
-    | \b(?:you|we\sall|everyone|nobody|one)\s(?:must|has\sto|have\sto|would\shave\sto)\s(?:agree|admit|concede)\b
-    | \b(?:surely|obviously|undeniably|undoubtedly|unquestionably|indisputably|self-evidently)\b
-    | \b(?:of\scourse|needless\sto\ssay|everyone\sknows\s(?:that|how)|any\s(?:sane|reasonable)\sperson)\b
-    | \bas\s(?:everyone|everybody|we\sall|you\sall)\sknows?\b
-    | ^(?:is|are|was|were)\b[^?]*(?<!\bbut\s)(?<!\bor\s)(?<!\bnot\s)\b(?:clearly|plainly|outright|simply)\s
-      (?:wrong|right|better|worse|harmful|false|true|immoral|unfair|unjust)\b
-    | \bhow\s(?:can|could)\s(?:anyone|anybody)\s(?:still|possibly|seriously|ever|deny|justify|defend)\b
-    | \bhow\s(?:can|could)\s(?:you|we)\s(?:possibly|deny)\b
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
+_LEADING = phrases("leading", VERBS=_VERBS)
 # What is quoted is talked about, not said.
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^“”]*”|‘[^‘’]*’(?!\w)|(?<!\w)'[^']*'(?!\w)")
-_REFUSAL = re.compile(
-    r"""^(?:i['’]m|i\sam)\s(?:very\s|so\s)?sorry(?:,|\.|!|\sbut\b)
-    | ^(?:sorry|i\sapologi[sz]e),?\s(?:but\s)?i\b
-    | \bas\san?\s(?:ai|artificial\sintelligence|(?:large\s)?language\smodel|(?:ai\s|virtual\s)?assistant)
-      (?:\s(?:language\s)?(?:model|assistant|system))?,?\si\b
-    | \bi\s(?:can\s?not|can['’]t|will\snot|won['’]t|am\s(?:unable|not\sable)\sto|['’]m\s(?:unable|not\sable)\sto)\s
-      (?:(?:help|assist)(?:\syou)?\swith|answer|fulfil+|comply\swith|complete|respond\sto)
-      \s(?:that|this|your|the\s(?:question|request))\b
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
+_REFUSAL = phrases("refusal")
 # Tags that prompts put around texts, and characters without width that turn the direction of writing or hide in words.
 _TAGS = ("question", "statement", "answers", "argument", "document", "first", "second", "options")
 _UNSEEN = re.compile("[\u061c\u200b\u200e\u200f\ufeff\ufffd]")
@@ -89,7 +46,7 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 class Problem(NamedTuple):
-    """What is wrong with an item: ``reason``, a key of :data:`REASONS`, and the ``detail`` of this item."""
+    """What is wrong with an item: ``reason``, a short name, and the ``detail`` of this item."""
 
     reason: str
     detail: str

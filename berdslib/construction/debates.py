@@ -24,7 +24,6 @@ from berdslib.statements.negation import negate
 # ArguAna's ids end in the number of an argument, "a" for the point and "b" for what counters it.
 _PAIRED = re.compile(r"(.*\d)([ab])(?:-(?:point|counter))?")
 LONE = "no counter-argument"
-ARGUMENT_REASONS = {LONE: "An argument without its counterpart: there are no two sides to ask about."}
 
 
 def read_arguments(path: Path) -> tuple[list[Draft], list[Rejection]]:
@@ -80,10 +79,6 @@ _TITLE = re.compile(r"Discussion (?:Title|Name):\s*(\S.*)")
 _CLAIM = re.compile(r"(\d+(?:\.\d+)*)\.\s+(?:(Pro|Con):\s*)?(\S.*)")
 NO_ANSWERS = "no statement and no answers"
 OTHER_NUMBER = "statements and answers differ in number"
-DISCUSSION_REASONS = {
-    NO_ANSWERS: "The discussion has neither a statement to oppose nor two answers to choose from.",
-    OTHER_NUMBER: "The model wrote another number of statements than there are answers.",
-}
 
 
 def read_discussions(path: Path) -> tuple[list[Draft], list[Rejection]]:
@@ -172,25 +167,12 @@ def _read_one_each(draft: Draft, answer: str) -> Draft:
     return draft._replace(perspectives=distinct)
 
 
-# "What's the best X?" with the answer Y: "The best X is Y."
-_WHAT_IS = re.compile(r"(?:what|which|who)(['’]s| is| are) (the .+?)\??", re.IGNORECASE)
-
-
-def _one_each_by_rule(draft: Draft) -> str | None:
-    asked = _WHAT_IS.fullmatch(draft.question.strip())
-    if asked is None or any(re.search(r"[.!?:;]|['’](?:s|m|re)\b", one.rstrip(".")) for one in draft.options):
-        return None  # whole sentences, not names
-    verb = "are" if asked[1].lower() == " are" else "is"
-    subject = asked[2][:1].upper() + asked[2][1:]
-    return "\n".join(f"{subject} {verb} {answer.rstrip('.')}." for answer in draft.options)
-
-
 ONE_EACH = Step(
     "answers",
     "statements_of_answers",
     lambda draft: {"question": draft.question, "answers": "\n".join(draft.options)},
     _read_one_each,
-    _one_each_by_rule,
+    by_rule=lambda _: None,  # only by reading can answers be told from sentences
     usual=lambda draft: "\n".join(f"The best way to cross the town is {one}." for one in draft.options),
     applies=lambda draft: not draft.perspectives,
 )

@@ -10,7 +10,6 @@ from berdslib.construction.review import ANSWERS, ASKED, SheetRow, read_sheet, w
 from berdslib.errors import BerdsError, InputError
 from berdslib.files import StrPath
 
-_CLEAR = dict.fromkeys((*ANSWERS, "note", "reviewer"), "")
 _BOX = "border:1px solid var(--jp-border-color1,#bbb);border-radius:4px;padding:6px 12px;line-height:1.45;"
 _MUTED = "color:var(--jp-ui-font-color2,#555)"
 
@@ -36,9 +35,9 @@ class ReviewForm:
 
     # ---------------------------------------------------------------- what is done
 
-    def _go(self, where: str) -> None:
+    def _go(self, place: int) -> None:
         try:
-            self._show({"previous": self._place - 1, "next": self._place + 1, "unfinished": None}[where])
+            self._show(place)
         except BerdsError as error:
             self._say(str(error), bad=True)
 
@@ -49,8 +48,7 @@ class ReviewForm:
             at = next((i for i, row in enumerate(rows) if row.qid == self._shown.qid), None)
             if at is None:
                 raise InputError(f"no longer holds the item {self._shown.qid!r}", path=self.path, field="qid")
-            row = rows[at]._replace(**{**change, "reviewer": self.reviewer})
-            rows[at] = row if row.is_begun else row._replace(**_CLEAR)
+            rows[at] = rows[at]._replace(**change, reviewer=self.reviewer)
             write_sheet(self.path, rows)
         except BerdsError as error:
             self._say(f"Not saved: {error}", bad=True)
@@ -62,36 +60,23 @@ class ReviewForm:
     def _made(self) -> Any:
         import ipywidgets as w
 
-        def button(text: str, icon: str, width: int, style: str = "") -> Any:
-            return w.Button(description=text, icon=icon, button_style=style, layout=w.Layout(width=f"{width}px"))
-
         self._showing = False
         wide = w.Layout(width="auto")  # not 100 %: with the margins that would be too wide, and be clipped
         self._head, self._item, self._status = w.HTML(), w.HTML(layout=wide), w.HTML()
-        self._bar, self._done = w.IntProgress(min=0, bar_style="success", layout=w.Layout(width="180px")), w.HTML()
-        self._moves = {
-            "previous": button("Previous", "arrow-left", 120),
-            "next": button("Next", "arrow-right", 120, "primary"),
-            "unfinished": button("First unfinished", "forward", 160),
-        }
-        for where, move in self._moves.items():
-            move.on_click(lambda _, where=where: self._go(where))
+        self._moves = {step: w.Button(description=text) for step, text in ((-1, "Previous"), (1, "Next"))}
+        for step, move in self._moves.items():
+            move.on_click(lambda _, step=step: self._go(self._place + step))
         style = w.ToggleButtonsStyle(button_width="90px")
         answers = {name: w.ToggleButtons(options=one, value=None, style=style) for name, one in ANSWERS.items()}
         note = w.Textarea(placeholder="Note (optional)", continuous_update=False, rows=2, layout=wide)
         self._fields = {**answers, "note": note}
         for name, field in self._fields.items():
             field.observe(lambda change, name=name: self._changed(name, change["new"]), "value")
-        self._clear = button("Clear answers", "eraser", 140)
-        self._clear.on_click(lambda _: self._answer(**_CLEAR))
         grid = w.GridBox(
             [part for name, buttons in answers.items() for part in (w.HTML(escape(ASKED[name])), buttons)],
             layout=w.Layout(grid_template_columns="minmax(220px, 320px) 1fr", align_items="center"),
         )
-        row = w.Layout(align_items="center", flex_flow="row wrap")
-        # The buttons are not behind the note, where a tab and a space too many would erase what was just answered.
-        buttons = w.HBox([*self._moves.values(), self._clear, self._bar, self._done], layout=row)
-        parts = [buttons, self._head, self._item, grid, note, self._status]
+        parts = [w.HBox([*self._moves.values()]), self._head, self._item, grid, note, self._status]
         return w.VBox(parts, layout=w.Layout(max_width="900px", grid_gap="6px"))
 
     def _changed(self, name: str, value: str | None) -> None:
@@ -105,15 +90,13 @@ class ReviewForm:
         if place is None:
             place = last if all(finished) else finished.index(False)
         self._place = min(max(place, 0), last)
-        row = rows[self._place]
-        self._shown, self._showing = row, True
-        self._head.value = f"<b>{self._place + 1} of {len(rows)}</b> · {escape(row.data_set)} · {escape(row.qid)}"
+        self._shown = row = rows[self._place]
+        at, progress = f"{self._place + 1} of {len(rows)}", f"{sum(finished)} finished"
+        self._head.value = f"<b>{at}</b> · {progress} · {escape(row.data_set)} · {escape(row.qid)}"
         self._item.value = _item_html(row)
-        self._bar.max, self._bar.value = len(rows), sum(finished)
-        self._done.value = f"{sum(finished)} of {len(rows)} finished"
+        self._showing = True
         for name, field in self._fields.items():
             field.value = getattr(row, name) or ("" if name == "note" else None)
-        self._moves["previous"].disabled, self._moves["next"].disabled = self._place == 0, self._place == last
         self._showing = False
         if row.is_at_odds:
             self._say("An answer is no, but no error is named, or the other way round.", bad=True)

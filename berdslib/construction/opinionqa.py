@@ -7,23 +7,18 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from contextlib import suppress
 from pathlib import Path
 
 from berdslib.construction import reading
 from berdslib.construction.pipeline import Draft, Rejected, Rejection, Step, key_of
-from berdslib.construction.questions import as_typed
+from berdslib.construction.questions import as_typed, phrases
 from berdslib.data.records import OPPOSE, SUPPORT
 from berdslib.data.tables import Row, is_missing, read_table
 from berdslib.errors import InputError
 from berdslib.statements.negation import yes_and_no
 
 PERSONAL, FEW_OPTIONS = "personal experience", "fewer than two options"
-REASONS = {
-    PERSONAL: "Asks what happened to somebody or what somebody is or has, not what somebody thinks.",
-    FEW_OPTIONS: "Without two answers to choose between there are no two sides.",
-}
 # Ways of not answering, which surveys list beside the answers.
 _NO_ANSWER = {"refused", "don't know", "dont know", "not sure", "no answer", "skipped", "na", "n/a", "does not apply"}
 
@@ -77,18 +72,7 @@ def _read_personal(draft: Draft, answer: str) -> Draft:
     return draft
 
 
-# What surveys ask of somebody's life, and of somebody's mind; a question with neither or both is left to a model.
-_LIFE = re.compile(
-    r"\b(?:have you (?:\w+ )?(?:ever|had|been)|do you (?:\w+ )?(?:own|have|use|live|work|belong|attend)"
-    r"|how often do you|did you (?:\w+ )?(?:ever )?(?:do|go|have|use|work)|are you currently|your (?:household|current)"
-    r"|in the (?:past|last) (?:week|month|year|\d+))\b",
-    re.IGNORECASE,
-)
-_MIND = re.compile(
-    r"\b(?:(?:do|would) you (?:\w+ )?(?:think|believe|feel|say|favou?r|oppose|support|agree|approve|prefer|trust)"
-    r"|should|how (?:worried|concerned|important|likely|confident|acceptable)|your (?:opinion|view))\b",
-    re.IGNORECASE,
-)
+_LIFE, _MIND = phrases("life"), phrases("mind")
 
 
 def _personal_by_rule(draft: Draft) -> str | None:

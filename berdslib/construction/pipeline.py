@@ -19,11 +19,6 @@ from berdslib.llm.prompting import TASKS, Prompt, load_prompt
 from berdslib.llm.recorded import Recorded
 
 UNREADABLE, NO_RULE, REFUSED, UNANSWERED = "unreadable answer", "no rule", "refused", "unanswered"
-REASONS = {
-    UNREADABLE: "Not even when asked again did the model answer in the form that was asked for.",
-    REFUSED: "The endpoint does not take what was asked, as with a filter of contents or a text that is too long.",
-    NO_RULE: "No rule makes this step of the item; a chat model can.",
-}
 
 
 class Draft(NamedTuple):
@@ -145,10 +140,10 @@ class ByRule:
 class Rehearsal:
     """Answers that cost nothing: those recorded already, and answers of usual length in place of all others."""
 
-    def __init__(self, chat: ChatModel, recorded: Path) -> None:
-        self.id, self._longest = chat.id, int(getattr(chat, "max_tokens", 0))
+    def __init__(self, chat: ChatModel, recorded: Path, prices: tuple[float, float]) -> None:
+        self.id, self._longest, self._prices = chat.id, int(getattr(chat, "max_tokens", 0)), prices
         self._recorded = Recorded(recorded, chat.id) if recorded.is_file() else None
-        self._rows: list[tuple[str, int, int, Tokens, Tokens]] = []
+        self._rows: list[tuple[Any, ...]] = []
 
     def __call__(self, step: Step, drafts: Sequence[Draft], asked: Sequence[Messages], /) -> list[Answer]:
         """Return an answer for each item, and count what the missing ones would take."""
@@ -156,18 +151,15 @@ class Rehearsal:
         missing = [(asked[i], usual[i]) for i, reply in enumerate(replies) if reply is None]
         likely = sum((_likely(*one) for one in missing), Tokens())
         most = sum((most_tokens(messages, self._longest) for messages, _ in missing), Tokens())
-        self._rows.append((step.name, len(asked) - len(missing), len(missing), likely, most))
+        counts = len(asked) - len(missing), len(missing), likely.prompt, likely.completion
+        self._rows.append((step.name, *counts, likely.cost(self._prices), most.cost(self._prices)))
         return [Answer(reply or Reply(said)) for reply, said in zip(replies, usual, strict=True)]
 
-    def table(self, prices: tuple[float, float]) -> pd.DataFrame:
+    def table(self) -> pd.DataFrame:
         """Return what is left to ask and what it would cost, if nothing is asked again; the last row is "all"."""
         names = ["step", "recorded", "to_ask", "prompt_tokens", "completion_tokens", "likely_cost", "most_cost"]
-        rows = [
-            (step, recorded, to_ask, likely.prompt, likely.completion, likely.cost(prices), most.cost(prices))
-            for step, recorded, to_ask, likely, most in self._rows
-        ]
-        whole = [sum(column) for column in [*zip(*rows, strict=True)][1:]]
-        return pd.DataFrame([*rows, ("all", *whole)], columns=names)
+        whole = [sum(column) for column in [*zip(*self._rows, strict=True)][1:]]
+        return pd.DataFrame([*self._rows, ("all", *whole)], columns=names)
 
     def _known(self, messages: Messages) -> Reply | None:
         with suppress(MissingDataError):

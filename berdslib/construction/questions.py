@@ -13,13 +13,10 @@ from berdslib.data.records import OPPOSE, SUPPORT
 from berdslib.errors import InputError
 from berdslib.files import read_lines
 from berdslib.statements.contradiction import same_text
+from berdslib.statements.grammar import word_lists
 from berdslib.statements.negation import yes_and_no
 
 TOO_FEW, TWICE = "too few perspectives", "asked twice"
-REASONS = {
-    TOO_FEW: "Fewer than two perspectives came of it: there is nothing to cover.",
-    TWICE: "The same question came before.",
-}
 
 _ASKS_YES_OR_NO = re.compile(
     r"(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|shall|should|may|might|must|ought|need)"
@@ -27,6 +24,14 @@ _ASKS_YES_OR_NO = re.compile(
     re.IGNORECASE,
 )
 _CHOICE = re.compile(r"\bor\b(?! not\b)", re.IGNORECASE)
+
+
+def phrases(name: str, **stand_ins: str) -> re.Pattern[str]:
+    """Return a pattern of all phrases of a list in phrases.txt, with words in place of its `stand_ins`."""
+    text = word_lists(Path(__file__).with_name("phrases.txt"))[name].strip().replace("\n", "|")
+    for stand_in, words in stand_ins.items():
+        text = text.replace(stand_in, words)
+    return re.compile(text, re.IGNORECASE)
 
 
 def as_typed(question: str) -> str:

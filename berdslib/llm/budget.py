@@ -14,7 +14,7 @@ from pathlib import Path
 
 from berdslib.errors import InputError
 from berdslib.llm.chat import Bill, ChatError, ChatModel, Endpoint, Messages, Reply, Tokens, most_tokens
-from berdslib.llm.recorded import Recorded, append_line, lines_of
+from berdslib.llm.recorded import append_line, lines_of
 
 logger = logging.getLogger(__name__)
 
@@ -32,11 +32,10 @@ class Budgeted:
     Before each attempt the most that it can cost is taken as spent, and afterwards what the server says it used is put
     in its place; where nobody knows, as with an answer that broke off, the most stays. Around an
     :class:`~berdslib.llm.chat.Endpoint` every attempt counts, those that are repeated too. A
-    :class:`~berdslib.llm.recorded.Kept` belongs around this, since what is kept costs nothing; nor does anything that
-    :class:`~berdslib.llm.recorded.Recorded` answers, which was paid for when it was recorded.
+    :class:`~berdslib.llm.recorded.Kept` belongs around this, since what is kept costs nothing.
 
     Args:
-        model: an endpoint; recorded answers; or another model with ``max_tokens``, its longest answer.
+        model: an endpoint; or another model with ``max_tokens``, its longest answer.
         prices: per million prompt and completion tokens; two zeros where they are not known.
         limit: most that may be spent, in the currency of the prices.
         ledger: a file that has each attempt before it is sent, with the model and its prices. What is in it already
@@ -48,7 +47,7 @@ class Budgeted:
     def __init__(self, model: ChatModel, *, prices: Prices, limit: float, ledger: Path | None = None) -> None:
         if not all(0 <= value < float("inf") for value in (*prices, limit)):
             raise InputError(f"prices and limit must be numbers from 0, not {prices} and {limit}")
-        if not isinstance(model, Recorded) and not isinstance(getattr(model, "max_tokens", None), int):
+        if not isinstance(getattr(model, "max_tokens", None), int):
             raise InputError(f"{model.id} does not say how long its answers can be, and so not what they can cost")
         self.id, self.model, self.prices, self.limit, self._ledger = model.id, model, prices, limit, ledger
         found = lines_of(ledger, _attempt, "a line of a ledger of requests", to_append=True) if ledger else []
@@ -66,8 +65,6 @@ class Budgeted:
         """Return the model's answer; BudgetError where it could cost more than is left, and nothing was sent."""
         if isinstance(self.model, Endpoint):
             return self.model.complete(messages, self.attempt)
-        if isinstance(self.model, Recorded):
-            return self.model.complete(messages)
         with self.attempt(most_tokens(messages, self.model.max_tokens)) as bill:  # type: ignore[attr-defined]
             reply = self.model.complete(messages)
             bill.settle(reply)

@@ -15,8 +15,8 @@ import random
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 Messages = Sequence[dict[str, str]]
 _LARGEST = 16 * 1024 * 1024  # bytes of an answer; one of 1,500 tokens with 20 alternatives each has about two million
+_KEY = "OPENAI_API_KEY"  # the environment variable; it may be unset for a server without keys
 _SHORTEST_SECRET = 4  # blotting out shorter ones would make holes in ordinary words
 _KEY_LENGTH = 16  # for an answer shorter ones may be ordinary words: servers without keys are given "EMPTY" or "test"
 # Tokens that a chat template adds: around each message, and before all (some write a system message of their own).
@@ -159,12 +160,6 @@ class Bill:
 Meter = Callable[[Tokens], AbstractContextManager[Bill]]
 
 
-@contextmanager
-def unmetered(most: Tokens) -> Iterator[Bill]:
-    """Let an attempt pass, whatever it costs."""
-    yield Bill(most)
-
-
 # ---------------------------------------------------------------- an endpoint
 
 # Set in a context by who gives up what is under way there: then no wait goes on and no other attempt begins.
@@ -187,7 +182,6 @@ class Endpoint:
         model: the model's name there.
         base_url: up to and without "/chat/completions"; None for the environment variable BERDS_CHAT_URL, or OpenAI. A
             user name and password in it are sent as such, in place of the key; a query is sent with each request.
-        key_variable: the environment variable that holds the key; it may be unset for a server without keys.
         max_tokens: longest answer.
         logprobs: ask for the alternatives of each token (up to 20); servers may not offer them.
         schema: a JSON schema that the answer must follow. A server that takes none is asked without it from then on.
@@ -205,7 +199,6 @@ class Endpoint:
         model: str,
         *,
         base_url: str | None = None,
-        key_variable: str = "OPENAI_API_KEY",
         max_tokens: int = 8,
         logprobs: bool = True,
         schema: dict[str, Any] | None = None,
@@ -213,13 +206,9 @@ class Endpoint:
         timeout: float = 60.0,
         deadline: float = 600.0,
     ) -> None:
-        if max_tokens < 1 or max_retries < 0 or not (timeout > 0 and deadline > 0):
-            raise InputError(
-                "max_tokens from 1, max_retries from 0, timeout and deadline above 0 were expected, "
-                f"not {max_tokens}, {max_retries}, {timeout} and {deadline}"
-            )
+        if max_tokens < 1:
+            raise InputError(f"max_tokens must be from 1, not {max_tokens}")
         self._address = _Address(base_url or os.environ.get("BERDS_CHAT_URL") or "https://api.openai.com/v1")
-        self.model, self.key_variable = model, key_variable
         self.max_tokens, self.max_retries, self.timeout, self.deadline = max_tokens, max_retries, timeout, deadline
         self._settings: dict[str, Any] = {"model": model, "temperature": 0, "max_tokens": max_tokens}
         if logprobs:
@@ -242,7 +231,7 @@ class Endpoint:
         # No redirect is followed: it would take the key along.
         return httpx.Client()
 
-    def complete(self, messages: Messages, meter: Meter = unmetered) -> Reply:
+    def complete(self, messages: Messages, meter: Meter = lambda most: nullcontext(Bill(most))) -> Reply:
         """Return the answer; waits and tries again after failures that may pass.
 
         Args:
@@ -317,9 +306,9 @@ class Endpoint:
 
     def _key_header(self) -> dict[str, str]:
         """Return the header with the key; none where there is no key, or a login in the address."""
-        key = os.environ.get(self.key_variable, "").strip()
+        key = os.environ.get(_KEY, "").strip()
         if not (key.isprintable() and key.isascii()):  # a line break would be quoted in the error of the client
-            raise ChatError(f"the variable {self.key_variable} holds characters that no key has")
+            raise ChatError(f"the variable {_KEY} holds characters that no key has")
         return {"Authorization": f"Bearer {key}"} if key and not self._address.userinfo else {}
 
     def _read(self, raw: bytes | bytearray) -> Reply:
@@ -361,8 +350,8 @@ class Endpoint:
         codes = {str(status), *(code for code in codes if not code.isdigit())}
         what = f"{self.url}: status {status}: {said}"
         if status in (401, 403):
-            state = "is refused" if os.environ.get(self.key_variable) else "is not set"
-            return ChatError(f"{self.url}: status {status}; the key in the variable {self.key_variable} {state}")
+            state = "is refused" if os.environ.get(_KEY) else "is not set"
+            return ChatError(f"{self.url}: status {status}; the key in the variable {_KEY} {state}")
         if codes & _NO_MONEY:  # which no waiting mends
             return ChatError(what)
         if codes & _REFUSED:
@@ -380,7 +369,7 @@ class Endpoint:
 
     def _secrets(self, length: int) -> list[str]:
         """Return what nobody may see, from a length on, the longest first."""
-        secrets = {os.environ.get(self.key_variable, "").strip(), *self._address.secrets}
+        secrets = {os.environ.get(_KEY, "").strip(), *self._address.secrets}
         return sorted((secret for secret in secrets if len(secret) >= length), key=len, reverse=True)
 
 

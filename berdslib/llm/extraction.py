@@ -11,7 +11,7 @@ from berdslib.errors import InputError, known
 from berdslib.llm.answers import strip_reasoning
 from berdslib.llm.asking import read_all
 from berdslib.llm.chat import ChatModel
-from berdslib.llm.prompting import Prompt, load_prompt
+from berdslib.llm.prompting import load_prompt
 from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag
 
@@ -29,7 +29,6 @@ _ABOUT_AT_THE_END = re.compile(_ABOUT + r"\s*$", re.IGNORECASE)
 _ABOUT_WITHIN = re.compile(_ABOUT + r"\s+", re.IGNORECASE)
 _COLON = re.compile(r"\s*:\s+")  # not that of a time or an address
 _WHICH = re.compile(r"\b(?:that|which|who|as|is|are)\b", re.IGNORECASE)
-_WORD = re.compile(r"\w+")
 _LINE = re.compile(r"^[ \t]*(angle|topic)[ \t]*:(.*)$", re.IGNORECASE | re.MULTILINE)
 MAX_TOKENS = 1000  # of an answer, which repeats the query; stories, the longest queries of PIR, have some 200 words
 
@@ -75,6 +74,9 @@ def extract_by(
 ) -> list[Extracted]:
     """Return root and perspective of each query as a way that is named cuts them out.
 
+    Queries whose answers cannot be read are named in a warning and taken apart by the rule;
+    :class:`~berdslib.llm.asking.UnreadableAnswerError` where that is so of all.
+
     Args:
         name: "rule", which needs no model, or "chat:MODEL".
         queries: raw texts.
@@ -84,25 +86,15 @@ def extract_by(
     kind, _, model = name.partition(":")
     if known("way to take queries apart", kind if kind == "chat" else name, ("chat", "rule")) == "rule":
         return [extract(query) for query in queries]
-    chat = make_chat(model, max_tokens=MAX_TOKENS)
-    return extract_with(Kept(chat, recordings) if recordings else chat, queries)
-
-
-def extract_with(model: ChatModel, queries: Sequence[str], *, prompt: Prompt | None = None) -> list[Extracted]:
-    """Return root and perspective of each query as a chat model cuts them out.
-
-    The model needs room for an answer as long as the query; another `prompt` has the placeholder {query} and asks for
-    the same two lines. Queries whose answers are not these are named in a warning and taken apart by the rule;
-    :class:`~berdslib.llm.asking.UnreadableAnswerError` where that is so of all.
-    """
-    wording = prompt or load_prompt("perspective_extraction", needs=("query",), asked=model.id)
     if blank := [i for i, query in enumerate(queries) if not query.strip()]:
         raise InputError(f"query {blank[0]} is blank; it has neither root nor perspective")
+    chat = make_chat(model, max_tokens=MAX_TOKENS)
+    chat = Kept(chat, recordings) if recordings else chat
+    prompt = load_prompt("perspective_extraction", needs=("query",), asked=chat.id)
     # A query that closes the tag around it could go on as if it were the instruction.
-    asked = {query: wording.messages(query=defuse_tag(query, "request")) for query in queries}
-    found = read_all(
-        model, asked, lambda text: read_extraction(strip_reasoning(text)), what="query", desc="taking queries apart"
-    )
+    asked = {query: prompt.messages(query=defuse_tag(query, "request")) for query in queries}
+    found = read_all(chat, asked, lambda text: read_extraction(strip_reasoning(text)), what="query",
+                     desc="taking queries apart")  # fmt: skip
     return [found.get(query) or extract(query) for query in queries]
 
 
@@ -117,22 +109,3 @@ def read_extraction(answer: str) -> Extracted:
     if len(found) != 2 or not values.get("angle") or not values.get("topic"):
         raise InputError("the answer has to be the lines 'angle: …' and 'topic: …', once each")
     return Extracted(values["topic"], values["angle"])
-
-
-def qa_f1(answer: str, gold: Sequence[str]) -> float:
-    """Return the paper's QA-F1: shared words over all words, |A ∩ G| / |A ∪ G|, the best over the gold texts.
-
-    Words are compared as sets, in lower case and without punctuation; two texts without words agree. Despite its name
-    it is the Jaccard index, which is at most the usual F1. Source: appendix A.8.
-
-    >>> qa_f1("a claim that opposes", ["a claim that opposes the argument"])
-    0.6666666666666666
-    """
-    if not gold:
-        raise InputError("there is no gold text to compare with")
-    mine = _words(answer)
-    return max(len(mine & theirs) / len(mine | theirs) if mine | theirs else 1.0 for theirs in map(_words, gold))
-
-
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.lower()))

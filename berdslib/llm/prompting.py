@@ -143,7 +143,7 @@ def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = (), *, 
         return prompt._replace(form=FORMS.get(prompt.name, FORMS[task]))
     path = published_path(task, wording)
     if not path.is_file():
-        fetch = " --url URL" if task not in PUBLISHED else ""
+        fetch = " ADDRESS" if task not in PUBLISHED else ""
         online = "" if wording.startswith("table-") else f"With a network:  berds prompts fetch {task}{fetch}; "
         raise MissingDataError(
             f"the {wording} prompt for {task} is not part of this project and was not imported (looked for {path}). "

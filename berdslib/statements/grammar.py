@@ -12,11 +12,13 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
+_WORDS = Path(__file__).with_name("words.txt")
 
-@lru_cache(maxsize=1)
-def word_lists() -> dict[str, str]:
-    """Return the lists of words.txt: name → words with blanks between them."""
-    text = (Path(__file__).parent / "words.txt").read_text(encoding="utf-8")
+
+@lru_cache(maxsize=2)
+def word_lists(path: Path = _WORDS) -> dict[str, str]:
+    """Return the lists of a file such as words.txt: name → words with blanks between them."""
+    text = path.read_text(encoding="utf-8")
     parts = re.split(r"^\[(\w+)\]$", re.sub(r"^#.*$", "", text, flags=re.M), flags=re.M)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
@@ -78,8 +80,6 @@ def tag(word: str) -> str:
         return "NNP"
     if word.isupper() or word[:1].isdigit():
         return "CD" if word[:1].isdigit() else "NNP"
-    if "-" in word.strip("-"):
-        return tag(word.rsplit("-", 1)[1])
     for ending, found in (("'s", "POS"), ("s'", "POS"), ("ly", "RB"), ("ing", "VBG"), ("ed", "VBN"), ("isation", "NN")):
         if word.endswith(ending):
             return found
@@ -100,8 +100,6 @@ def third_person(verb: str) -> str:
     """
     if verb == "have":
         return "has"
-    if verb == "be":
-        return "is"
     if verb.endswith(("s", "x", "z", "ch", "sh", "o")):
         return f"{verb}es"
     if verb.endswith("y") and verb[-2:-1] not in _VOWELS:

@@ -13,7 +13,7 @@ from chat_server import SECRET, Billing, chat_server
 from debater import Debater, asks, labelled, says, write_arguments
 
 import berdslib as bd
-from berdslib.construction.build import EXCHANGES, FAILED, REJECTED, SPENDING, UNANSWERED, build, reasons, rehearse
+from berdslib.construction.build import EXCHANGES, FAILED, REJECTED, SPENDING, UNANSWERED, build, rehearse
 from berdslib.construction.review import read_sources
 from berdslib.data.own import read_card, validate
 from berdslib.data.tables import read_jsonl
@@ -66,7 +66,6 @@ def test_every_fault_is_kept_with_its_reason(arguments, tmp_path):
     assert found["trams-pro01"] == ("statements", "unreadable answer")
     assert found["phones-pro01"][0] == "checks"
     assert set(found) == {f"{topic}-pro01" for topic in ("lone", "zoos", "trams", "phones", "lotteries")}
-    assert {reason for _, reason in found.values()} <= set(reasons("arguana"))
     by_qid = {q.qid: q for q in built.collection.questions}
     assert by_qid["uniforms-pro01"].text == asks("uniforms")  # asked again, it was readable
     assert by_qid["circuses-pro01"].stances == ("support", "oppose")  # as made: the label was no answer
@@ -139,15 +138,6 @@ def test_a_list_of_questions_by_rule(tmp_path):
     assert left_out == {("no rule", "What is best?"), ("asked twice", "Should zoos close?")}
     assert {q.split for q in built.collection.questions} == {""}
     assert read_card(tmp_path / "set").made["answers"] == "rule"
-
-
-def test_another_source_needs_another_folder(arguments, tmp_path):
-    (tmp_path / "my.txt").write_text("Should zoos close?\n")
-    build("questions", tmp_path / "my.txt", tmp_path / "set")
-    with pytest.raises(InputError, match=r"made from my\.txt by questions; name another folder"):
-        build("arguana", arguments, tmp_path / "set", Debater())
-    (tmp_path / "my.txt").write_text("Should zoos close?\nWill trams help?\n")  # a list that has grown
-    assert len(build("questions", tmp_path / "my.txt", tmp_path / "set").collection.questions) == 2
 
 
 def test_two_builds_in_one_folder_at_once(arguments, tmp_path):

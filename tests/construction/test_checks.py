@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berdslib.construction.checks import REASONS, problems_of
+from berdslib.construction.checks import problems_of
 from berdslib.data.datasets import load_questions
 
 YES, NO = "Night trains should replace short flights.", "Night trains should not replace short flights."
@@ -109,8 +109,8 @@ def test_a_megabyte_takes_seconds(long):
 
 
 @given(st.text(max_size=60), st.lists(st.text(max_size=40), max_size=4), st.lists(st.text(max_size=40), max_size=2))
-def test_every_text_is_judged_and_every_reason_is_known(question, perspectives, sources):
-    assert {p.reason for p in problems_of(question, perspectives, sources=sources)} <= set(REASONS)
+def test_every_text_is_judged(question, perspectives, sources):
+    assert all(p.reason and p.detail for p in problems_of(question, perspectives, sources=sources))
 
 
 @pytest.mark.real_data

@@ -128,6 +128,9 @@ def test_a_build_writes_over_nothing_that_is_not_its_own(tmp_path):
     with pytest.raises(InputError, match=r"holds 'README\.md'"):
         build("questions", raw, other)
     assert (other / "README.md").read_text() == "My thesis" and [p.name for p in raw.parent.iterdir()] == [raw.name]
+    build("questions", raw, tmp_path / "set")
+    with pytest.raises(InputError, match=r"made from questions\.jsonl by questions; name another folder"):
+        build("arguana", write_arguments(tmp_path / "a.jsonl"), tmp_path / "set", Debater())
 
 
 def test_nothing_left_is_an_error_that_says_why(tmp_path):

@@ -231,11 +231,11 @@ def test_work_is_resumed_at_the_first_unfinished_item(path):
     choose(form, **FINE)
     again = ReviewForm(path, "Zoë")
     assert text_of(again._head).startswith("2 of 3")
-    assert (again._bar.value, again._bar.max, text_of(again._done)) == (1, 3, "1 of 3 finished")
+    assert "1 finished" in text_of(again._head)
     for _ in range(2):
         choose(again, **FINE)
-        press(again, "next")
-    assert text_of(again._done) == "3 of 3 finished"
+        press(again, 1)
+    assert "3 finished" in text_of(again._head)
     assert text_of(ReviewForm(path, "Zoë")._head).startswith("3 of 3")
 
 
@@ -256,7 +256,7 @@ def test_a_file_that_cannot_be_used_any_more_is_said_and_not_overwritten(path):
     path.write_text(kept.replace('"yes"', '"perhaps"'), encoding="utf-8")
     choose(form, contradict="yes")
     assert "Not saved" in text_of(form._status) and "perhaps" in text_of(form._status)
-    press(form, "next")
+    press(form, 1)
     assert "perhaps" in text_of(form._status) and '"perhaps"' in path.read_text(encoding="utf-8")
     write_sheet(path, [SheetRow("x", "ponds", "", "Another?", "A.\nB.")])
     choose(form, contradict="no")

