@@ -80,6 +80,8 @@ def tag(word: str) -> str:
         return "NNP"
     if word.isupper() or word[:1].isdigit():
         return "CD" if word[:1].isdigit() else "NNP"
+    if "-" in word.strip("-"):
+        return tag(word.rsplit("-", 1)[1])
     for ending, found in (("'s", "POS"), ("s'", "POS"), ("ly", "RB"), ("ing", "VBG"), ("ed", "VBN"), ("isation", "NN")):
         if word.endswith(ending):
             return found
@@ -100,6 +102,8 @@ def third_person(verb: str) -> str:
     """
     if verb == "have":
         return "has"
+    if verb == "be":
+        return "is"
     if verb.endswith(("s", "x", "z", "ch", "sh", "o")):
         return f"{verb}es"
     if verb.endswith("y") and verb[-2:-1] not in _VOWELS:

@@ -332,15 +332,17 @@ def _turned(verb: str, behind: str) -> tuple[str, str] | None:
     subject, rest = " ".join(words[:end]), " ".join(words[end:])
     if re.match(r"(?:any(?:one|body|thing)?|either)\b", subject, re.I):
         return None  # "anyone needs" says more than is asked
-    # What is asked in the negative is answered so, too.
-    if _NEGATIVE.match(subject) or subject.endswith(" no longer") or _NEGATIVE.search(" ".join(rest.split()[:2])):
-        return None
+    if subject.endswith(" no longer"):
+        return _said(subject, verb, rest), _said(f"{subject[: -len('no longer')]}still", verb, rest)
     if bare(subject) == "you" and verb in (*DO, "are", "were", "have", "had", "would"):
         subject, rest = "I", _mine(rest)
         verb = {"are": "am", "were": "was"}.get(verb, verb)
     if re.match(r"your\b", subject, re.I) or (subject.lower() == "it" and re.match(r"\w+ you\b", rest)):
         subject, rest = _mine(subject), _mine(rest)
     rest = _main_verb_small(rest) if verb not in BE else rest
+    if _NEGATIVE.match(subject) or _NEGATIVE.search(" ".join(rest.split()[:2])):
+        yes = _said(subject, verb, rest)
+        return yes, _without_negation(yes) or f"{_UNTRUE}{_small(yes)}"
     return _said(subject, verb, rest), _denied(subject, verb, rest)
 
 
