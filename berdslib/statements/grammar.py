@@ -80,6 +80,8 @@ def tag(word: str) -> str:
         return "NNP"
     if word.isupper() or word[:1].isdigit():
         return "CD" if word[:1].isdigit() else "NNP"
+    if "-" in word.strip("-"):
+        return tag(word.rsplit("-", 1)[1])
     for ending, found in (("'s", "POS"), ("s'", "POS"), ("ly", "RB"), ("ing", "VBG"), ("ed", "VBN"), ("isation", "NN")):
         if word.endswith(ending):
             return found
