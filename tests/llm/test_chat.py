@@ -348,3 +348,14 @@ def test_what_was_never_sent_costs_nothing_and_what_is_told_is_taken(server, end
     endpoint(schema=SCHEMA).complete(ASK, meter.attempt)
     assert meter.used[2:] == [Tokens(), Tokens(100, 2)]
     assert meter.most[2].prompt > meter.most[3].prompt + len(json.dumps(SCHEMA))  # a schema is read too
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["", "Zürich 日本 🦓", "a " * 500])
+def test_no_tokenizer_of_bytes_counts_more_than_the_most(text):
+    from tiny import mistral_tokenizer
+
+    tokenizer = mistral_tokenizer(["cats"])
+    told = most_tokens([{"role": "user", "content": text}], 5)
+    assert len(tokenizer(text)["input_ids"]) <= told.prompt and told.completion == 5
+    assert told.prompt >= len(text.encode()) + 10
