@@ -32,6 +32,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -45,7 +46,7 @@ from berdslib.judging.base import Pair
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.llm.chat import Reply
 from berdslib.llm.recorded import Kept
-from berdslib.models.corpus_vectors import encode_corpus
+from berdslib.models import corpus_vectors as shards
 from berdslib.models.vectors import CachedEncoder
 from berdslib.retrieval.index import NumpyIndex
 
@@ -116,7 +117,8 @@ def recording(folder, worker, finished):
 
 
 def corpus_vectors(folder, worker, finished):
-    found = encode_corpus(PASSAGES, worker, folder / "corpus_vectors", shard=STEP)[:, 0].tolist()
+    with patch.object(shards, "_SHARD", STEP):
+        found = shards.encode_corpus(PASSAGES, worker, folder / "corpus_vectors")[:, 0].tolist()
     finished(TEXTS)
     return dict(zip(TEXTS, found, strict=True)), {t: np.float32(number(t)) for t in TEXTS}
 
@@ -236,7 +238,9 @@ def strike(store, fault, folder, notes, rng):
         subprocess.run(["umount", str(folder)], check=True)
         shutil.copytree(kept, folder, dirs_exist_ok=True)
         return noted(f"{log}.finished"), ended.crash
-    in_a_process(store, folder, log)()
+    ended = in_a_process(store, folder, log)()
+    if ended.crash:
+        return set(), ended.crash
     finished = noted(f"{log}.finished")
     if fault == "read-only":  # for somebody else, since root may write everywhere
         subprocess.run(["chmod", "-R", "a=rX", str(folder)], check=True)
