@@ -441,7 +441,7 @@ def _as_number(value: Any) -> Any:
     """Return a number as a float, a text, which may hold one, as it is, and NaN for all else."""
     try:
         return value if isinstance(value, str) else float(value) if isinstance(value, _REAL | Decimal) else np.nan
-    except (OverflowError, ValueError):  # 10**400, and a NaN that signals
+    except (OverflowError, TypeError, ValueError):  # 10**400, a span of time, and a NaN that signals
         return np.nan
 
 

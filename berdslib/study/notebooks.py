@@ -145,12 +145,16 @@ def open_notebook(path: Path) -> Notebook:
 
 def read_notebook(path: Path) -> dict[str, Any]:
     """Return a notebook as JSON."""
+    import nbformat
+
     try:
-        notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        nbformat.reads(text, as_version=4)  # as papermill will read it
+        notebook: dict[str, Any] = json.loads(text)
         for cell in notebook["cells"]:
             cell.get("metadata", {}).get("tags", [])
             "".join(cell.get("source", ""))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except Exception as error:  # noqa: BLE001 - nbformat raises whatever a damaged field leads to, also AssertionError
         raise InputError(f"is not a readable notebook ({type(error).__name__})", path=path) from None
     return notebook
 
@@ -310,6 +314,7 @@ def _run_cells(
                     cwd=str(root),
                     progress_bar=progress and bars_are_seen(),
                     kernel_name="python3",
+                    language="python",
                     extra_arguments=["--log-level=ERROR", f"--Session.username={mark}"],
                 )
                 return int(kernel.peak)

@@ -375,3 +375,11 @@ def test_without_a_checkout_they_come_with_the_package_and_write_into_the_curren
     assert find_notebook("00") == ROOT / "notebooks" / "00_quickstart.ipynb"
     assert output_folder("papermill_runs") == tmp_path / "papermill_runs"
     assert run_folder(open_notebook(find_notebook("00")), {}).parent == tmp_path / "papermill_runs"
+
+
+@pytest.mark.parametrize("damage", [{"nbformat": ""}, {"nbformat_minor": ""}, {"metadata": ""}, {"cells": [1]}])
+def test_a_damaged_notebook_is_told_before_a_kernel_starts(tmp_path, damage):
+    path = tmp_path / "damaged.ipynb"
+    path.write_text(json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5} | damage))
+    with pytest.raises(InputError, match=r"damaged\.ipynb: is not a readable notebook"):
+        read_notebook(path)
