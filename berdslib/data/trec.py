@@ -118,19 +118,23 @@ def check_trec_ids(questions: Iterable[Question], passages: Iterable[Passage]) -
     _require_no_blanks(qid=(q.qid for q in questions), docno=docnos)
 
 
-def read_trec_qrels(path: StrPath) -> pd.DataFrame:
+def read_trec_qrels(path: StrPath, *, first_subtopic: int | None = None) -> pd.DataFrame:
     """Read TREC diversity qrels (`qid subtopic docno relevance`) as gold verdicts, subtopics as perspectives from 0.
 
-    They are numbered from 1 (as TREC Web does) where some line says 1 and none says 0, which is told by a warning.
+    `first_subtopic` is the number of a question's first one, 0 (as :func:`write_trec_qrels` does) or 1 (as TREC Web
+    does). None: 1 where some line says 1 and none says 0; a warning says so, since a file of ours without a verdict on
+    perspective 0 looks the same.
     """
+    if first_subtopic not in (None, 0, 1):
+        raise InputError(f"must be 0, 1 or None (told from the file), not {first_subtopic!r}", field="first_subtopic")
     rows = []
     for row in _blank_separated(path, "qid subtopic docno relevance"):
         subtopic, yes = row["subtopic"], row.number("relevance") > 0
         pid = int(subtopic[:20]) if subtopic.isdecimal() else -1
-        if not 0 <= pid < MOST_PERSPECTIVES:
-            raise row.wrong("subtopic", f"{subtopic!r} is not a whole number from 0")
+        if not (first_subtopic or 0) <= pid < MOST_PERSPECTIVES:
+            raise row.wrong("subtopic", f"{subtopic!r} is not a whole number from {first_subtopic or 0}")
         rows.append((row["qid"], pid, row["docno"], float(yes), yes))
-    first = lowest_subtopic([row[1] for row in rows], path)
+    first = lowest_subtopic([row[1] for row in rows], path) if first_subtopic is None else first_subtopic
     with errors_in(path):
         return make_verdicts([(qid, i - first, docno, p, yes) for qid, i, docno, p, yes in rows], "gold")
 
@@ -149,10 +153,13 @@ def are_qrels(path: StrPath) -> bool:
     return not _ends(path, ".jsonl", ".json", ".ndjson", ".csv", ".tsv")
 
 
-def read_verdicts(path: StrPath) -> pd.DataFrame:
-    """Read a verdict table (JSONL, CSV or TSV: qid, pid, docno, p_yes or supports, judge), or TREC diversity qrels."""
+def read_verdicts(path: StrPath, *, first_subtopic: int | None = None) -> pd.DataFrame:
+    """Read a verdict table (JSONL, CSV or TSV: qid, pid, docno, p_yes or supports, judge), or TREC diversity qrels.
+
+    `first_subtopic` is for qrels, see :func:`read_trec_qrels`.
+    """
     if are_qrels(path):
-        return read_trec_qrels(path)
+        return read_trec_qrels(path, first_subtopic=first_subtopic)
     rows = []
     for _, row in read_table(path):
         pid, (name, value) = row.number("pid"), row.first("p_yes", "supports")

@@ -637,8 +637,12 @@ def test_subtopics_that_are_numbered_from_1_as_in_trec_web(tmp_path, caplog):
     path = put(tmp_path, "web.qrels", "51 1 d 1\n51 2 e 0\n52 3 d 1\n")
     assert read_verdicts(path)[["qid", "pid"]].values.tolist() == [["51", 0], ["51", 1], ["52", 2]]
     said = "subtopics are numbered from 1 (none is 0), and are read as perspectives from 0"
-    assert [r.getMessage() for r in caplog.records] == [f"{path}: {said}"]
-    assert read_verdicts(put(tmp_path, "ours.qrels", "51 1 d 1\n52 0 e 0\n"))["pid"].tolist() == [1, 0]
+    assert [r.getMessage().partition(";")[0] for r in caplog.records] == [f"{path}: {said}"]
+    assert read_verdicts(path, first_subtopic=0)["pid"].tolist() == [1, 2, 3]  # as ours are that never name the first
+    from_0 = put(tmp_path, "ours.qrels", "51 1 d 1\n52 0 e 0\n")
+    assert read_verdicts(from_0)["pid"].tolist() == [1, 0]
+    with pytest.raises(InputError, match=r"ours\.qrels:2 \[subtopic\]: '0' is not a whole number from 1"):
+        read_verdicts(from_0, first_subtopic=1)
     assert read_verdicts(put(tmp_path, "late.qrels", "51 2 d 1\n"))["pid"].tolist() == [2]  # nothing says 1
 
 

@@ -39,7 +39,7 @@ def lines(
 
 
 def fusion_curves(table: pd.DataFrame, measure: str) -> Figure:
-    """Draw a measure over the number of expansions, from :func:`berdslib.study.tuning.fusion_sweep`; a line a fusion.
+    """Draw a measure over the number of expansions, as scripts/fusion_constant.py scores it; a line a fusion.
 
     The band is the 95 % interval of taking turns; dashed: the question alone.
     """
