@@ -255,6 +255,11 @@ def load(
     if is_records(gold):
         gold = pd.DataFrame(gold)
     verdicts = check_verdicts(load_gold(gold) if isinstance(gold, str | Path) else gold)
+    if isinstance(whole.passages, list | tuple) and len(verdicts):  # one on disk is not read through for this
+        docnos = {p.docno for p in whole.passages}
+        if docnos and not verdicts["docno"].isin(docnos).any():
+            problem = f"none of its passages, such as {verdicts['docno'].iloc[0]!r}, is in the corpus"
+            raise InputError(f"{problem}, which has {next(iter(whole.passages)).docno!r}", field="gold")
     questions = _with_subtopics(whole.questions, verdicts)
     most = max(questions, key=lambda q: len(q.perspectives))
     if len(most.perspectives) > 1 and not verdicts["pid"].any() and _are_qrels(gold):

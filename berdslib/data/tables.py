@@ -222,6 +222,8 @@ def _read_parquet(path: StrPath) -> Iterator[tuple[int, Row]]:
                 for cells in batch.to_pylist():
                     line += 1
                     yield line, Row(cells, path, line)
+    except FileNotFoundError:
+        raise InputError("no such file", path=path) from None
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"is not a readable Parquet file: {str(error).splitlines()[0]}", path=path) from None
 

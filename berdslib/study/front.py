@@ -219,7 +219,11 @@ def register(kind: str, name: str, make: Callable[..., Any]) -> None:
     registry, arguments = _KINDS[known("kind", kind, _KINDS)]
     if not callable(make):
         raise InputError(f"a {kind} is added as a function, not as {type(make).__name__}", field="make")
-    check_call(f"the {kind} {name!r}", make, *arguments)
+    hint = "; a judge is added by what returns it, such as lambda: yours" * (kind == "judge")
+    try:
+        check_call(f"the {kind} {name!r}", make, *arguments)
+    except InputError as error:
+        raise InputError(error.problem + hint, field=error.field) from None
     if kind == "diversifier" and name in PARTS:
         raise InputError(f"{name!r} is a part of a system already; choose another name", field="name")
     registry.check_name(name)

@@ -251,11 +251,20 @@ def test_what_is_wrong_in_memory_or_in_parquet_is_named_by_row(tmp_path):
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(InputError, match=r"broken.parquet: is not a readable Parquet file"):
         load(tmp_path / "broken.parquet")
+    with pytest.raises(InputError, match=r"gone.parquet: no such file"):
+        load(tmp_path / "gone.parquet")
+
+
+def test_gold_of_another_corpus_is_refused_where_it_would_score_nothing():
+    gold = pd.DataFrame(SAID)
+    with pytest.raises(InputError, match=r"\[gold\]: none of its passages, such as '1', is in the corpus"):
+        load(ROWS, passages=[{"docno": "x", "text": "Something else."}], gold=gold)
+    assert len(load(ROWS, passages=[{"docno": "x", "text": "Else."}, TEXTS[0]], gold=gold).gold)
 
 
 def test_topics_of_trec_take_their_subtopics_from_the_qrels(tmp_path):
     write_jsonl(tmp_path / "topics.jsonl", [{"qid": "51", "query": "horse hooves"}, {"qid": "52", "query": "tea"}])
-    (tmp_path / "qrels.txt").write_text("51 1 a 1\n51 3 b 2\n51 2 a 0\n")
+    (tmp_path / "qrels.txt").write_text("51 1 1 1\n51 3 2 2\n51 2 1 0\n")
     found = load("topics.jsonl", passages=TEXTS, gold="qrels.txt")
     assert found.questions[0].perspectives == ("subtopic 1", "subtopic 2", "subtopic 3")
     assert found.questions[1].perspectives == () and len(found.gold) == 3
