@@ -132,7 +132,7 @@ def test_the_steps_one_by_one_are_an_experiment():
 def test_judges_of_ones_own_are_named(tmp_path):
     never = SimpleNamespace(id="never-1", threshold=0.5, p_yes=lambda pairs: np.zeros(len(pairs)))
     bd.register("judge", "never", lambda: never)
-    with pytest.raises(InputError, match="the judge 'always' is called with no arguments: .*such as lambda: yours"):
+    with pytest.raises(InputError, match=r"the judge 'always' is called with no arguments: .*such as lambda: yours"):
         bd.register("judge", "always", yes)
     bd.register("judge", "always", lambda: yes)
     assert {"never", "always"} <= set(bd.names("judge"))
