@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import tomllib
+from functools import lru_cache
 from pathlib import Path
 
 from berdslib.errors import InputError, MissingDataError
@@ -80,8 +81,12 @@ def _is_checkout(folder: Path) -> bool:
     if not (folder / "notebooks").is_dir():
         return False
     try:
-        settings = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+        return _is_of_berdslib((folder / "pyproject.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):  # no such file, not readable, not UTF-8, not TOML
         return False
-    project = settings.get("project")
+
+
+@lru_cache(maxsize=8)  # a grid asks for each of its runs
+def _is_of_berdslib(pyproject: str) -> bool:
+    project = tomllib.loads(pyproject).get("project")
     return isinstance(project, dict) and project.get("name") == "berdslib"

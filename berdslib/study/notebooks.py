@@ -145,16 +145,12 @@ def open_notebook(path: Path) -> Notebook:
 
 def read_notebook(path: Path) -> dict[str, Any]:
     """Return a notebook as JSON."""
-    import nbformat
-
     try:
-        text = path.read_text(encoding="utf-8")
-        nbformat.reads(text, as_version=4)  # as papermill will read it
-        notebook: dict[str, Any] = json.loads(text)
+        notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         for cell in notebook["cells"]:
             cell.get("metadata", {}).get("tags", [])
             "".join(cell.get("source", ""))
-    except Exception as error:  # noqa: BLE001 - nbformat raises whatever a damaged field leads to, also AssertionError
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"is not a readable notebook ({type(error).__name__})", path=path) from None
     return notebook
 
@@ -232,6 +228,7 @@ def run_notebook(
     that names it.
     """
     source = name if isinstance(name, Notebook) else open_notebook(find_notebook(name))
+    _check_format(source)
     values = check_parameters(source, parameters or {})
     folder = Path(output or run_folder(source, values)).resolve()
     try:
@@ -239,6 +236,16 @@ def run_notebook(
             return _execute(source, values, folder, progress, timeout, memory)
     except Timeout:
         raise BerdsError(f"{folder}: another run is writing here; wait for it, or choose another folder") from None
+
+
+def _check_format(source: Notebook) -> None:
+    """Refuse what papermill could not read."""
+    import nbformat
+
+    try:
+        nbformat.reads(source.text, as_version=4)
+    except Exception as error:  # noqa: BLE001 - whatever a damaged field leads to, also AssertionError
+        raise InputError(f"is not a readable notebook ({type(error).__name__})", path=source.path) from None
 
 
 def run_lock(folder: Path) -> FileLock:

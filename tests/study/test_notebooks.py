@@ -379,7 +379,9 @@ def test_without_a_checkout_they_come_with_the_package_and_write_into_the_curren
 
 @pytest.mark.parametrize("damage", [{"nbformat": ""}, {"nbformat_minor": ""}, {"metadata": ""}, {"cells": [1]}])
 def test_a_damaged_notebook_is_told_before_a_kernel_starts(tmp_path, damage):
-    path = tmp_path / "damaged.ipynb"
-    path.write_text(json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5} | damage))
+    path, cell = tmp_path / "damaged.ipynb", {"cell_type": "code", "id": "a", "source": "k = 1", "outputs": []}
+    cells = [{**cell, "metadata": {"tags": ["parameters"]}, "execution_count": None}]
+    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5} | damage))
     with pytest.raises(InputError, match=r"damaged\.ipynb: is not a readable notebook"):
-        read_notebook(path)
+        run_notebook(str(path), output=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
