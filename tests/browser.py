@@ -31,6 +31,7 @@ def chromium(**options):
         rules = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
         browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", rules])
         context = browser.new_context(viewport={"width": 1280, "height": 1150}, **options)
+        context.set_default_timeout(120_000)  # a busy machine takes its time
         page = context.new_page()
         page.others, page.problems, page.dialogs, page.hits = [], [], [], []
         page.expose_function("hit", lambda: page.hits.append(1))  # in every frame
@@ -104,13 +105,13 @@ def lab(folder, *cells):
 def run_first_cell(page, address):
     """Open a notebook in JupyterLab and run its first cell."""
     page.goto(address)
-    page.locator(".jp-Notebook .jp-CodeCell .cm-content").first.click(timeout=90_000)
+    page.locator(".jp-Notebook .jp-CodeCell .cm-content").first.click()
     # Before there is a session, JupyterLab goes on to the next cell and never runs this one.
-    page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=90_000)
+    page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for()
     page.keyboard.press("Shift+Enter")
-    page.locator(".berds-list button").first.wait_for(timeout=90_000)
+    page.locator(".berds-list button").first.wait_for()
 
 
 def settle(page):
     """Wait until the explorer has nothing under way."""
-    page.wait_for_function("!document.querySelector('.berds-status progress')", timeout=120_000)
+    page.wait_for_function("!document.querySelector('.berds-status progress')")

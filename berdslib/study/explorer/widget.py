@@ -366,10 +366,11 @@ class Explorer:
 
         def ask(job: Job) -> None:
             try:
-                self.face.opened = self.session.opened(wish, docno)
+                opened = self.session.opened(wish, docno)
             except BerdsError as error:
-                self.face.opened = {"docno": docno, "problem": visible(str(error))}
-            job.check()
+                opened = {"docno": docno, "problem": visible(str(error))}
+            job.check()  # what is not wanted any more is not shown: the view may be of another question by now
+            self.face.opened = opened
             if not self._complete:  # the lists were still on their way, and this job has stopped that one
                 self._look(job)
 

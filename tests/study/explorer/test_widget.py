@@ -217,6 +217,28 @@ def test_opening_a_passage_before_the_next_look_has_begun_loses_neither(explored
     assert explorer.face.view["k"] == 1
 
 
+def test_a_passage_of_the_question_before_is_not_shown_on_the_next(explored):
+    gate = Slow()
+
+    def judge(pairs):
+        if any(p.passage.docno == "tea" for p in pairs):
+            gate.begun.set()
+            assert gate.open.wait(LONG)
+        return by_word(pairs)
+
+    explorer = explored(judge=judge)
+    ready(explorer)
+    shown = []
+    explorer.face.observe(lambda change: shown.append(change.new), "opened")
+    with released(gate):
+        explorer.open("tea")
+        assert gate.begun.wait(LONG)
+        explorer.question.value = TEA.qid
+        gate.open.set()
+        assert ready(explorer)["question"]["text"] == TEA.text
+    assert shown == [{"docno": "tea", "asking": True}, {}]
+
+
 def test_questions_are_listed_by_difference_and_as_they_were_again(explored):
     explorer = explored(systems=("bm25", "bm25+expand:recorded"), k=1)
     ready(explorer)

@@ -267,6 +267,16 @@ export function face(root) {
   root.append(body);
   let current = { view: null, opened: null, act: null };
   let lines = () => {};
+  // A click is a press and a release on one button: what would be drawn in between is drawn after it.
+  let pressed = false;
+  let late = null;
+  const press = (event) => { pressed = event.button === 0; };
+  const release = () => setTimeout(() => {
+    pressed = false;
+    if (late) show(...late);
+  });
+  root.addEventListener("pointerdown", press);
+  for (const kind of ["pointerup", "pointercancel"]) document.addEventListener(kind, release);
   const observer = new ResizeObserver(() => lines());
   observer.observe(body);
 
@@ -297,6 +307,8 @@ export function face(root) {
   });
 
   function show(view, opened, act) {
+    late = pressed ? [view, opened, act] : null;
+    if (pressed) return;
     const before = current;
     current = { view, opened, act };
     const focused = root.contains(document.activeElement) ? document.activeElement?.dataset?.key : undefined;
@@ -336,7 +348,10 @@ export function face(root) {
     focus(docno) {
       [...root.querySelectorAll(".berds-passage")].find((one) => one.dataset.docno === docno)?.focus();
     },
-    end: () => observer.disconnect(),
+    end: () => {
+      observer.disconnect();
+      for (const kind of ["pointerup", "pointercancel"]) document.removeEventListener(kind, release);
+    },
   };
 }
 
