@@ -225,7 +225,7 @@ def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[An
 @text("--baseline", "System to test the others against. [the first]")
 @options.output("Folder for runs, verdicts, table.", FOLDER, False)
 @options.flag("--letters", "Systems that share a letter are not shown to differ.")
-@options.flag("--pairs", "Print every two systems compared, in place of the table.")
+@options.flag("--pairs", "Print every two systems compared (p-values by Holm), in place of the table.")
 @JSON
 def experiment(
     systems: str | None, runs: tuple[str, ...], least: int, repeats: str, measures: str | None, baseline: str | None,

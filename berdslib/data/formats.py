@@ -6,6 +6,7 @@ All of them stream and also read ``.gz``. Nothing is skipped silently.
 from __future__ import annotations
 
 import csv
+import difflib
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,6 +58,9 @@ def read_questions(path: StrPath | Records, *, source: str = "", split: str = ""
     if first is None:
         raise InputError("holds no questions", path=_name(path))
     _say_that_ids_are_text(first[1], _QID)
+    near = difflib.get_close_matches("perspectives", map(str, first[1]), 1, 0.85)
+    if near and "perspectives" not in near:
+        raise first[1].wrong(near[0], "is not read; did you mean 'perspectives'?")
     rows = chain([first], rows)
     if "org_q" in first[1]:
         return [q for q, _ in _group_expansions(rows, source, split)]

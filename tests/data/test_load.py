@@ -238,6 +238,7 @@ def test_questions_passages_and_verdicts_of_ones_own(tmp_path, made):
 
 def test_what_is_wrong_in_memory_or_in_parquet_is_named_by_row(tmp_path):
     for rows, words in (
+        ([{"question": "Q?", "perspectivs": ["A."]}], r"list:1 \[perspectivs\]: is not read; did you mean 'persp"),
         ([ROWS[0], {"query_id": 9}], r"list:2 \[question\]: missing; looked for question, text, title, query"),
         ([ROWS[0], ROWS[0]], r"list:2 \[qid\]: question id '3' occurs twice"),
         ([ROWS[0], "zoos"], r"list:2: a mapping of fields was expected, not str"),
