@@ -97,11 +97,15 @@ def _plain(answer: str) -> str:
     text = _FENCE.sub("", strip_reasoning(answer)).strip()
     if not text:
         raise InputError("it is empty")
-    if any("\ud800" <= char <= "\udfff" for char in text):
-        raise InputError("it holds half a character")
+    _check_whole(text)
     if len(text) > LONGEST:
         raise InputError(f"it has {len(text)} characters; at most {LONGEST} are read")
     return text
+
+
+def _check_whole(text: str) -> None:
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        raise InputError("it holds half a character")
 
 
 def _labelled(text: str) -> list[tuple[str, str]]:
@@ -126,9 +130,10 @@ def _json(text: str, kind: type) -> Any:
     value: Any = None
     with suppress(ValueError, RecursionError):
         value = json.loads(text)
-    listed = value if isinstance(value, list) else []
-    if not isinstance(value, kind) or not all(isinstance(one, str) for one in listed):
+    texts = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    if not isinstance(value, kind) or (kind is list and not all(isinstance(one, str) for one in texts)):
         raise InputError("it begins as JSON and cannot be read as that")
+    _check_whole("".join(map(str, texts)))  # "\\ud800" was ASCII until now
     return value
 
 

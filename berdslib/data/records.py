@@ -443,7 +443,9 @@ def _numbers(values: Any) -> pd.Series:
 def _as_number(value: Any) -> Any:
     """Return a number as a float, a text, which may hold one, as it is, and NaN for all else."""
     try:
-        return value if isinstance(value, str) else float(value) if isinstance(value, _REAL | Decimal) else np.nan
+        if isinstance(value, str) and value.isascii():  # of others, half a character cannot even be held
+            return value
+        return float(value) if isinstance(value, _REAL | Decimal) else np.nan
     except (OverflowError, TypeError, ValueError):  # 10**400, a span of time, and a NaN that signals
         return np.nan
 

@@ -78,7 +78,7 @@ NO_NUMBERS = [
     *([one] for one in (datetime.datetime(2020, 1, 1), datetime.date(2020, 1, 1), datetime.timedelta(1), pd.NaT, 1 + 2j,
                         Decimal("sNaN"), TOO_LARGE, None, [1.0])),
     *(pd.to_datetime([day]) for day in ("2020-01-01", "NaT")), pd.to_timedelta(["1s"]), np.array([0j]),
-    pd.Series([np.timedelta64(1, "s")], dtype=object),
+    pd.Series([np.timedelta64(1, "s")], dtype=object), pd.Series([HALF], dtype=object),
     pd.PeriodIndex(["2020"], freq="Y"), pd.Series([1j], dtype=object), np.array([0], dtype="M8[ns]"),
 ]  # fmt: skip
 NO_ID = r"\[(qid|docno)\]: .* is no id"

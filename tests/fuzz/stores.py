@@ -191,7 +191,8 @@ def in_a_process(store, folder, log, *, wait=None, nobody=False):
                 ended = Ended(None, error=f"{type(error).__name__}: {error}")
             except BaseException:  # noqa: BLE001 - whatever it is, it is told
                 ended = Ended(None, crash=traceback.format_exc())
-            result.write_bytes(pickle.dumps(ended))
+            result.with_suffix(".part").write_bytes(pickle.dumps(ended))
+            result.with_suffix(".part").rename(result)  # the kill may come while it is written
         os._exit(0)
     if wait is not None:
         time.sleep(wait)

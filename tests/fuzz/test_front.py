@@ -1,5 +1,6 @@
 """The front door against hostile tables and records: the right result or an InputError, and nothing is changed."""
 
+import contextlib
 import copy
 import random
 from unittest.mock import patch
@@ -92,7 +93,10 @@ def spoilt(frame, rng, value):
         frame[name] = frame[name].astype(object)
         frame.iat[rng.randrange(len(frame)), list(frame.columns).index(name)] = value
     elif how == "a column":
-        frame[name] = [value] * len(frame)
+        frame[name] = pd.Series([value] * len(frame), frame.index, object)  # pandas' own text holds no half characters
+        if rng.random() < 0.5:
+            with contextlib.suppress(ValueError, OverflowError):
+                frame[name] = frame[name].infer_objects()
     elif how == "dropped":
         frame = frame.drop(columns=name)
     elif how == "twice":

@@ -125,7 +125,7 @@ def as_read(text):
 @st.composite
 def forged(draw):
     """A mark with each character in a spelling of its own, and what cannot be seen anywhere between."""
-    hidden = st.text(st.sampled_from(IGNORED).map(chr), max_size=2)
+    hidden = st.text(st.sampled_from([*map(chr, IGNORED)]), max_size=2)
     wide = {ord(c): chr(ord(c) + 0xFEE0) for c in map(chr, range(0x21, 0x7F))}
     spelt = "".join(
         draw(st.sampled_from([c, c.upper(), c.translate(wide)])) + draw(hidden) for c in draw(st.sampled_from(FORGED))
