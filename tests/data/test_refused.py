@@ -76,7 +76,8 @@ TOO_LARGE, HALF = 10**400, "half \ud800 a pair"  # too large for a float; what n
 # What pandas or numpy would take for numbers: a date as its nanoseconds, a complex number without its imaginary part.
 NO_NUMBERS = [
     *([one] for one in (datetime.datetime(2020, 1, 1), datetime.date(2020, 1, 1), datetime.timedelta(1), pd.NaT, 1 + 2j,
-                        Decimal("sNaN"), TOO_LARGE, None, [1.0])),
+                        Decimal("sNaN"), None, [1.0])),
+    pd.Series([TOO_LARGE], dtype=object),
     *(pd.to_datetime([day]) for day in ("2020-01-01", "NaT")), pd.to_timedelta(["1s"]), np.array([0j]),
     pd.Series([np.timedelta64(1, "s")], dtype=object), pd.Series([HALF], dtype=object),
     pd.PeriodIndex(["2020"], freq="Y"), pd.Series([1j], dtype=object), np.array([0], dtype="M8[ns]"),
@@ -102,8 +103,8 @@ FRAMES = [
     *((lambda of=of: make_run(["q"], ["d"], of), r"\[score\]: .* not a finite number") for of in NO_NUMBERS),
     *((lambda of=of: check_verdicts(GOLD.assign(pid=of)), r"\[pid\]") for of in NO_NUMBERS),
     *((lambda of=of: check_verdicts(GOLD.assign(p_yes=of)), "p_yes of") for of in NO_NUMBERS),
-    (lambda: a_run(score=None, rank=[TOO_LARGE]), r"\[rank\]: .* not a finite number"),
-    (lambda: check_verdicts(GOLD.assign(supports=[TOO_LARGE])), r"\[supports\]"),
+    (lambda: a_run(score=None, rank=pd.Series([TOO_LARGE], dtype=object)), r"\[rank\]: .* not a finite number"),
+    (lambda: check_verdicts(GOLD.assign(supports=pd.Series([TOO_LARGE], dtype=object))), r"\[supports\]"),
     *((lambda name=name: with_twice(check_run, a_run(), name), rf"\[{name}\]: two columns have this name")
       for name in ("qid", "docno", "rank", "score")),
     *((lambda name=name: with_twice(check_verdicts, GOLD, name), rf"\[{name}\]: two columns") for name in GOLD),
