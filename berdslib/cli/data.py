@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
 
 @main.group()
 def data() -> None:
-    """Data sets, corpora and releases: list, describe, download, check and write them."""
+    """Data sets, corpora and releases: list, fetch, check and write them."""
 
 
 @data.command("list")

@@ -65,6 +65,7 @@ def _plan(asked: Grid) -> None:
     spent, missing = [row["seconds"] for row in rows if row["state"] == DONE], missing_data(asked)
     about = {"grid": asked.name, "runs": len(rows), "finished": len(spent), "missing": missing}
     said = [f"{asked.name}: {len(rows)} runs of {asked.notebook.path.stem}, {len(spent)} of them finished"]
+    said.append(f"results: {asked.summary}")
     if spent and len(spent) < len(rows):
         each, left = sum(spent) / len(spent), len(rows) - len(spent)
         said.append(f"those took {each:.1f} s each: about {each * left / 60:.0f} min for {left} more, one at a time")
@@ -151,11 +152,14 @@ def grid_collect(asked: Grid) -> None:
 @grid.command("report")
 @_of_file
 def grid_report(asked: Grid) -> None:
-    """Collect, and sum up in a notebook: a table with letters, corpus by retriever, precision against recall."""
+    """Collect, and sum up in a notebook: a table, corpus by retriever, precision against recall.
+
+    The table has letters where the runs keep scores of questions, as those of system.ipynb do.
+    """
     from berdslib.study.grid import report
 
     done = report(asked)
-    say({**done.record, "output": done.notebook}, f"→ {done.notebook}")
+    say({**done.record, "output": done.notebook}, f"→ {done.notebook}, its pictures beside it")
 
 
 @grid.command("clean")

@@ -53,7 +53,8 @@ def completes(kind: str, apart: str = ",") -> Callable[[click.Context, click.Par
 
 def text(names: str, said: str, default: str | None = None, **how: Any) -> Option:
     """Ask for a word by one name or several ("-m --model"); a default, if there is one, is shown."""
-    return click.option(*names.split(), default=default, help=said, **{"show_default": bool(default)} | how)
+    shown: dict[str, Any] = {"show_default": bool(default)} | ({"default": default} if default is not None else {})
+    return click.option(*names.split(), help=said, **shown | how)
 
 
 def choice(names: str, values: Sequence[str], said: str) -> Option:

@@ -85,7 +85,8 @@ class Row(dict[str, Any]):
             return ()
         if not isinstance(found, list) or not all(isinstance(one, str) and one.strip() for one in found):
             missing = "missing; a list of texts was expected" if found is None else ""
-            raise self.wrong(name, missing or "a list of non-blank texts was expected")
+            text = "; in CSV and TSV it is JSON" if isinstance(found, str) else ""
+            raise self.wrong(name, missing or f"a list of non-blank texts was expected{text}")
         return tuple(found)
 
     def ids(self, name: str) -> list[str]:

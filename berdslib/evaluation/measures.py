@@ -308,11 +308,12 @@ def less_is_better(name: str) -> bool:
 def parse_measure(name: str) -> Measure:
     """Turn text such as "MRecall@5" or "alpha_nDCG(alpha=0.3)@10" into a measure, whatever the name's capitals.
 
-    >>> parse_measure("mrecall@5") == MRecall @ 5
+    >>> parse_measure("mrecall @ 5") == MRecall @ 5
     True
     """
-    word = re.split(r"[@(]", name.strip(), maxsplit=1)[0]
-    name = MEASURES.spelt(word) + name.strip()[len(word) :]
+    name = re.sub(r"\s*@\s*", "@", name.strip())
+    word = re.split(r"[@(]", name, maxsplit=1)[0]
+    name = MEASURES.spelt(word) + name[len(word) :]
     base, at, cutoff = name.partition("@")
     kind, _ = MEASURES.find(base.partition("(")[0])
     if at and not (cutoff.isdecimal() and len(cutoff) <= 20 and int(cutoff) > 0):  # Python reads no thousands of digits

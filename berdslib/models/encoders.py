@@ -155,9 +155,11 @@ class OwnEncoder:
             raise InputError(
                 f"of {len(texts)} texts it returned no array of numbers: {error}", field="encode"
             ) from None
-        if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.shape[1] or not np.isfinite(vectors).all():
-            problem = f"of a list of {len(texts)} texts it must return finite vectors, ({len(texts)}, d)"
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.shape[1]:
+            problem = f"of a list of {len(texts)} texts it must return vectors, ({len(texts)}, d)"
             raise InputError(f"{problem}, not an array of shape {vectors.shape}", field="encode")
+        if not np.isfinite(vectors).all():
+            raise InputError("its vectors hold NaN or infinity", field="encode")
         return vectors
 
 

@@ -78,8 +78,9 @@ class Experiment(Shown):
         kinds = "Wilson" + "; graded scores with their own spread" * graded
         kinds += f"; {', '.join(beyond)}: Student's t" if beyond else ""
         said = [f"Percent with 95% intervals ({kinds})", n, single, f"verdicts: {short_name(self.judge)}"]
-        if (self.table["p_value"] < 0.05).any():
-            said.append(f"* differs from {self.baseline} (paired test, Holm, p < .05)")
+        if (tested := self.table["p_value"].dropna()).size:
+            found = "* differs" if (tested < 0.05).any() else "nothing is shown to differ"
+            said.append(f"{found} from {self.baseline} (paired test, Holm, p < .05)")
         if self.letters:
             said.append("systems that share a letter are not shown to differ (all pairs, Holm)")
         return "; ".join(filter(None, said)) + "."

@@ -43,6 +43,19 @@ def test_fifteen_commands_and_every_one_has_help():
         assert all(line.count("berds ") == 1 for line in examples)
 
 
+def test_what_is_required_and_not_given_is_named():
+    asked = 0
+    for names in leaves(main):
+        command = main
+        for name in names:
+            command = command.commands[name]
+        if needed := [one for one in command.params if one.required]:
+            told = tried(*names)
+            assert told.exit_code == 2 and f"Missing {needed[0].param_type_name}" in told.output, (names, told.output)
+            asked += 1
+    assert asked > 15
+
+
 def test_every_command_is_told_behind_it_how_much_to_say():
     ours = logging.getLogger("berdslib")
     main.list_commands(None)

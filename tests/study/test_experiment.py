@@ -228,9 +228,8 @@ def test_an_experiment_shows_the_table_of_the_paper():
     assert found.shown.loc["ab", "MRecall@2"] == "100.0 [20.7, 100.0]"
     for shown in (text, page, latex):
         assert "100.0 [20.7, 100.0]" in shown and "n = 1" in shown
-    assert found.caption == (
-        "Percent with 95% intervals (Wilson); cats n = 1; verdicts: gold."  # no star is in the table
-    )
+    untold = "nothing is shown to differ from ab (paired test, Holm, p < .05)"  # no star is in the table
+    assert found.caption == f"Percent with 95% intervals (Wilson); cats n = 1; verdicts: gold; {untold}."
     assert caption_of(latex) == f"Systems on cats, 1 question. {found.caption}"
     assert caption_of(found.to_latex(caption="Mine & yours")) == "Mine & yours"
     assert "c &lt;i&gt;" in page and "<i>" not in page and "\\toprule" in latex
