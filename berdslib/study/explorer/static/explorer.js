@@ -276,7 +276,7 @@ export function face(root) {
     if (late) show(...late);
   });
   root.addEventListener("pointerdown", press);
-  for (const kind of ["pointerup", "pointercancel"]) document.addEventListener(kind, release);
+  for (const kind of ["pointerup", "pointercancel"]) document.addEventListener(kind, release, true);
   const observer = new ResizeObserver(() => lines());
   observer.observe(body);
 
@@ -350,7 +350,7 @@ export function face(root) {
     },
     end: () => {
       observer.disconnect();
-      for (const kind of ["pointerup", "pointercancel"]) document.removeEventListener(kind, release);
+      for (const kind of ["pointerup", "pointercancel"]) document.removeEventListener(kind, release, true);
     },
   };
 }
