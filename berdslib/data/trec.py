@@ -205,7 +205,9 @@ def _blank_separated(path: StrPath, layout: str) -> Iterator[Row]:
 def _require_no_blanks(**columns: Iterable[str]) -> None:
     # Python's idea of a blank (no-break space and all), as in reading; pandas' own search knows only those of ASCII.
     for field, values in columns.items():
-        _require(field, values, r"[^\s\0\ufeff]+", "is empty or holds a blank, which TREC files cannot carry")
+        but, or_is = ("(?!#$)", ", or is # alone") if field == "qid" else ("", "")  # "# " begins a comment
+        problem = f"is empty or holds a blank{or_is}, which TREC files cannot carry"
+        _require(field, values, but + r"[^\s\0\ufeff]+", problem)
 
 
 def _require(field: str, values: Iterable[str], pattern: str, problem: str) -> None:

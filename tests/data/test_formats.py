@@ -67,7 +67,7 @@ def put(folder, name, content):
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(str.strip)
 # Ids that a TREC file can carry.
 ids = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff"), min_size=1, max_size=8).filter(
-    lambda s: s.split() == [s]
+    lambda s: s.split() == [s] != ["#"]
 )
 scores = st.floats(-1e30, 1e30)
 
@@ -340,6 +340,7 @@ def test_a_trec_run(tmp_path, zipped):
 @settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.tuples(ids, ids), st.one_of(scores, st.just(0.0)), min_size=1, max_size=12))
 @example({("q", "d"): 1e-320})
+@example({("#q", "#"): 0.0})
 def test_any_run_is_read_back_as_written(folder, table):
     run = make_run([q for q, _ in table], [d for _, d in table], list(table.values()))
     write_trec_run(folder / "run.trec", run)
@@ -352,6 +353,8 @@ def test_an_id_that_a_trec_file_cannot_carry_is_refused_before_anything_is_writt
         write_trec_run(tmp_path / "run.trec", ranked_run({"q": [docno]}))
     with pytest.raises(InputError, match=r"\[docno\]"):
         write_trec_qrels(tmp_path / "v.qrels", make_verdicts([("q", 0, docno, 1.0, True)], "j"))
+    with pytest.raises(InputError, match=r"\[qid\]: '#' is empty or holds a blank, or is # alone"):
+        write_trec_run(tmp_path / "run.trec", ranked_run({"#": ["d"]}))
     with pytest.raises(InputError, match=r"\[tag\]"):
         write_trec_run(tmp_path / "run.trec", ranked_run({"q": ["d"]}), tag="two words")
     assert list(tmp_path.iterdir()) == []
