@@ -14,7 +14,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # several tests at a time: one thread e
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A busy machine, or the first call that loads a library, takes longer than hypothesis expects of an example.
-settings.register_profile("patient", deadline=None)
+# The same examples each time: new ones are for `make fuzz`, and for whoever sets BERDS_FUZZ_MINUTES for other tests.
+settings.register_profile("patient", deadline=None, derandomize="BERDS_FUZZ_MINUTES" not in os.environ)
 settings.load_profile("patient")
 
 # No test reaches another machine, nor does a program that it starts.
