@@ -22,7 +22,9 @@ DEPTH, CONSTANT, MEASURES = 100, 60, ["MRecall@5", "Precision@5"]
 
 def directions(query: np.ndarray, passages: np.ndarray) -> np.ndarray:
     near = passages[np.argsort(-(passages @ query))[:200]]
-    return np.linalg.svd(near - near.mean(axis=0), full_matrices=False)[2][: max(SPACES)]
+    axes = np.linalg.svd(near - near.mean(axis=0), full_matrices=False)[2][: max(SPACES)]
+    largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1)[:, None], axis=1)
+    return axes * np.sign(largest)  # which way an axis points differs from machine to machine
 
 
 def fused(vectors: np.ndarray, passages: np.ndarray) -> np.ndarray:
