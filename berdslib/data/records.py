@@ -398,10 +398,11 @@ def lowest_subtopic(numbers: Iterable[float], where: object) -> int:
     """Return the number of the first subtopic of all qrels: 1 where some line says 1 and none says 0, which is said."""
     if 1 not in (used := set(numbers)) or 0 in used:
         return 0
-    said = (
-        "%s: subtopics are numbered from 1 (none is 0), and are read as perspectives from 0; if they are not, read them"
+    logger.warning(
+        "%s: subtopics are numbered from 1 (none is 0), and are read as perspectives from 0; if they are not, read "
+        "them with first_subtopic=0 (berdslib.data.trec.read_verdicts), or call the column pid",
+        where,
     )
-    logger.warning(f"{said} with first_subtopic=0 (berdslib.data.trec.read_verdicts), or call the column pid", where)
     return 1
 
 

@@ -311,7 +311,7 @@ def parse_measure(name: str) -> Measure:
     >>> parse_measure("mrecall @ 5") == MRecall @ 5
     True
     """
-    name = re.sub(r"\s*@\s*", "@", name.strip())
+    name = "@".join(part.strip() for part in name.split("@"))
     word = re.split(r"[@(]", name, maxsplit=1)[0]
     name = MEASURES.spelt(word) + name[len(word) :]
     base, at, cutoff = name.partition("@")

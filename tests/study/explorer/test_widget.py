@@ -49,6 +49,18 @@ class Slow:
         return ranked_run({q.qid: self.docnos[:k] for q in questions})
 
 
+def waits_at_tea(gate):
+    """A judge that reads the passage on tea once it is let."""
+
+    def judge(pairs):
+        if any(p.passage.docno == "tea" for p in pairs):
+            gate.begun.set()
+            assert gate.open.wait(LONG)
+        return by_word(pairs)
+
+    return judge
+
+
 @pytest.fixture
 def explored(user_cache, tmp_path):
     """Make explorers; all of them have come to rest when the test ends."""
@@ -197,14 +209,7 @@ def test_opening_a_passage_while_a_list_is_searching_loses_neither(explored):
 
 def test_opening_a_passage_before_the_next_look_has_begun_loses_neither(explored):
     gate = Slow()
-
-    def judge(pairs):
-        if any(p.passage.docno == "tea" for p in pairs):
-            gate.begun.set()
-            assert gate.open.wait(LONG)
-        return by_word(pairs)
-
-    explorer = explored(judge=judge)
+    explorer = explored(judge=waits_at_tea(gate))
     ready(explorer)
     with released(gate):
         explorer.open("tea")
@@ -219,14 +224,7 @@ def test_opening_a_passage_before_the_next_look_has_begun_loses_neither(explored
 
 def test_a_passage_of_the_question_before_is_not_shown_on_the_next(explored):
     gate = Slow()
-
-    def judge(pairs):
-        if any(p.passage.docno == "tea" for p in pairs):
-            gate.begun.set()
-            assert gate.open.wait(LONG)
-        return by_word(pairs)
-
-    explorer = explored(judge=judge)
+    explorer = explored(judge=waits_at_tea(gate))
     ready(explorer)
     shown = []
     explorer.face.observe(lambda change: shown.append(change.new), "opened")
