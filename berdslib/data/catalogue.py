@@ -59,6 +59,7 @@ class Dataset:
         cached: names of its files and folders in the cache; () = those of `local`.
         shipped: folder that comes with the package and holds it.
         place: where one of the user's lies.
+        verdicts_on_texts: gold verdicts hold for every passage of the same text, not only for the id that they name.
         dev_starts_at: number of the first dev question, where the questions of both splits are numbered through.
         how: how to get it where no command can.
         note: what a user should know before using it.
@@ -83,6 +84,7 @@ class Dataset:
     cached: tuple[str, ...] = ()
     shipped: str = ""
     place: str = ""
+    verdicts_on_texts: bool = False
     dev_starts_at: int = 0
     how: str = ""
     note: str = ""

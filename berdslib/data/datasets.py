@@ -24,6 +24,7 @@ from berdslib.data.catalogue import DATASETS, Dataset
 from berdslib.data.collection import Collection
 from berdslib.data.corpus import Corpus, Written, cut_rows, is_corpus, make_corpus, open_corpus
 from berdslib.data.fetch import every_place, fetch_files, fetch_hint, marked
+from berdslib.data.gold import share_verdicts
 from berdslib.data.passages import CUTS, corpus_statistics
 from berdslib.data.pir import is_pir, load_task
 from berdslib.data.readers import READERS, LabelledPair, aspects_at, beir_at, from_ir_datasets, nuggets_at, table_at
@@ -175,7 +176,9 @@ def load_gold(name: str | Path) -> pd.DataFrame:
         name: a data set, a file that :func:`berdslib.data.trec.read_verdicts` reads, or a BEIR folder, whose judgements
             of all splits are returned.
     """
-    return check_verdicts(_part(name, "gold", "all")[1])
+    one, found = _part(name, "gold", "all")
+    gold = check_verdicts(found)
+    return share_verdicts(gold, load_passages(name)) if one.verdicts_on_texts else gold
 
 
 def load_pairs(name: str | Path) -> list[LabelledPair]:

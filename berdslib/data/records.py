@@ -22,6 +22,7 @@ LARGEST_SCORE = 3e38  # in size: trec_eval and its kin read scores in single pre
 _RUN = {"qid": "str", "docno": "str", "rank": "int64", "score": "float64"}
 _VERDICTS = {"qid": "str", "pid": "int64", "docno": "str", "p_yes": "float64", "supports": "bool", "judge": "str"}
 RUN_COLUMNS, VERDICT_COLUMNS = [*_RUN], [*_VERDICTS]
+GRADE = "grade"  # a further column of verdicts that were read from graded relevance
 _REAL = int | float | np.integer | np.floating | np.bool_
 # What a question lists: in words, and how one of them is told.
 _LISTS = {
@@ -317,7 +318,7 @@ def _is_clean_run(run: pd.DataFrame) -> bool:
 def _is_clean(frame: pd.DataFrame, columns: Mapping[str, str], order: Sequence[str]) -> bool:
     """Say whether a frame has these columns (name → type), nothing empty, and rows that increase in an order."""
     types = [(name, str(kind)) for name, kind in frame.dtypes.items()]
-    if types != [*columns.items()] or frame.isna().any(axis=None):
+    if types != [*columns.items()] or frame.drop(columns="p_yes", errors="ignore").isna().any(axis=None):
         return False
     keys = frame[[*order]]
     return bool(pd.MultiIndex.from_frame(keys).is_monotonic_increasing) and not keys.duplicated().any()
@@ -331,7 +332,8 @@ def make_verdicts(rows: Iterable[tuple[str, int, str, float, bool]], judge: str)
         judge: id of whoever judged.
 
     Returns:
-        Frame with columns qid, pid, docno, p_yes, supports, judge; sorted by qid, pid, docno.
+        Frame with columns qid, pid, docno, p_yes, supports, judge; sorted by qid, pid, docno. A p_yes of NaN says that
+        the judge's answer could not be read; it supports nothing, and the pair counts as not judged.
 
     Raises:
         InputError: as :func:`check_verdicts`.
@@ -343,11 +345,14 @@ def check_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Return a clean, sorted copy of a verdict frame, whoever made it.
 
     `supports`, true and false or 1 and 0, is derived from p_yes >= 0.5 where the column is missing, and p_yes from
-    `supports`. A frame that is clean already is only looked through.
+    `supports`. An empty p_yes is an answer that nobody could read: the pair is not judged (see :func:`read_pairs`). A
+    column `grade`, the relevance that the verdict was made from, is kept. A frame that is clean already is only looked
+    through.
 
     Raises:
         InputError: no frame, a missing column, an id that is neither text nor a whole number, p_yes outside 0..1, a pid
-            that is no whole number from 0, or the same verdict twice.
+            that is no whole number from 0, a grade that is no number, an unread answer that supports something, or the
+            same verdict twice.
     """
     verdicts = _from_qrels(_under_our_names(verdicts))
     needs = "verdicts need columns qid, pid, docno and p_yes (of qrels: query_id, iteration, doc_id and relevance)"
@@ -363,8 +368,9 @@ def check_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
             found = shortened(frame["supports"][wrong].iloc[0])
             raise InputError(f"supports must be true or false (1 or 0), not {found}", field="supports")
         frame["supports"] = supports
-    frame["p_yes"] = _numbers(frame["p_yes" if "p_yes" in frame.columns else "supports"])
-    bad = ~frame["p_yes"].between(0.0, 1.0)
+    given = frame["p_yes" if "p_yes" in frame.columns else "supports"]
+    frame["p_yes"] = _numbers(given)
+    bad = ~frame["p_yes"].between(0.0, 1.0) & given.notna()
     if bad.any():
         raise InputError(f"p_yes of {_key(frame, bad)} is not a number from 0 to 1")
     pid = _numbers(frame["pid"])
@@ -372,13 +378,30 @@ def check_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
         raise InputError("pid must be a whole number from 0, the index of the perspective", field="pid")
     frame["pid"] = pid.astype(np.int64)
     frame["supports"] = (frame["supports"] if "supports" in frame.columns else frame["p_yes"] >= 0.5).astype(bool)
+    unread = frame["p_yes"].isna() & frame["supports"]
+    if unread.any():
+        raise InputError(
+            f"the verdict {_key(frame, unread)} has no p_yes, so it cannot support anything", field="p_yes"
+        )
     if "judge" not in frame.columns:
         frame["judge"] = "unknown"
+    columns = list(VERDICT_COLUMNS)
+    if GRADE in frame.columns:
+        grade = _numbers(frame[GRADE])
+        if (bad := ~np.isfinite(grade) & frame[GRADE].notna()).any():
+            raise InputError(f"the grade of {_key(frame, bad)} is not a finite number", field=GRADE)
+        frame[GRADE] = grade.fillna(frame["supports"].astype(float))  # of verdicts that were joined with graded ones
+        columns.append(GRADE)
     frame = frame.sort_values(["qid", "pid", "docno"], kind="stable").reset_index(drop=True)
     twice = frame.duplicated(["qid", "pid", "docno"])
     if twice.any():
         raise InputError(f"two verdicts for {_key(frame, twice)}; keep one")
-    return frame[VERDICT_COLUMNS]
+    return frame[columns]
+
+
+def read_pairs(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Return the verdicts whose answer could be read: what was judged."""
+    return verdicts[verdicts["p_yes"].notna()]
 
 
 def _from_qrels(frame: pd.DataFrame) -> pd.DataFrame:
@@ -414,9 +437,14 @@ def _key(frame: pd.DataFrame, rows: pd.Series) -> str:
 
 def _are_clean_verdicts(verdicts: pd.DataFrame) -> bool:
     """Say whether :func:`check_verdicts` would change nothing."""
-    if not _is_clean(verdicts, _VERDICTS, ["qid", "pid", "docno"]):
+    columns = _VERDICTS | {GRADE: "float64"} if GRADE in verdicts.columns else _VERDICTS
+    if not _is_clean(verdicts, columns, ["qid", "pid", "docno"]):
         return False
-    return bool(verdicts["p_yes"].between(0, 1).all() and verdicts["pid"].between(0, MOST_PERSPECTIVES - 1).all())
+    p_yes, pid = verdicts["p_yes"], verdicts["pid"]
+    unread_supports = (p_yes.isna() & verdicts["supports"]).any()
+    in_range = (p_yes.between(0, 1) | p_yes.isna()).all() and pid.between(0, MOST_PERSPECTIVES - 1).all()
+    finite = GRADE not in verdicts.columns or np.isfinite(verdicts[GRADE]).all()
+    return bool(in_range and finite and not unread_supports)
 
 
 def _ids(values: Iterable[Any], field: str) -> pd.Series:
