@@ -1,8 +1,8 @@
 # Everything runs inside .venv, made here. Outside this folder, only the caches of pip and of berdslib are written to.
 PYTHON ?= python3
 BIN := .venv/bin
-# torch without CUDA, which is several GB on Linux. With it, in a fresh .venv: make demo TORCH_INDEX=https://pypi.org/simple
-TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+# torch comes without CUDA, which is several GB on Linux. With it, in a fresh .venv: make demo CUDA=1
+CUDA ?=
 
 .PHONY: demo test test-all test-fast test-slow test-data fuzz lab app notebooks students book bench setup clean
 
@@ -73,8 +73,12 @@ setup: .venv/.test-ready
 	touch $@
 
 .venv/.ready: .venv/.pip pyproject.toml constraints.txt
-	@$(BIN)/python -m pip install -qqq --no-deps --retries 1 --timeout 10 -c constraints.txt -i $(TORCH_INDEX) torch || \
-		echo "no torch from $(TORCH_INDEX): pip takes that of its own index, on Linux with CUDA"
+ifeq ($(CUDA),)
+	@# uv knows where PyTorch's builds without CUDA are; pip does not.
+	@$(BIN)/python -m pip install --quiet -c constraints.txt uv
+	@UV_HTTP_TIMEOUT=10 UV_HTTP_RETRIES=1 $(BIN)/uv pip install --quiet --python $(BIN)/python --torch-backend cpu --no-deps \
+		-c constraints.txt torch 2>/dev/null || echo "PyTorch's index could not be reached: pip installs torch from its own, on Linux with CUDA"
+endif
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
 	touch $@
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from berdslib.version import __version__
 
 if TYPE_CHECKING:
+    from berdslib import stats as stats
     from berdslib.construction.build import build as build
     from berdslib.data.collection import Collection as Collection
     from berdslib.data.datasets import load as load
@@ -70,7 +71,7 @@ _PLACES = {
     "berdslib.study.notebooks": ("output_folder",),
     "berdslib.study.sides": ("sides",),
 }  # fmt: skip
-_MODULES = {"figures": "berdslib.study.figures", "published": "berdslib.study.published"}
+_MODULES = {"figures": "berdslib.study.figures", "published": "berdslib.study.published", "stats": "berdslib.stats"}
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = ["__version__", *sorted(_PLACE_OF), *_MODULES]

@@ -1,4 +1,4 @@
-"""Every snippet of the README and of docs/everyday.md runs as it stands, in Python and in the shell."""
+"""Every snippet of the README, docs/everyday.md and docs/explorer.md runs as it stands, in Python and in the shell."""
 
 import ast
 import json
@@ -10,6 +10,7 @@ from shell import berds
 
 import berdslib as bd
 from berdslib.data.catalogue import DATASETS
+from berdslib.data.records import ranked_run
 from berdslib.data.trec import write_trec_run
 from berdslib.evaluation.measures import MEASURES
 from berdslib.judging.registry import JUDGES
@@ -17,7 +18,7 @@ from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.retrievers import RETRIEVERS
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/everyday.md")
+PAGES = ("README.md", "docs/everyday.md", "docs/explorer.md")
 
 
 def blocks(page, language):
@@ -58,6 +59,8 @@ def own_files(tmp_path, monkeypatch):
     Path("my_corpus.jsonl").write_text("\n".join(lines) + "\n")
     Path("my_list.txt").write_text("Are cities good?\nShould trains run at night?\n")
     Path("my_verdicts.tsv").write_text("qid\tpid\tdocno\tp_yes\nq\t0\td0\t1\nq\t1\td1\t1\n")
+    for name, docnos in (("a.trec", ["d0", "d2", "d1"]), ("b.trec", ["d0", "d1", "d2"])):
+        write_trec_run(name, ranked_run({"q": docnos}))
     write_trec_run("their_run.trec", run := bd.search("bm25", "sample", 20), tag="theirs")
     lists = {qid: dict(zip(part["docno"], part["score"], strict=True)) for qid, part in run.groupby("qid")}
     Path("their_predictions.json").write_text(json.dumps({"mteb_model_meta": {}, "default": {"test": lists}}))

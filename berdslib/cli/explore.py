@@ -41,7 +41,8 @@ def explore(output: Path | None, **given: Any) -> None:
     """Two systems side by side: which perspectives does each list show, and which does it hide?
 
     Serves a web page, on this machine only unless --host says otherwise. With -o FILE.html the lists go into one page,
-    which opens without a network and can be mailed. In JupyterLab: `import berdslib as bd; bd.explore()`.
+    which opens without a network and can be mailed. Without --split both hold the questions of all splits. In
+    JupyterLab: `import berdslib as bd; bd.explore()`.
 
     \b
     berds explore -q my_questions.jsonl -c my_corpus.jsonl -j laptop
@@ -85,6 +86,7 @@ def _write(path: Path, given: dict[str, Any]) -> None:
 
     shown = {name: given.pop(name) for name in ("sides", "opinions")}
     pair, runs = parsed_systems(given.pop("systems")), given.pop("runs")
+    given["split"] = given["split"] or "all"
     found = read_collection(given, gold=given.pop("qrels"))
     pair |= read_runs(runs, found)
     session, wish = session_for(found, pair or ("bm25", "minilm"), **given)

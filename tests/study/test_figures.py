@@ -52,6 +52,23 @@ def test_each_rank_that_argues_a_perspective_is_ticked_not_only_coloured():
     assert [sum("HIDDEN" in t.get_text() for t in axis.texts) for axis in axes] == [0, 1]
 
 
+def test_no_panel_has_a_frame_whatever_style_was_set():
+    question = Question("q", "Is it?", ("It is.", "It is not."))
+    table = figures.rank_table(question, {"one": ranked_run({"q": ["a"]})}, make_verdicts([], "hand"), 1)
+    (axis,) = figures.perspectives_by_rank(question, table, 1).axes
+    assert not any(spine.get_visible() for spine in axis.spines.values())
+
+
+@pytest.mark.parametrize("n", [1, 8, 9, 16, 17, 40])
+def test_systems_of_one_retriever_share_a_colour_and_no_mark(n):
+    systems = [f"{retriever}+mmr:{i}" for i in range(n) for retriever in ("bm25", "own")]
+    looks = figures.looks_of_systems(systems)
+    marks = {(look["color"], look["marker"], look.get("markerfacecolor")) for look in looks.values()}
+    assert len(marks) == len(systems) and len({look["color"] for look in looks.values()}) == 2
+    for look in looks.values():  # matplotlib can draw each
+        plt.plot(0, 0, **look)
+
+
 def means_of(values):
     """Return a table of an Experiment: system → its means by measure."""
     return pd.DataFrame([

@@ -436,3 +436,10 @@ def test_a_mistake_is_told_in_one_line(call, words):
     with pytest.raises(InputError) as caught:
         call()
     assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_every_name_of_the_door_is_there_from_the_start():
+    """Also those of modules, such as bd.stats, which another import would make appear."""
+    code = "import berdslib as bd; print(len([getattr(bd, name) for name in bd.__all__]), bd.stats.__name__)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == [str(len(bd.__all__)), "berdslib.stats"]

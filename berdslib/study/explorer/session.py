@@ -13,6 +13,7 @@ import pandas as pd
 from berdslib.data.catalogue import DATASETS
 from berdslib.data.collection import Collection
 from berdslib.data.corpus import by_docno
+from berdslib.data.datasets import load
 from berdslib.data.records import (
     OPPOSE,
     SUPPORT,
@@ -354,7 +355,9 @@ def session_for(
 ) -> tuple[Session, Wish]:
     """Return a session and the wish to begin with; arguments and errors as :func:`berdslib.explore`."""
     check_k(k)
-    named, collection = named_systems(systems), collection_of(data)
+    named = named_systems(systems)
+    # A reader looks up any question, so a name stands for the questions of all splits.
+    collection = load(data, split="all") if isinstance(data, str | Path) else collection_of(data)
     if len(named) != 2:
         raise InputError(f"two systems stand side by side, not {len(named)}", field="systems")
     made = {n: s if isinstance(s, pd.DataFrame) else over_passages(s, n, collection) for n, s in named.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -427,7 +428,11 @@ class Explorer:
 
     def _stem(self) -> str:
         wish = self.wish
-        kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in wish.qid or "typed")
+        name = wish.qid
+        if not name:  # two typed questions are two files
+            typed = hashlib.sha256("\n".join([wish.typed, *wish.perspectives]).encode()).hexdigest()[:8]
+            name = f"typed_{typed}"
+        kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name)
         return f"explorer_{kept}" + ("" if wish.asked == QUESTION else f"_asked_{wish.asked}")
 
     # ------------------------------------------------------------ in a notebook
@@ -484,7 +489,7 @@ def explore(
     """Show two systems' lists side by side, to see which perspectives each shows and which it hides.
 
     Args:
-        data: a collection or its name.
+        data: a collection, or the name of one, which stands for the questions of all its splits.
         systems: the left one and the right one, as for :func:`berdslib.experiment`; a mapping name → system where they
             are finished runs, such as two TREC files by ``bd.read_run``.
         question: the qid to begin with; None for the first.

@@ -60,7 +60,7 @@ def perspectives_by_rank(
             label.set_color("black" if rank in telling else "#B5B5B5")
         axis.set_yticks(range(m), [plain(fill(p, 42)) for p in question.perspectives], fontsize=10)
         axis.tick_params(length=0)
-        axis.spines[["left", "bottom"]].set_visible(False)
+        axis.spines[:].set_visible(False)
         shows = f"shows {mine['pid'].nunique()} of {m} perspectives ({k - len(telling)} of {k} results argue none)"
         name = plain((labels or {}).get(system, system))
         axis.set_title(f"{name}  →  {shows}", x=_LEFT, ha="left", fontsize=12, pad=12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,25 @@ def plain(text: object) -> str:
 def look(i: int, colours: tuple[str, ...] = PALETTE) -> dict[str, Any]:
     """Return colour and marker of the i-th thing; where the colours come again, the markers differ."""
     return {"color": colours[i % len(colours)], "marker": MARKERS[(i + i // len(colours)) % len(MARKERS)]}
+
+
+def looks_of_systems(systems: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return system → colour and marker: systems of one retriever share a colour, and no two of them share a mark."""
+    seen: dict[str, list[str]] = {}
+    looks: dict[str, dict[str, Any]] = {}
+    for system in systems:
+        retriever = system.partition("+")[0]
+        own = seen.setdefault(retriever, [])
+        own.append(system)
+        other_colours = [colour for colour in PALETTE if colour not in HUES.values()]
+        colour = HUES.get(retriever) or other_colours[list(seen).index(retriever) % len(other_colours)]
+        lap, place = divmod(len(own) - 1, len(MARKERS))
+        looks[system] = {"color": colour, "marker": MARKERS[place]}
+        if lap == 1:
+            looks[system]["markerfacecolor"] = "none"
+        elif lap > 1:  # stars with more and more points
+            looks[system]["marker"] = (len(own) - 2 * len(MARKERS) + 3, 1, 0)
+    return looks
 
 
 def use_style(page: bool = False) -> None:

@@ -353,3 +353,18 @@ def test_the_command_runs_and_writes_the_same_lists(tmp_path):
 def test_arguments_that_cannot_be_used(data, systems, options, said):
     with pytest.raises(bd.InputError, match=said):
         session_for(data, systems, **options)
+
+
+# ---------------------------------------------------------------- what a name stands for
+
+
+def test_a_name_stands_for_the_questions_of_all_splits():
+    session, wish = session_for("sample", ["bm25", "minilm+mmr:0.8"], question="k03", k=10)
+    assert wish.qid == "k03"
+    assert {q.split for q in session.collection.questions} == {"dev", "test"}
+
+
+def test_a_page_without_a_split_holds_all_questions_and_with_one_only_its_own(tmp_path):
+    both = json.loads(berds("explore", "-q", "sample", "-o", tmp_path / "all.html", "--json").stdout)
+    test = json.loads(berds("explore", "-q", "sample", "--split", "test", "-o", tmp_path / "t.html", "--json").stdout)
+    assert (both["questions"], test["questions"]) == (24, 16)

@@ -284,6 +284,16 @@ def test_a_table_is_saved_as_it_is_shown(explored, tmp_path):
     pd.testing.assert_frame_equal(table, rank_table(ZOOS, runs, GOLD, 2), check_dtype=False)
 
 
+def test_two_typed_questions_are_saved_as_two_files(explored, tmp_path):
+    explorer = explored(judge="overlap")
+    for text in ("Should zoos close?", "Should zoos open?"):
+        explorer.own.value = True
+        explorer.typed.value = text
+        ready(explorer)
+        click(explorer, "Save table")
+    assert len(list((tmp_path / "kept").glob("explorer_typed_*.csv"))) == 2
+
+
 def test_what_explore_refuses():
     for options, said in (({"k": 21}, "at most 20 places"), ({"place": 3}, "explore: .*it takes data, systems")):
         with pytest.raises(InputError, match=said):
