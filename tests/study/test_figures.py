@@ -59,6 +59,14 @@ def test_no_panel_has_a_frame_whatever_style_was_set():
     assert not any(spine.get_visible() for spine in axis.spines.values())
 
 
+def test_places_that_a_list_does_not_reach_have_no_tile_and_are_not_counted():
+    question = Question("q", "Is it?", ("It is.", "It is not."))
+    table = figures.rank_table(question, {"one": ranked_run({"q": ["a", "b"]})}, make_verdicts([], "hand"), 5)
+    (axis,) = figures.perspectives_by_rank(question, table, 5).axes
+    assert len(axis.patches) == 2 * 2  # two ranks, two perspectives
+    assert "2 of 2" in axis.get_title("left") + axis.get_title()
+
+
 @pytest.mark.parametrize("n", [1, 8, 9, 16, 17, 40])
 def test_systems_of_one_retriever_share_a_colour_and_no_mark(n):
     systems = [f"{retriever}+mmr:{i}" for i in range(n) for retriever in ("bm25", "own")]

@@ -40,8 +40,9 @@ def perspectives_by_rank(
 ) -> Figure:
     """Draw which perspective each system shows at each rank: a panel a system, a row a perspective, a tile a rank.
 
-    A tile is coloured and ticked where that passage argues the perspective; a rank whose passage argues none is pale.
-    `table` is from :func:`rank_table`; `labels` say what to call a system.
+    A tile is coloured and ticked where that passage argues the perspective; a rank whose passage argues none is pale,
+    and one that the list does not reach has no tile. `table` is from :func:`rank_table`; `labels` say what to call a
+    system.
     """
     import matplotlib.pyplot as plt
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -51,17 +52,19 @@ def perspectives_by_rank(
     layout = ConstrainedLayoutEngine(h_pad=0.12)  # so that a heading stands with the list below it
     figure, axes = plt.subplots(len(systems), 1, figsize=(10.5, height), squeeze=False, layout=layout)
     for axis, system in zip(axes[:, 0], systems, strict=True):
-        mine = table[(table["system"] == system) & table["supports"]]
-        telling = set(mine["rank"])
+        listed = table[(table["system"] == system) & (table["rank"] <= k)]
+        mine = listed[listed["supports"]]
+        telling, length = set(mine["rank"]), listed["rank"].nunique()
         for pid in range(m):
-            _draw_row(axis, pid, sorted(mine.loc[mine["pid"] == pid, "rank"]), k)
+            _draw_row(axis, pid, sorted(mine.loc[mine["pid"] == pid, "rank"]), length, k)
         axis.set(xlim=(0.4, k + 4.2), ylim=(m - 0.45, -0.55), xticks=range(1, k + 1))
         for rank, label in enumerate(axis.get_xticklabels(), start=1):
             label.set_color("black" if rank in telling else "#B5B5B5")
         axis.set_yticks(range(m), [plain(fill(p, 42)) for p in question.perspectives], fontsize=10)
         axis.tick_params(length=0)
         axis.spines[:].set_visible(False)
-        shows = f"shows {mine['pid'].nunique()} of {m} perspectives ({k - len(telling)} of {k} results argue none)"
+        none = f"{length - len(telling)} of {length} results argue none"
+        shows = f"shows {mine['pid'].nunique()} of {m} perspectives ({none})"
         name = plain((labels or {}).get(system, system))
         axis.set_title(f"{name}  →  {shows}", x=_LEFT, ha="left", fontsize=12, pad=12)
     axes[-1, 0].set_xlabel("rank in the list (pale number: this passage argues none of the perspectives)")
@@ -70,12 +73,12 @@ def perspectives_by_rank(
     return figure
 
 
-def _draw_row(axis: Any, pid: int, ranks: Sequence[int], k: int) -> None:
-    colour, every = colour_of(pid), range(1, k + 1)
+def _draw_row(axis: Any, pid: int, ranks: Sequence[int], length: int, k: int) -> None:
+    colour, every = colour_of(pid), range(1, length + 1)
     axis.bar(every, 0.68, 0.8, bottom=pid - 0.34, color=[colour if rank in ranks else NOTHING for rank in every])
     for rank in ranks:  # so that nobody has to tell colours apart
         axis.text(rank, pid, "✓", ha="center", va="center", fontsize=13, color=ink_on(colour), fontweight="bold")
-    said = f"{len(ranks)} of {k}, first at rank {ranks[0]}" if ranks else "HIDDEN: never shown"
+    said = f"{len(ranks)} of {length}, first at rank {ranks[0]}" if ranks else "HIDDEN: never shown"
     weight = {"color": "black"} if ranks else {"color": "#B00020", "fontweight": "bold"}
     axis.text(k + 0.75, pid, said, va="center", fontsize=10.5, **weight)
 
