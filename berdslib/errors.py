@@ -8,7 +8,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any, TypeVar, cast
+
+_LONGEST_NAME = 200  # characters that a message quotes whole
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -52,9 +55,11 @@ def known(kind: str, name: str, choices: Iterable[str]) -> str:
     names = sorted(choices, key=lambda one: re.sub(r"\d+", lambda digits: digits[0].zfill(9), one))
     if name in names:
         return name
-    close = difflib.get_close_matches(str(name), names, n=1)
+    is_long = len(str(name)) > _LONGEST_NAME
+    close = [] if is_long else difflib.get_close_matches(str(name), names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    raise InputError(f"unknown {kind} {name!r}.{hint} Known: {', '.join(names)}")
+    shown = shortened(name) if is_long else repr(name)
+    raise InputError(f"unknown {kind} {shown}.{hint} Known: {', '.join(names)}")
 
 
 @contextmanager

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import io
 import logging
 import os
+import re
 import shutil
 import sqlite3
 import struct
@@ -14,7 +16,7 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, TypeVar
 
@@ -25,6 +27,10 @@ logger = logging.getLogger(__name__)
 StrPath = str | Path
 Done = TypeVar("Done")
 
+LONGEST_LINE = 2**28  # bytes: a passage of a web page has some thousand, a whole JSON file in a line some million
+_LONGEST_STEM = 50  # characters of a name that stand in a hidden name beside it
+# What a spreadsheet takes for the beginning of a formula, perhaps guarded already; texts of others may hold anything.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 # What the system says of a write, without a file's name, when the place takes nothing more.
 _PLACE_IS_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
 # What SQLite says of a file that is no database, or not of ours, or damaged.
@@ -38,7 +44,10 @@ def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
         with open(path, "rb") as raw:
             zipped = raw.peek(2)[:2] == b"\x1f\x8b"
             binary = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if zipped else raw
-            for line, coded in enumerate(binary, start=1):
+            for line, coded in enumerate(iter(partial(binary.readline, LONGEST_LINE + 1), b""), start=1):
+                if len(coded) > LONGEST_LINE:
+                    problem = f"this line is longer than {LONGEST_LINE:,} bytes; is it a text file?"
+                    raise InputError(problem, path=path, line=line)
                 text = coded.decode("utf-8-sig" if line == 1 else "utf-8")
                 if "\0" in text:
                     raise InputError("holds a null byte; UTF-8 text is needed", path=path, line=line)
@@ -56,9 +65,43 @@ def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
         raise InputError(f"damaged gzip file, readable up to line {line}: {error}", path=path) from None
 
 
-def unfinished_names(path: Path) -> str:
+def guarded_cell(text: str) -> str:
+    """Return a text as a cell that no spreadsheet takes for a formula: a ' stands before one that begins like it.
+
+    >>> guarded_cell("=1+1"), unguarded_cell(guarded_cell("=1+1")), guarded_cell("1+1")
+    ("'=1+1", '=1+1', '1+1')
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def unguarded_cell(text: str) -> str:
+    """Return the text of a cell that :func:`guarded_cell` may have changed."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+def _unfinished_prefix(path: Path) -> str:
     """Return what the hidden names that :func:`atomic_path` writes to, before `path` is complete, begin with."""
-    return f".{path.name[:50]}."
+    name = path.name
+    if len(name) > _LONGEST_STEM:  # two long names that begin alike stay apart
+        name = f"{name[: _LONGEST_STEM - 9]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:8]}"
+    return f".{name}."
+
+
+def left_unfinished(path: Path, marker: str | None = None) -> list[Path]:
+    """Return the folders that writers of `path` left behind when they were killed.
+
+    Nobody else's: their names are those that :func:`atomic_path` makes, and they hold the file `marker`, or nothing.
+    Without a marker, the names suffice: for our own cache.
+    """
+    made = re.compile(re.escape(_unfinished_prefix(path)) + r"[0-9a-f]{32}(\.old)?")
+    return [
+        place
+        for place in path.parent.iterdir()
+        if made.fullmatch(place.name)
+        and place.is_dir()
+        and not place.is_symlink()
+        and (marker is None or (place / marker).is_file() or not any(place.iterdir()))
+    ]
 
 
 @contextmanager
@@ -71,7 +114,7 @@ def atomic_path(path: Path, marker: str | None = None) -> Iterator[Path]:
     path = Path(os.path.realpath(path))  # a link stays a link
     if path.is_dir():
         _check_replaceable(path, marker)
-    unfinished = path.with_name(f"{unfinished_names(path)}{uuid.uuid4().hex}")
+    unfinished = path.with_name(f"{_unfinished_prefix(path)}{uuid.uuid4().hex}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield unfinished
@@ -234,6 +277,10 @@ class Rows:
     def _opened(self) -> Iterator[sqlite3.Connection]:
         """Open the table, made where it is not there, or not any more; rows of old, without checksums, get them."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.path.is_symlink() and not self.path.exists():
+            raise InputError(f"is a link to nothing, so {self._what} is not made there; remove it", path=self.path)
+        # SQLite itself makes files that a group cannot write to, whatever the umask.
+        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o666))
         # Who encodes one chunk of texts holds the lock meanwhile, so who waits must be patient.
         with closing(sqlite3.connect(self.path, timeout=3600, isolation_level=None)) as table:
             table.text_factory = bytes  # what is no text any more does not stop it

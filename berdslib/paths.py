@@ -21,7 +21,7 @@ def project_root() -> Path | None:
     One that merely lies above the current folder is used only if it belongs to this user: its notebooks are executed.
     """
     if chosen := os.environ.get("BERDS_PROJECT"):
-        folder = Path(chosen).expanduser().resolve()
+        folder = _named_folder("BERDS_PROJECT", chosen).resolve()
         if not _is_checkout(folder):
             raise InputError(f"the variable BERDS_PROJECT must name a checkout of berdslib, and {chosen!r} is none")
         return folder
@@ -60,7 +60,10 @@ def shipped(name: str) -> Path:
 def cache_dir() -> Path:
     """Return the folder for downloads and computed things: BERDS_CACHE, else the user's cache. It may not exist yet."""
     if chosen := os.environ.get("BERDS_CACHE"):
-        return Path(chosen).expanduser()
+        folder = _named_folder("BERDS_CACHE", chosen)
+        if folder.is_symlink() and not folder.exists():
+            raise InputError(f"BERDS_CACHE must name a folder, but {chosen!r} is a link to nothing")
+        return folder
     from platformdirs import user_cache_dir
 
     return Path(user_cache_dir("berdslib"))
@@ -71,10 +74,17 @@ def local_data_dir() -> Path | None:
     chosen = os.environ.get("BERDS_DATA")
     if not chosen:
         return None
-    folder = Path(chosen).expanduser()
+    folder = _named_folder("BERDS_DATA", chosen)
     if not folder.is_dir():
         raise InputError(f"BERDS_DATA must name a folder, but {chosen!r} is not one; correct or unset it")
     return folder
+
+
+def _named_folder(variable: str, text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:  # ~nobody
+        raise InputError(f"{variable} must name a folder, but there is no user for {text!r}") from None
 
 
 def _is_checkout(folder: Path) -> bool:

@@ -2,12 +2,13 @@
 
 import contextlib
 import errno
+import gzip
 import os
 
 import pytest
 
 from berdslib.errors import InputError
-from berdslib.files import atomic_path, write_text
+from berdslib.files import Rows, atomic_path, guarded_cell, left_unfinished, read_lines, unguarded_cell, write_text
 
 
 @pytest.mark.parametrize(
@@ -96,3 +97,85 @@ def test_a_folder_of_something_else_stays(tmp_path):
         with pytest.raises(InputError, match="precious: "), atomic_path(tmp_path / "precious", marker):
             pass
     assert (tmp_path / "precious" / "photo").read_text() == "photo"
+
+
+# ---------------------------------------------------------------- what writers leave, and what is somebody else's
+
+MADE = "0123456789abcdef" * 2  # as of a writer that was killed
+
+
+@pytest.mark.parametrize(
+    ("name", "goes"),
+    [
+        (f".wiki.{MADE}", True),
+        (f".wiki.{MADE}.old", True),
+        (".wiki.backup", False),
+        (f".wiki.v2.{MADE}", False),  # of a sibling whose name begins alike
+        (f".wiki.{MADE}.old.old", False),
+        (f".wiki.{MADE[:-1]}", False),
+        (f".wikis.{MADE}", False),
+        (f"wiki.{MADE}", False),
+    ],
+)
+@pytest.mark.parametrize(("held", "marked"), [("mark", True), ("thesis", False), (None, True)])
+def test_only_what_a_killed_writer_left_is_found(tmp_path, name, goes, held, marked):
+    made(tmp_path / name, *([held] if held else []))
+    found = left_unfinished(tmp_path / "wiki", "mark")
+    assert [path.name for path in found] == ([name] if goes and marked else [])
+
+
+def test_links_and_files_with_such_a_name_are_not_found(tmp_path):
+    made(tmp_path / "precious", "mark")
+    (tmp_path / f".wiki.{MADE}").symlink_to(tmp_path / "precious")
+    (tmp_path / f".wiki.{MADE[::-1]}").write_text("a file")
+    assert left_unfinished(tmp_path / "wiki", "mark") == []
+
+
+def test_long_names_that_begin_alike_are_told_apart(tmp_path):
+    first, second = (tmp_path / f"{'a' * 60}{end}" for end in "xy")
+    with atomic_path(first, "mark") as unfinished:
+        made(unfinished, "mark")
+        assert left_unfinished(second, "mark") == [] and left_unfinished(first, "mark") == [unfinished]
+
+
+# ---------------------------------------------------------------- lines without an end
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_a_line_has_a_largest_length(tmp_path, monkeypatch, zipped):
+    monkeypatch.setattr("berdslib.files.LONGEST_LINE", 10)
+    path = tmp_path / "lines.txt"
+    path.write_bytes((gzip.compress if zipped else bytes)(b"short\n123456789\n" + b"x" * 50))
+    lines = read_lines(path)
+    assert [next(lines), next(lines)] == [(1, "short\n"), (2, "123456789\n")]
+    with pytest.raises(InputError) as told:
+        next(lines)
+    assert (told.value.path, told.value.line) == (path, 3)
+
+
+# ---------------------------------------------------------------- a cache that others can write to
+
+
+def test_a_store_is_not_made_where_a_link_leads_to_nothing(tmp_path):
+    (tmp_path / "store.sqlite").symlink_to(tmp_path / "new")
+    rows = Rows(tmp_path / "store.sqlite", "a store", "thing", "value BLOB")
+    with pytest.raises(InputError) as told:
+        rows.do(lambda table: None)
+    assert told.value.path == tmp_path / "store.sqlite" and not (tmp_path / "new").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no umask")
+@pytest.mark.parametrize("mask", [0o002, 0o022, 0o077])
+def test_a_store_can_be_read_and_written_by_whom_the_umask_says(tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        Rows(tmp_path / "store.sqlite", "a store", "thing", "value BLOB").do(lambda table: None)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "store.sqlite").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+@pytest.mark.parametrize("text", ["=1+1", "'=1+1", "''@x", "-3", "\tx", "plain", "'plain", "", "＝x"])
+def test_a_cell_is_read_back_and_begins_no_formula(text):
+    assert unguarded_cell(guarded_cell(text)) == text
+    assert guarded_cell(text)[:1] not in tuple("=+-@\t\r＝")

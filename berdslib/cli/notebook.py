@@ -57,16 +57,23 @@ def notebook_run(name: str, parameters: Sequence[tuple[str, str]], output: Path 
 @notebook.command("students")
 @click.argument("folder", type=FOLDER, default="students")
 @text("--repository", "Address of your copy of the project, which Colab is to fetch.", "")
+@flag("--overwrite", "Replace copies that are there, with whatever answers they hold.")
 @JSON
-def notebook_students(folder: Path, repository: str) -> None:
-    """Write copies of the notebooks with blank exercises into FOLDER [students], for a class."""
+def notebook_students(folder: Path, repository: str, overwrite: bool) -> None:
+    """Write copies of the notebooks with blank exercises into FOLDER [students], for a class.
+
+    A copy that is there and has changed is kept: somebody may have worked in it.
+    """
     from berdslib.study.exercises import write_students
 
-    counts = write_students(folder, repository=repository)
+    counts, kept = write_students(folder, repository=repository, overwrite=overwrite)
+    for path in kept:
+        options.tell(f"berds: {path} was kept, as it may hold answers; --overwrite replaces it")
     if not (folder.resolve().parent / "docs").is_dir():
         options.tell("the copies' links to ../docs and ../data work beside these folders of a checkout")
     lines = [*(f"{count:2}  {path}" for path, count in counts.items()), f"{sum(counts.values())} exercises, all blank"]
-    options.show({str(path): count for path, count in counts.items()}, "\n".join(lines))
+    facts = {"written": {str(path): count for path, count in counts.items()}, "kept": [str(path) for path in kept]}
+    options.show(facts, "\n".join(lines))
 
 
 @notebook.command("check")
@@ -75,8 +82,8 @@ def notebook_students(folder: Path, repository: str) -> None:
 def notebook_check(folder: Path) -> None:
     """Make one table of a class's copies in FOLDER: which exercises are right, not yet, blank or not run.
 
-    A copy's name holds the notebook's: ada/03_retrieval.ipynb or 03_retrieval_ada.ipynb. Read are the outputs that
-    students saved, and nothing is run. "changed" is a check that is not the notebook's own.
+    A copy is known by its name, ada/03_retrieval.ipynb or 03_retrieval_ada.ipynb, or else by its exercises. Only the
+    outputs that students saved are read; nothing is run. "changed" is a check that is not the notebook's own.
     """
     from berdslib.study.exercises import class_table
 

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property, partial
-from glob import escape
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +27,7 @@ from berdslib.data.passages import CUTS, NEAR, WORDS, cut_documents, without_dup
 from berdslib.data.records import Passage
 from berdslib.data.tables import repeated
 from berdslib.errors import InputError, errors_in, known
-from berdslib.files import StrPath, atomic_path, store_errors, unfinished_names
+from berdslib.files import StrPath, atomic_path, left_unfinished, store_errors
 from berdslib.progress import bar
 
 _FORMAT = "2"  # raised whenever what is written changes
@@ -234,7 +233,7 @@ def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") 
         there.parent.mkdir(parents=True, exist_ok=True)
         turn = FileLock(there.with_name(f".lock-{there.name[:200]}")).acquire()
     with turn, atomic_path(path, marker=_PASSAGES) as folder:
-        for left in there.parent.glob(f"{escape(unfinished_names(there))}*"):
+        for left in left_unfinished(there, _PASSAGES):
             shutil.rmtree(left)  # of a process that was killed: a living one would hold the lock
         folder.mkdir()
         hashes, sums, blocks = _write_passages(passages, folder / _PASSAGES, cut)

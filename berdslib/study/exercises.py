@@ -18,7 +18,9 @@ from __future__ import annotations
 import ast
 import copy
 import json
+import logging
 import math
+import os
 import re
 from collections.abc import Collection, Mapping, Sequence, Set
 from numbers import Real
@@ -29,11 +31,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from berdslib.errors import InputError, errors_in
+from berdslib.errors import InputError, errors_in, printable
 from berdslib.files import StrPath, write_text
 from berdslib.study.notebooks import numbered_notebooks, read_notebook
 
+logger = logging.getLogger(__name__)
+
 TAG = "exercise"
+LARGEST_COPY = 50_000_000  # bytes of a student's notebook; ours have less than 0.3 million
+_ERROR = "\0error "  # in front of an error's name, so that no output that a student prints passes for one
 SOLUTION, CHECK = "# Solution", "# Check"
 REPOSITORY = 'repository = ""'  # the line of a notebook's opening cell that says where Colab finds the project
 
@@ -64,7 +70,8 @@ def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float |
         given: the answer; ``...`` (or None) is blank.
         expected: a number, truth value, text, set, list, mapping, array, Series or frame; for an answer that is a
             function, a list of cases, each ``(arguments, result)`` with the arguments as a tuple.
-        tolerance: how far a number may be off; None for .05, and .005 where a number from -1 to 1 is expected.
+        tolerance: how far a number may be off. None: a whole number has to be exact; others may be off by .05, or by
+            .005 where a number from -1 to 1 is expected, and by no more than a tenth of what is expected.
         hint: one sentence for somebody whose answer is wrong.
 
     Returns:
@@ -133,7 +140,8 @@ def _difference(given: Any, expected: Any, tolerance: float | None) -> str:
         if isinstance(expected, kind) and not isinstance(given, kind):
             return f"{what} is asked for, and this is {_kind(given)}."
     if isinstance(expected, Real):
-        return _off(float(given), float(expected), tolerance)
+        exact = 1e-9 if isinstance(expected, int) else None
+        return _off(float(given), float(expected), exact if tolerance is None else tolerance)
     if isinstance(expected, Set):
         missing, extra = len(expected - given), len(given - expected)
         return f"{missing} of {len(expected)} are missing, and {extra} do not belong." if missing or extra else ""
@@ -180,7 +188,9 @@ def _kind(given: Any) -> str:
 
 
 def _off(number: float, expected: float, tolerance: float | None) -> str:
-    near = (0.05 if abs(expected) > 1 else 0.005) if tolerance is None else tolerance
+    near = tolerance
+    if near is None:  # numbers are shown with one digit in percent, and with two or three as shares
+        near = min(0.05 if abs(expected) > 1 else 0.005, abs(expected) / 10) if expected else 0.0005
     if math.isclose(number, expected, rel_tol=0, abs_tol=near) or (math.isnan(number) and math.isnan(expected)):
         return ""
     shown = f"{number:.6g}"
@@ -247,19 +257,32 @@ def student_copy(notebook: Mapping[str, Any], repository: str = "") -> dict[str,
     return copied
 
 
-def write_students(folder: StrPath, repository: str = "") -> dict[Path, int]:
-    """Write copies of the numbered notebooks with blank exercises; return path → how many."""
-    counts = {}
+def write_students(
+    folder: StrPath, repository: str = "", *, overwrite: bool = False
+) -> tuple[dict[Path, int], list[Path]]:
+    """Write copies of the numbered notebooks with blank exercises.
+
+    A copy that is there already and differs may hold a student's work: it is kept unless `overwrite` says otherwise.
+
+    Returns:
+        Path → how many exercises, of the copies that were written; and the paths of those that were kept.
+    """
+    counts: dict[Path, int] = {}
+    kept = []
     for source in numbered_notebooks().values():
         target = Path(folder) / source.name
         if target.resolve() == source.resolve():
             raise InputError(f"{folder} holds the notebooks themselves; the copies need another folder")
         with errors_in(source):
             made = student_copy(read_notebook(source), repository)
+        text = json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+        if target.exists() and not overwrite and target.read_bytes() != text.encode():
+            kept.append(target)
+            continue
         with write_text(target) as file:
-            file.write(json.dumps(made, indent=1, ensure_ascii=False) + "\n")
+            file.write(text)
         counts[target] = sum(map(is_exercise, made["cells"]))
-    return counts
+    return counts, kept
 
 
 # ---------------------------------------------------------------- a class's copies
@@ -268,43 +291,76 @@ def write_students(folder: StrPath, repository: str = "") -> dict[Path, int]:
 def class_table(folder: StrPath) -> pd.DataFrame:
     """Return what the saved outputs of a class's copies say: copy, notebook, right, of, then a column an exercise.
 
-    Every notebook at any depth counts whose name holds that of one of ours, such as ``ada/03_retrieval.ipynb``. Nothing
-    is run, so an output can be forged; a check that is not ours is "changed".
+    Every notebook at any depth counts. Whose copy it is, its name says, as in ``ada/03_retrieval.ipynb``, or else its
+    exercises; one that is told by neither is in the table with the notebook "?". Nothing is run, so an output can be
+    forged; a check that is not ours is "changed", and a copy that cannot be read is "unreadable", whatever is wrong
+    with it.
     """
     folder, rows = Path(folder), list[dict[Any, Any]]()
     ours = {stem: _checks(read_notebook(path)) for stem, path in numbered_notebooks().items()}
     for path in sorted(folder.rglob("*.ipynb")):
-        stem = next((stem for stem in ours if stem in path.stem), None)
-        if stem is None or ".ipynb_checkpoints" in path.parts:
+        if ".ipynb_checkpoints" in path.parts:
             continue
-        try:
-            handed_in = _checks(read_notebook(path))
-        except InputError:
-            states = dict.fromkeys(ours[stem], "unreadable")
-        else:
-            states = {n: _state(handed_in.get(n), check) for n, (check, _) in ours[stem].items()}
+        handed_in = _handed_in(path)
+        stem = next((stem for stem in ours if stem in path.stem), "") or _of_notebook(handed_in or {}, ours)
+        checks = ours.get(stem, {})
+        states = {
+            n: "unreadable" if handed_in is None else _state(n, handed_in.get(n), check)
+            for n, (check, _) in checks.items()
+        }
         counts = {"right": list(states.values()).count("right"), "of": len(states)}
-        rows.append({"copy": str(path.relative_to(folder)), "notebook": stem, **counts, **states})
+        name = os.fsencode(path.relative_to(folder)).decode("utf-8", "replace")
+        rows.append({"copy": printable(name), "notebook": stem or "?", **counts, **states})
     if not rows:
-        raise InputError(f"no copy of a notebook in {folder}; a name holds the notebook's, as ada/03_retrieval.ipynb")
+        raise InputError(f"no notebook in {folder}; copies end in .ipynb, as ada/03_retrieval.ipynb")
     return pd.DataFrame(rows).fillna("")
 
 
-def _checks(notebook: Mapping[str, Any]) -> dict[int, tuple[str, str]]:
-    """Return the number of each exercise → (its check, what its outputs say)."""
+def _handed_in(path: Path) -> dict[int, tuple[str, list[str]]] | None:
+    """Return the checks of a student's copy, as :func:`_checks`; None for one that cannot be read."""
+    if not path.is_file() or path.stat().st_size > LARGEST_COPY:  # a pipe or a device would never end
+        return None
+    try:
+        return _checks(read_notebook(path))
+    except Exception as error:  # noqa: BLE001 - whatever a damaged copy leads to, it must not cost the others
+        logger.info("%s cannot be read: %s", path, error)
+        return None
+
+
+def _of_notebook(handed_in: Mapping[int, tuple[str, Any]], ours: Mapping[str, Mapping[int, tuple[str, Any]]]) -> str:
+    """Return the notebook that shares the most checks with a copy; "" where none shares any."""
+    mine = {check for check, _ in handed_in.values()}
+    shared = {stem: len(mine & {check for check, _ in checks.values()}) for stem, checks in ours.items()}
+    best = max(shared, key=shared.__getitem__, default="")
+    return best if shared.get(best) else ""
+
+
+def _checks(notebook: Mapping[str, Any]) -> dict[int, tuple[str, list[str]]]:
+    """Return the number of each exercise → (its check, what each of its outputs says; an error by its name)."""
     found = {}
     for cell in filter(is_exercise, notebook["cells"]):
         check = "".join(cell["source"]).partition(CHECK)[2].strip()
-        if number := re.search(r"check_answer\((\d+)", check):
-            said = [o.get("ename") or "".join(o.get("data", {}).get("text/plain", "")) for o in cell.get("outputs", [])]
-            found[int(number[1])] = check, "".join(said)
+        if number := re.search(r"check_answer\((\d{1,4})\b", check):
+            outputs = cell.get("outputs", [])
+            said = [_error_of(o) or "".join(o.get("data", {}).get("text/plain", "")) for o in outputs]
+            found[int(number[1])] = check, said
     return found
 
 
-def _state(handed_in: tuple[str, str] | None, check: str) -> str:
+def _error_of(output: Mapping[str, Any]) -> str:
+    return f"{_ERROR}{output['ename']}" if "ename" in output else ""
+
+
+def _state(number: int, handed_in: tuple[str, list[str]] | None, check: str) -> str:
     if handed_in is None:
         return "missing"
     if handed_in[0] != check:
         return "changed"
-    states = re.match(r"Exercise \d+:? (right|not yet|is blank)", handed_in[1])
-    return states[1].removeprefix("is ") if states else handed_in[1] or "not run"
+    said = [text for text in handed_in[1] if text.strip()]
+    errors = [text.removeprefix(_ERROR) for text in said if text.startswith(_ERROR)]
+    if errors:
+        return shortened(printable(errors[0])).strip("'\"")
+    states = [found[1] for text in said if (found := re.match(rf"Exercise {number}:? (right|not yet|is blank)", text))]
+    if states:
+        return states[-1].removeprefix("is ")
+    return "no result" if said else "not run"

@@ -12,6 +12,7 @@ import math
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -32,6 +33,7 @@ from berdslib.study.provenance import inputs_of, ir_metadata
 SCORES = "scores.csv"  # what the summary reads in each run's folder
 _PROFILE = ("fixed", "grid", "runs", "exclude", "best", "resources")
 _FIELDS = ("notebook", *_PROFILE, "profiles")
+LARGEST_FILE = 1_000_000  # bytes of a grid file
 MOST_RUNS = 1000  # of one file: more is a mistake, or a matter for several files
 DONE, RUNNING, FAILURE, BROKEN_OFF, TO_DO = "finished", "running", "failed", "broken off", "not started"
 
@@ -84,14 +86,38 @@ class Grid(NamedTuple):
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice in a mapping: YAML alone keeps the last value without a word."""
+    """Refuses a key that stands twice in a mapping, of which YAML alone keeps the last value, and aliases.
+
+    A few nested aliases stand for gigabytes. A number such as 1:30 stays text, since YAML 1.1 reads it in base 60.
+    """
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent):
+            problem = f"*{shortened(event.anchor)} is an alias; write its value out"
+            raise yaml.composer.ComposerError(None, None, problem, event.start_mark)  # type: ignore[arg-type]
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        names = [key.value for key, _ in node.value]
-        for i, (key, _) in enumerate(node.value):
-            if key.value in names[:i]:
-                raise yaml.MarkedYAMLError(problem=f"{key.value!r} occurs twice here", problem_mark=key.start_mark)
+        seen = set()
+        for key, _ in node.value:
+            name = str(key.value)
+            if name in seen:
+                problem = f"{shortened(name)} occurs twice here"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            seen.add(name)
         return super().construct_mapping(node, deep)
+
+
+def _text_if_base_60(loader: _Loader, node: yaml.ScalarNode) -> Any:
+    if ":" in node.value:
+        return node.value
+    kind = node.tag.rpartition(":")[2]
+    return loader.construct_yaml_int(node) if kind == "int" else loader.construct_yaml_float(node)
+
+
+for _tag in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _text_if_base_60)
 
 
 def read_grid(path: Path, profile: str = "") -> Grid:
@@ -102,7 +128,9 @@ def read_grid(path: Path, profile: str = "") -> Grid:
         document = _with_profile(_load_yaml(path), profile)
         name = document.get("notebook")
         if not isinstance(name, str):
-            raise InputError(f"a notebook's name such as '03_retrieval' is needed, not {name!r}", field="notebook")
+            raise InputError(
+                f"a notebook's name such as '03_retrieval' is needed, not {shortened(name)}", field="notebook"
+            )
         beside = path.parent / name
         with errors_in(path, "notebook"):
             if "/" in name and not beside.is_file():
@@ -129,6 +157,8 @@ def read_grid(path: Path, profile: str = "") -> Grid:
 
 
 def _load_yaml(path: Path) -> dict[str, Any]:
+    if (size := path.stat().st_size if path.is_file() else 0) > LARGEST_FILE:
+        raise InputError(f"has {size:,} bytes; a grid file has at most {LARGEST_FILE:,}")
     text = "".join(line for _, line in read_lines(path))
     try:
         document = yaml.load(text, _Loader)
@@ -239,13 +269,13 @@ def _check_name(kind: str, name: str) -> None:
 
 def _mapping(field: str | None, value: Any) -> dict[str, Any]:
     if value is not None and (not isinstance(value, dict) or not all(isinstance(name, str) for name in value)):
-        raise InputError(f"a mapping of names to values was expected, not {value!r}", field=field)
+        raise InputError(f"a mapping of names to values was expected, not {shortened(value)}", field=field)
     return value or {}
 
 
 def _list(field: str, value: Any) -> list[Any]:
     if not isinstance(value, list) or not value:
-        raise InputError(f"a list such as [1, 2] was expected, not {value!r}", field=field)
+        raise InputError(f"a list such as [1, 2] was expected, not {shortened(value)}", field=field)
     return value
 
 
@@ -257,9 +287,9 @@ def _best(value: Any) -> Best | None:
         known("field of best", name, Best._fields)
     column, largest = given.get("column"), given.get("largest", True)
     if not isinstance(column, str):
-        raise InputError(f"the name of a column of {SCORES} is needed, not {column!r}", field="best.column")
+        raise InputError(f"the name of a column of {SCORES} is needed, not {shortened(column)}", field="best.column")
     if not isinstance(largest, bool):
-        raise InputError(f"true or false is needed, not {largest!r}", field="best.largest")
+        raise InputError(f"true or false is needed, not {shortened(largest)}", field="best.largest")
     return Best(column, _mapping("best.where", given.get("where")), largest)
 
 
@@ -270,7 +300,7 @@ def _resources(value: Any) -> Resources:
         kinds = (int,) if name == "gpu" else (int, float)
         if type(number) not in kinds or not 0 <= number < math.inf:
             kind = "whole number" if name == "gpu" else "number"
-            raise InputError(f"a {kind} from 0 is needed, not {number!r}", field=f"resources.{name}")
+            raise InputError(f"a {kind} from 0 is needed, not {shortened(number)}", field=f"resources.{name}")
     return Resources(**given)
 
 
@@ -300,17 +330,28 @@ def _unfinished(folder: Path) -> tuple[str, str]:
             return FAILURE, _read_json(folder / notebooks.FAILED)["error"]
     except Timeout:
         return RUNNING, ""
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return BROKEN_OFF, ""
 
 
 def finished(run: Run) -> dict[str, Any]:
-    """Return what run.json says if this very run was finished and its files are still whole, otherwise nothing."""
+    """Return what run.json says if this very run was finished and its files are still whole, otherwise nothing.
+
+    A record that is not there, or is damaged, is no record: the run is repeated.
+    """
     try:
         record: dict[str, Any] = _read_json(run.folder / "run.json")
         whole = all((run.folder / name).stat().st_size == size for name, size in record["files"].items())
+        whole = whole and isinstance(record["environment"], dict)
         return record if record["finished"] is True and record["parameters"] == run.parameters and whole else {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not there, or not whole: it is to be repeated
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ):  # not there, or not whole: it is to be repeated
         return {}
 
 
@@ -391,10 +432,14 @@ def collect(grid: Grid) -> pd.DataFrame:
     with atomic_path(grid.summary.with_suffix(".parquet")) as unfinished:  # a column of which has one type
         table.astype(dict.fromkeys(mixed, str)).to_parquet(unfinished, index=False)
     for run in grid.runs:
-        for path in sorted(run.folder.glob("*.trec")) if (record := finished(run)) else ():
+        record = finished(run)
+        for path in sorted(run.folder.glob("*.trec")) if record else ():
+            if path.is_symlink():  # a run writes none, and what it leads to may be anything
+                raise InputError("is a link, and a run's list is a file; remove it", path=path)
             tag = f"{run.folder.name}-{path.stem}"
+            lines = "".join(line for _, line in read_lines(path))
             with write_text(grid.summary.parent / "runs" / f"{tag}.trec") as file:
-                file.write(ir_metadata(record, tag) + path.read_text(encoding="utf-8"))
+                file.write(ir_metadata(record, tag) + lines)
     return table
 
 

@@ -258,6 +258,7 @@ def _execute(
     source: Notebook, values: Mapping[str, Any], folder: Path, progress: bool, timeout: float, memory: float | None
 ) -> NotebookRun:
     record_path, target = folder / "run.json", folder / source.path.name
+    _check_output(source, folder)
     for old in (record_path, folder / FAILED):
         old.unlink(missing_ok=True)
     began, started, read = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic(), _read(source, values)
@@ -288,6 +289,26 @@ def _execute(
     }
     _write_json(record_path, record)
     return NotebookRun(folder, target, record)
+
+
+def _check_output(source: Notebook, folder: Path) -> None:
+    """Refuse a folder in which a run would write over what is not a run's."""
+    target = folder / source.path.name
+    if target.exists() and target.samefile(source.path):
+        raise InputError(
+            "the notebook itself lies here, and the run would replace it; choose another folder", path=folder
+        )
+    own = {"run.json": ("notebook", "parameters", "finished"), FAILED: ("error",)}
+    for name, fields in own.items():
+        path = folder / name
+        if not path.exists():
+            continue
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            continue  # a damaged record of a run, which is written anew
+        if not isinstance(record, dict) or not set(fields) <= record.keys():
+            raise InputError("is not the record of a run, so it is not replaced; choose another folder", path=path)
 
 
 def _write_json(path: Path, value: Any) -> None:
@@ -322,7 +343,12 @@ def _run_cells(
                     progress_bar=progress and bars_are_seen(),
                     kernel_name="python3",
                     language="python",
-                    extra_arguments=["--log-level=ERROR", f"--Session.username={mark}"],
+                    kernel_manager_class=_kernel_manager(),
+                    extra_arguments=[
+                        "--log-level=ERROR",
+                        f"--Session.username={mark}",
+                        "--InteractiveShell.ignore_cwd=True",
+                    ],
                 )
                 return int(kernel.peak)
             except (PapermillExecutionError, DeadKernelError) as error:
@@ -342,6 +368,19 @@ def _run_cells(
                     problem = kernel.ended or f"the kernel did not start, {_STARTS} times: {error}"
                     raise BerdsError(f"{target.stem}: {problem}") from None
     raise AssertionError
+
+
+@cache
+def _kernel_manager() -> type:
+    """Return what starts kernels that import no module of the current folder, whatever lies there."""
+    from jupyter_client.manager import AsyncKernelManager
+
+    class WithoutCurrentFolder(AsyncKernelManager):
+        async def _async_pre_start_kernel(self, **options: Any) -> Any:
+            env = {**os.environ, **options.pop("env", {}), "PYTHONSAFEPATH": "1"}
+            return await super()._async_pre_start_kernel(env=env, **options)
+
+    return WithoutCurrentFolder
 
 
 def run_folder(source: Notebook, values: Mapping[str, Any], looked: dict[str, str | None] | None = None) -> Path:

@@ -181,13 +181,28 @@ def test_a_docno_that_is_not_found_is_told_from_one_that_cannot_be(few):
     assert lost == 2  # the one, and "nobody"
 
 
-def test_what_a_killed_writer_has_left_goes_with_the_next(tmp_path):
-    left, other = tmp_path / ".few[1].0123", tmp_path / ".few1.0123"  # what the name would match as a pattern
+def test_what_a_killed_writer_has_left_goes_with_the_next_and_nothing_else(tmp_path):
+    made = "0123456789abcdef" * 2
+    left, other = tmp_path / f".few[1].{made}", tmp_path / f".few1.{made}"  # what the name would match as a pattern
     for folder in (left, other):
         folder.mkdir()
         (folder / "passages.arrow").write_text("half")
+    (tmp_path / ".few[1].backup").mkdir()
+    (tmp_path / ".few[1].backup" / "thesis.txt").write_text("two years of work")
+    (tmp_path / ".few[1].swp").write_text("of an editor")
     write_corpus(FEW, tmp_path / "few[1]")
     assert (left.exists(), other.exists()) == (False, True) and list(Corpus(tmp_path / "few[1]")) == FEW
+    assert (tmp_path / ".few[1].backup" / "thesis.txt").exists() and (tmp_path / ".few[1].swp").exists()
+
+
+def test_a_corpus_is_written_while_another_whose_name_begins_alike_is(tmp_path):
+    def slow():
+        yield FEW[0]
+        write_corpus(FEW, tmp_path / "wiki")  # meanwhile
+        yield from FEW[1:]
+
+    write_corpus(slow(), tmp_path / "wiki.v2")
+    assert list(Corpus(tmp_path / "wiki.v2")) == list(Corpus(tmp_path / "wiki")) == FEW
 
 
 BOTH = ("hashes.npy", "positions.npy")

@@ -31,6 +31,8 @@ class Server(http.server.ThreadingHTTPServer):
         self.pause = 0.0  # seconds after each piece
         self.piece = 1 << 14
         self.redirect = ""
+        self.answer = 200  # the status of what is no error
+        self.kind = ""
         self.seen = []  # the path of each request
 
     @property
@@ -47,7 +49,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         server.seen.append(self.path)
         if server.statuses:
             return self.send_error(server.statuses.pop(0))
-        self.send_response(302 if server.redirect else 200)
+        self.send_response(302 if server.redirect else server.answer)
+        if server.kind:
+            self.send_header("Content-Type", server.kind)
         if server.redirect:
             self.send_header("Location", server.redirect)
             return self.end_headers()
@@ -185,3 +189,20 @@ def test_no_more_than_the_largest_size(server, tmp_path, monkeypatch, length):
     with pytest.raises(MissingDataError, match="has more than the 1,000,000 bytes that are expected; it was not kept"):
         download(server.url, tmp_path / "file.bin")
     assert leftovers(tmp_path) == [] and len(server.seen) == 1
+
+
+@pytest.mark.parametrize(("answer", "kind"), [(206, ""), (203, ""), (204, ""), (200, "text/html; charset=utf-8")])
+def test_a_part_or_a_web_page_is_not_kept_for_the_file(server, tmp_path, answer, kind):
+    server.answer, server.kind = answer, kind
+    with pytest.raises(MissingDataError):
+        download(server.url, tmp_path / "file.bin", retries=0)
+    assert not (tmp_path / "file.bin").exists()
+
+
+def test_a_server_that_drips_is_given_up(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", 0.05)
+    monkeypatch.setattr(module, "SLOWEST", 10**9)
+    server.pause = 0.02
+    with pytest.raises(MissingDataError):
+        download(server.url, tmp_path / "file.bin", retries=0)
+    assert not (tmp_path / "file.bin").exists()

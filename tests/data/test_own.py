@@ -1,5 +1,6 @@
 """A data set's folder: written, read back, loaded by path and by name, checked, and refused with a reason."""
 
+import json
 import shutil
 
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 import berdslib as bd
 from berdslib.construction.review import read_sources
 from berdslib.data import own
-from berdslib.data.catalogue import DATASETS, added_folders
+from berdslib.data.catalogue import DATASETS, added_folders, added_list
 from berdslib.data.datasets import card, load_gold, load_passages, load_questions, names
 from berdslib.data.own import OwnCard, add, read_card, validate, write_dataset
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
@@ -142,3 +143,23 @@ def test_what_was_added_and_is_broken_spoils_nothing_else(folder, tmp_path):
     folder.write_text("x")
     assert sorted(added_folders()) == ["mine", "nonsense"] == names()[-2:]
     assert "cannot be read" in card("nonsense") and bd.load("sample").questions
+
+
+def test_a_link_in_the_list_of_names_is_replaced_and_not_followed(folder, monkeypatch, tmp_path):
+    monkeypatch.setenv("BERDS_CACHE", str(tmp_path / "cache"))
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    added_list().mkdir(parents=True)
+    name = json.loads((folder / "dataset.json").read_text())["name"]
+    (added_list() / name).symlink_to(precious)
+    add(folder)
+    assert precious.read_text() == "mine" and (added_list() / name).read_text() == str(folder.resolve())
+
+
+@pytest.mark.parametrize("splits", [[1, None], [["dev"]]])
+def test_splits_of_a_card_are_texts(folder, splits):
+    card = json.loads((folder / "dataset.json").read_text())
+    (folder / "dataset.json").write_text(json.dumps(card | {"splits": splits}))
+    with pytest.raises(InputError) as told:
+        bd.load(folder)
+    assert told.value.field == "splits"

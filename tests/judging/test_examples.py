@@ -2,6 +2,7 @@
 
 import random
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,8 +111,25 @@ def test_labels_of_a_judge_on_the_sample(tmp_path):
     assert [e[:2] for e in examples] == [(p.passage.full_text, p.perspective) for p in pairs]
     assert [e.topic for e in examples] == [texts[p.qid] for p in pairs]
     write_unlabelled(tmp_path / "people.tsv", pairs, questions)
-    with pytest.raises(InputError, match=r"people.tsv:2 \[label\]: '' is not a label"):
+    with pytest.raises(InputError) as told:  # nobody has filled in a label yet
         read_examples(tmp_path / "people.tsv")
+    assert told.value.path == tmp_path / "people.tsv"
+
+
+def test_a_sheet_is_filled_in_row_by_row_and_begins_no_formula(tmp_path):
+    questions = [Question("=q", "Trams?", ("=1+1", "They cost."))]
+    passage = Passage("-d", "=cmd|' /C calc'!A0")
+    pairs = [Pair("=q", pid, passage, said) for pid, said in enumerate(questions[0].perspectives)]
+    pairs.append(Pair("=q", 1, Passage("d2", "Trams cost."), "They cost."))
+    write_unlabelled(tmp_path / "sheet.tsv", pairs, questions)
+    table = pd.read_csv(tmp_path / "sheet.tsv", sep="\t", dtype=str, keep_default_na=False)
+    assert not table.map(lambda cell: cell[:1] in tuple("=+-@")).any(axis=None)
+    table["label"] = ["1", "", "0"]
+    table.to_csv(tmp_path / "sheet.tsv", sep="\t", index=False)
+    assert read_examples(tmp_path / "sheet.tsv") == [
+        Example(passage.text, "=1+1", True, "Trams?", "detection"),
+        Example("Trams cost.", "They cost.", False, "Trams?", "detection"),
+    ]
 
 
 _TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(str.strip)

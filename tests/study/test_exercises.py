@@ -1,6 +1,7 @@
 """Exercises: what an answer is told, and what is left of a solution in a student's copy."""
 
 import json
+import os
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 import berdslib as bd
 from berdslib.cli import main
 from berdslib.errors import InputError
-from berdslib.study.exercises import blanked, class_table, student_copy, write_students
+from berdslib.study.exercises import blanked, check_answer, class_table, student_copy, write_students
 
 
 def divides(a, b):
@@ -176,7 +177,7 @@ def executed(copy, *said):
 
 
 def test_a_class_is_one_table_of_what_its_copies_say(tmp_path):
-    (blank,) = [path for path in write_students(tmp_path / "blank") if path.stem.startswith("00")]
+    (blank,) = [path for path in write_students(tmp_path / "blank")[0] if path.stem.startswith("00")]
     for name in ("ada", "bo", "cy"):
         (tmp_path / "class" / name).mkdir(parents=True)
     ada = executed(
@@ -191,13 +192,111 @@ def test_a_class_is_one_table_of_what_its_copies_say(tmp_path):
     (tmp_path / "class" / "cy" / blank.name).write_text("{")
     (tmp_path / "class" / "notes.ipynb").write_text("{}")
     table = class_table(tmp_path / "class")
-    assert table[["right", "of"]].to_numpy().tolist() == [[1, 4], [1, 4], [0, 4]]
+    assert table[["right", "of"]].to_numpy().tolist() == [[1, 4], [1, 4], [0, 4], [0, 0]]
+    assert table["notebook"].tolist() == ["00_quickstart"] * 3 + ["?"]
     assert table[[1, 2, 3, 4]].to_numpy().tolist() == [
         ["right", "not yet", "blank", "not run"],
         ["changed", "right", "NameError", "missing"],
         ["unreadable"] * 4,
+        [""] * 4,
     ]
     done = CliRunner().invoke(main, ["notebook", "check", str(tmp_path / "class")], catch_exceptions=False)
     assert done.exit_code == 0 and "late_00_quickstart.ipynb" in done.output
-    with pytest.raises(InputError, match="no copy of a notebook"):
+    with pytest.raises(InputError):
         class_table(tmp_path / "class" / "notes")
+
+
+@pytest.fixture
+def one_notebook(tmp_path, monkeypatch):
+    """The one notebook that there is, with an exercise, and the folder of a class."""
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "00_a.ipynb").write_text(json.dumps(notebook()))
+    monkeypatch.setattr("berdslib.study.notebooks.notebook_folder", lambda: tmp_path / "ours")
+    (tmp_path / "class").mkdir()
+    return tmp_path / "class"
+
+
+def test_answers_of_students_are_kept_unless_the_teacher_says_otherwise(one_notebook):
+    (copy,) = write_students(one_notebook)[0]
+    assert write_students(one_notebook) == ({copy: 1}, [])  # as it was written
+    worked = copy.read_text() + " "
+    copy.write_text(worked)
+    assert write_students(one_notebook) == ({}, [copy]) and copy.read_text() == worked
+    assert write_students(one_notebook, overwrite=True) == ({copy: 1}, []) and copy.read_text() != worked
+
+
+def with_outputs(one_notebook, name, outputs, **changes):
+    copied = student_copy(notebook())
+    exercise = next(cell for cell in copied["cells"] if "exercise" in cell.get("metadata", {}).get("tags", []))
+    exercise["outputs"] = outputs
+    exercise.update(changes)
+    (one_notebook / f"{name}.ipynb").write_text(json.dumps(copied))
+
+
+def saying(text):
+    return {"output_type": "execute_result", "data": {"text/plain": [text]}}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "state"),
+    [
+        ([saying("Exercise 1: right. 3")], "right"),
+        ([saying("Exercise 1: not yet."), saying("Exercise 1: right.")], "right"),
+        ([saying("right")], "no result"),
+        ([saying("Exercise 99: right")], "no result"),
+        ([saying("Exercise 1: right."), {"ename": "NameError"}], "NameError"),
+        ([saying("NameError")], "no result"),
+        ([], "not run"),
+    ],
+)
+def test_what_counts_as_right(one_notebook, outputs, state):
+    with_outputs(one_notebook, "00_a", outputs)
+    table = class_table(one_notebook)
+    assert table[1].tolist() == [state] and table["right"].tolist() == [int(state == "right")]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"outputs": 5}, {"outputs": None}, {"outputs": "text"}, {"outputs": [5]}, {"outputs": [{"data": 5}]},
+        {"outputs": [{"data": None}]}, {"outputs": [{"data": {"text/plain": 5}}]}, {"source": None}, {"source": 7},
+        {"outputs": [{"data": {"text/plain": [5]}}]}, {"outputs": [{"ename": 5}]}, {"metadata": {"tags": 5}},
+        {"metadata": {"tags": None}}, {"source": "# Check\nbd.check_answer(" + "9" * 5000},
+    ],
+)  # fmt: skip
+def test_a_damaged_copy_costs_itself_only(one_notebook, damage):
+    with_outputs(one_notebook, "00_a_bad", **{"outputs": [], **damage})
+    with_outputs(one_notebook, "00_a_good", [saying("Exercise 1: right.")])
+    table = class_table(one_notebook).set_index("copy")
+    assert table.loc["00_a_good.ipynb", 1] == "right"
+    assert table.loc["00_a_bad.ipynb", 1] in ("unreadable", "missing", "5")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes with a name")
+def test_pipes_devices_huge_files_and_odd_names_neither_hang_nor_end_it(one_notebook, monkeypatch):
+    monkeypatch.setattr("berdslib.study.exercises.LARGEST_COPY", 10_000)
+    os.mkfifo(one_notebook / "00_a_pipe.ipynb")
+    (one_notebook / "00_a_zero.ipynb").symlink_to("/dev/zero")
+    with_outputs(one_notebook, "00_a_huge", [saying("x" * 20_000)])
+    with_outputs(one_notebook, "00_a_\x1b[31m", [{"ename": "E" * 1000}])
+    os.rename(os.fsencode(one_notebook / "00_a_\x1b[31m.ipynb"), os.fsencode(one_notebook) + b"/00_a_\xff.ipynb")
+    table = class_table(one_notebook)
+    table["copy"].str.encode("utf-8")
+    assert table[1].str.len().max() < 50 and sorted(table[1])[1:] == ["unreadable"] * 3
+
+
+def test_a_copy_under_another_name_is_known_by_its_exercises(one_notebook):
+    with_outputs(one_notebook, "gina", [saying("Exercise 1: right.")])
+    assert class_table(one_notebook)[["copy", "notebook", 1]].to_numpy().tolist() == [["gina.ipynb", "00_a", "right"]]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "right"),
+    [
+        (0.0, 0.003, False), (0.0031, 0.003, True), (5.04, 5, False), (5, 5.0, True), (5.0, 5, True),
+        (5.04, 5.0, True), (0.5, 0.504, True), (1e-9, 0.0, True), (0.01, 0.0, False), (41.7, 41.74, True),
+        (-0.02, 0.02, False),
+    ],
+)  # fmt: skip
+def test_how_far_a_number_may_be_off(given, expected, right):
+    assert check_answer(1, given, expected).right == right

@@ -1,5 +1,6 @@
 """Grids: what a file may say, what runs, what is kept, and what the summary says."""
 
+import itertools
 import json
 import os
 import shutil
@@ -202,6 +203,63 @@ def test_a_run_json_that_is_broken_or_of_another_run_or_whose_files_were_cut_doe
         finish(run, scores)
         (run.folder / "run.json").write_text(json.dumps(done(run.parameters) | {"files": {"scores.csv": 5}}))
     assert [row["state"] for row in status(grid)] == ["broken off"] * 4 + ["finished", "not started"]
+
+
+def test_a_record_without_its_environment_or_nested_deeply_does_not_count(project):
+    grid = read_grid(write_grid(project, "notebook: 99_tiny\nruns: [{i: 1}]\n"))
+    run_grid(grid)
+    [run] = grid.runs
+    whole = (run.folder / "run.json").read_text()
+    for record in ({**json.loads(whole), "environment": None}, None):
+        text = json.dumps(record) if record else "[" * 100_000
+        (run.folder / "run.json").write_text(text)
+        assert [row["state"] for row in status(grid)] == ["broken off"] and len(collect(grid)) == 0
+    run_grid(grid)
+    assert [row["state"] for row in status(grid)] == ["finished"]
+
+
+def test_a_list_of_a_run_that_is_a_link_or_no_text_is_told(project, tmp_path):
+    grid = read_grid(write_grid(project, "notebook: 99_tiny\nruns: [{i: 1}]\n"))
+    run_grid(grid)
+    place = grid.runs[0].folder / "a.trec"
+    place.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError) as told:
+        collect(grid)
+    assert told.value.path == place
+    place.unlink()
+    place.symlink_to("/etc/hostname")
+    with pytest.raises(InputError) as told:
+        collect(grid)
+    assert told.value.path == place
+
+
+BOMB = "notebook: 99_tiny\nfixed:\n  a: &a [1, 1]\n" + "".join(
+    f"  {b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in itertools.pairwise("abcdefghij")
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BOMB,
+        "notebook: 99_tiny\nfixed: &f {i: 1}\ngrid:\n  <<: *f\n",  # a merge key needs an alias
+        "notebook: 99_tiny\nruns: [{i: 1}]\n" + "# filler\n" * 200_000,
+        "notebook: 99_tiny\nfixed: {x: " + "1:" * 50_000 + "1}\n",
+        "notebook: 99_tiny\nfixed: {" + ", ".join(f"k{i}: 1" for i in range(20_000)) + "}\n",
+        "notebook: " + "[1, 2]" * 20_000,
+        "notebook: 99_tiny\nbest: {column: [" + "1, " * 50_000 + "1]}\nruns: [{i: 1}]\n",
+    ],
+    ids=["bomb", "merge", "large", "base 60", "keys", "notebook", "best"],
+)
+def test_a_hostile_file_is_refused_at_once_and_briefly(project, text):
+    with pytest.raises(InputError) as told:
+        read_grid(write_grid(project, text))
+    assert told.value.path == project / "small.yaml" and len(str(told.value)) < 1000
+
+
+def test_a_time_of_day_stays_text(project):
+    [run] = read_grid(write_grid(project, "notebook: 99_tiny\nruns: [{name: 1:30}]\n")).runs
+    assert run.parameters == {"name": "1:30"}
 
 
 def test_best_compares_systems_not_the_runs_that_hold_several(project):
@@ -523,3 +581,25 @@ def test_a_grid_that_came_with_the_package_is_found_and_one_of_the_user_goes_bef
     asked.parent.mkdir(parents=True)
     asked.touch()
     assert notebooks.find_grid(asked) == asked
+
+
+def test_a_run_replaces_neither_its_notebook_nor_what_is_not_a_run(project):
+    path = next((project / "notebooks").glob("*.ipynb"))
+    before = path.read_bytes()
+    with pytest.raises(InputError) as told:
+        notebooks.run_notebook(str(path), output=path.parent)
+    assert told.value.path == path.parent and path.read_bytes() == before
+    for name in ("run.json", "failed.json"):
+        (project / name).write_text('{"my": "notes"}')
+        with pytest.raises(InputError) as told:
+            notebooks.run_notebook(str(path), output=project)
+        assert told.value.path == project / name and (project / name).read_text() == '{"my": "notes"}'
+        (project / name).unlink()
+
+
+def test_a_kernel_runs_no_module_of_the_current_folder(project):
+    for name in ("pandas", "ipykernel", "ipykernel_launcher"):
+        (project / f"{name}.py").write_text(f"open({name!r} + '.ran', 'w')")
+    write_notebook(project, "import pandas\nassert pandas.DataFrame")
+    notebooks.run_notebook("99_tiny", output=project / "done")
+    assert not list(project.glob("*.ran"))

@@ -12,6 +12,7 @@ import pandas as pd
 
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question
 from berdslib.evaluation.sides import lean
+from berdslib.files import guarded_cell
 from berdslib.judging.base import contains_perspective
 from berdslib.retrieval.bm25 import analyser
 from berdslib.study.figures.lists import colour_of, ink_on, letter_of
@@ -22,7 +23,6 @@ MEANS = {
     "Precision": "the share of the places whose passage argues any perspective.",
     "leaning": "1 where all that is argued supports, -1 where all of it opposes, 0 where both sides are even.",
 }
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _WORD = re.compile(r"\w+")
 _STEMMED = analyser("english-stem")
 # What changes the order of what is read, or cannot be seen at all, and belongs to no script.
@@ -262,5 +262,5 @@ def table_of(view: Mapping[str, Any]) -> pd.DataFrame:
 
 def csv_of(table: pd.DataFrame) -> str:
     """Return a table as CSV in which no spreadsheet takes a text for a formula."""
-    safe = table.map(lambda cell: f"'{cell}" if isinstance(cell, str) and cell[:1] in _FORMULA else cell)
+    safe = table.map(lambda cell: guarded_cell(cell) if isinstance(cell, str) else cell)
     return str(safe.to_csv(index=False, lineterminator="\n"))
