@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from berdslib.data.records import Passage
 from berdslib.judging.base import Pair
-from berdslib.llm.chat import Endpoint, Reply
+from berdslib.llm.chat import _LEARNT, Endpoint, Reply
 
 SECRET = "sk-" + "abcdefghij" * 3
 ASK = [{"role": "user", "content": "Well?"}]
@@ -19,8 +19,8 @@ def pair(text="cats are kind", perspective="Cats are kind.", docno="d"):
     return Pair("q", 0, Passage(docno, text), perspective)
 
 
-def answer(text="Yes", top=None):
-    choice = {"message": {"content": text}, "finish_reason": "stop"}
+def answer(text="Yes", top=None, finish="stop", **message):
+    choice = {"message": {"content": text, **message}, "finish_reason": finish}
     if top:
         choice["logprobs"] = {"content": [{"top_logprobs": [{"token": t, "logprob": p} for t, p in top]}]}
     return 200, {}, {"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 2}}
@@ -79,6 +79,7 @@ def endpoint_at(server, monkeypatch):
     """Return what makes an endpoint of such a server, with a key set and short waits."""
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     monkeypatch.setattr("berdslib.llm.chat._FIRST_WAIT", 0.01)
+    _LEARNT.clear()  # another test's server may have had this port
 
     def make(**options):
         return Endpoint("some-model", **{"base_url": f"http://127.0.0.1:{server.server_port}/v1", **options})
@@ -141,8 +142,8 @@ class Billing:
 class Saying:
     """A chat model that always says the same."""
 
-    def __init__(self, text, id="saying"):
-        self.text, self.id = text, id
+    def __init__(self, text, id="saying", finish=""):
+        self.text, self.id, self.finish = text, id, finish
 
     def complete(self, messages):
-        return Reply(self.text)
+        return Reply(self.text, finish=self.finish)

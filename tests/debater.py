@@ -52,6 +52,8 @@ class Debater:
         fault = self.faults.get((topic, step))
         if isinstance(fault, Exception):
             raise fault
+        if isinstance(fault, Reply):
+            return fault
         if fault is not None and (fault != "once" or "cannot be read" not in text):
             said = "" if fault == "once" else fault
         # A word in four, as the rehearsal counts too.

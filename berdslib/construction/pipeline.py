@@ -120,10 +120,13 @@ class ByChat:
 
     def __init__(self, chat: ChatModel, workers: int = 4) -> None:
         self.chat, self.workers, self.id = chat, workers, chat.id
+        self._proven = False  # whether an answer was read already, so that others are unread for what is asked
 
     def __call__(self, step: Step, _: Sequence[Draft], asked: Sequence[Messages], /) -> list[Answer]:
         """Ask for each item."""
-        return ask_all(self.chat, asked, workers=self.workers, desc=step.name)
+        answers = ask_all(self.chat, asked, proven=self._proven, workers=self.workers, desc=step.name)
+        self._proven = self._proven or any(one.reply and not one.unread for one in answers)
+        return answers
 
 
 class ByRule:
@@ -217,13 +220,17 @@ def take(step: Step, drafts: Sequence[Draft], answers: Answers, wording: str = "
 
 def _outcome(step: Step, draft: Draft, answer: Answer) -> Draft | Rejection | Rejected:
     """Return what an answer makes of an item, or why it is to be sent back."""
-    reply, problem, refused = answer
+    reply, problem = answer.reply, answer.problem
     if reply is None and problem == NO_RULE:
         return _left_out(step, draft, NO_RULE, "a chat model is needed")
-    if reply is None:
-        return _left_out(step, draft, REFUSED, problem) if refused else Rejection(draft, step.name, UNANSWERED, problem)
+    if reply is None and not answer.unread:
+        return Rejection(draft, step.name, UNANSWERED, problem)
+    if reply is None or reply.finish in ("content_filter", "refusal"):
+        return _left_out(step, draft, REFUSED, problem)
     if reply.finish == "length":
         return Rejected(UNREADABLE, "it was cut off at the most tokens that an answer may have")
+    if answer.unread:
+        return Rejected(UNREADABLE, problem)
     try:
         return step.read(draft, reply.text)
     except Rejected as why:

@@ -16,6 +16,7 @@ import pandas as pd
 
 from berdslib.data.records import Passage, Question, check_k, check_run
 from berdslib.errors import InputError, known
+from berdslib.llm.untrusted import tell_hidden
 
 # Share of positive labels that the paper reports for its human-labelled pairs (BeRDS v2, Table 4).
 PUBLISHED_POSITIVE_SHARE = 0.168
@@ -87,14 +88,23 @@ def probabilities(answers: object, n: int, judge: str, *, missing: bool = False)
 
 
 class EachByItself:
-    """A judge whose answers may fail one by one: those to the other pairs, often paid for, are not lost."""
+    """A judge whose answers may fail one by one: those to the other pairs, often paid for, are not lost.
+
+    It is ``proven`` where answers of it were read before, so that others are unread for what is in the pair.
+    """
+
+    proven = False
+
+    def try_first(self, _: Sequence[Pair], /) -> bool:
+        """Find out on some of the pairs how the judge can be asked, if nobody knows; return whether its id changed."""
+        return False
 
     def p_yes_each(self, pairs: Sequence[Pair]) -> tuple[np.ndarray, BaseException | None]:
-        """Return float64 (n,), NaN where there is no answer, and why the first such pair has none."""
+        """Return float64 (n,), NaN where there is no answer; and what went wrong, if more than answers to be read."""
         raise NotImplementedError
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return float64 (n,), or raise what :meth:`p_yes_each` returns."""
+        """Return float64 (n,), NaN where a pair is unread, or raise what :meth:`p_yes_each` returns."""
         p_yes, problem = self.p_yes_each(pairs)
         if problem is not None:
             raise problem
@@ -132,13 +142,17 @@ def _words(text: str) -> str:
 
 
 def pairs_of(run: pd.DataFrame, questions: Sequence[Question], passages: Mapping[str, Passage], k: int) -> list[Pair]:
-    """Return the pairs to judge in the top k of a run: each passage with each perspective of its question, if asked."""
+    """Return the pairs to judge in the top k of a run: each passage with each perspective of its question, if asked.
+
+    A warning names the passages that hold hidden characters.
+    """
     check_k(k)
     run, by_qid = check_run(run), {q.qid: q for q in questions}
     top = run[(run["rank"] <= k) & run["qid"].isin(list(by_qid))]
     unknown = [d for d in top["docno"] if d not in passages]
     if unknown:
         raise InputError(f"the run lists passage {unknown[0]!r}, which is not in the corpus")
+    tell_hidden({docno: passages[docno].full_text for docno in top["docno"]})
     return [
         Pair(qid, pid, passages[docno], perspective)
         for qid, docno in zip(top["qid"], top["docno"], strict=True)

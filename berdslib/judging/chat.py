@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from berdslib.errors import BerdsError, InputError, known
+from berdslib.errors import known
 from berdslib.judging.base import EachByItself, Pair, document_text
-from berdslib.llm.asking import Answer, ask_until_end
-from berdslib.llm.chat import ChatModel, RefusedError, Reply, UnavailableError
+from berdslib.llm.answers import CUT_OFF, UnreadError, answer_of
+from berdslib.llm.asking import Answer, ask_until_end, counted, hint
+from berdslib.llm.chat import ChatModel, Reply, UnavailableError
 from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.untrusted import defuse_tag, one_line
 
+logger = logging.getLogger(__name__)
+
 LEAST_MASS = 0.5
+_FIRST = 5  # pairs that are asked first
 
 
 def strict_answer(text: str) -> bool | None:
@@ -38,8 +43,9 @@ PARSERS: dict[str, Callable[[str], bool | None]] = {"strict": strict_answer, "of
 
 
 class Chat(EachByItself):
-    """Asks a chat model whether a document supports a statement; an answer that is neither Yes nor No is an error.
+    """Asks a chat model whether a document supports a statement.
 
+    A pair is unread, and its P(Yes) NaN, where the model or its server refuses it, or says neither Yes nor No.
     `parser`, "strict" or "official", is for replies without log-probabilities; `workers` requests are in flight at a
     time.
     """
@@ -55,24 +61,65 @@ class Chat(EachByItself):
         workers: int = 4,
         title_position: str = "after",
     ) -> None:
-        self.model, self.workers, self.title_position = model, workers, title_position
+        self.model, self.parser, self.workers, self.title_position = model, parser, workers, title_position
         self.prompt = prompt or load_prompt("perspective_detection", needs=("document", "statement"), asked=model.id)
         self._parse = PARSERS[known("parser", parser, PARSERS)]
-        self.id = (
-            f"chat({model.id},prompt={self.prompt.name}:{self.prompt.hash},parser={parser},title={title_position})"
-        )
+        self._first: dict[Pair, Answer] = {}
+
+    @property
+    def id(self) -> str:
+        """Names everything that the answers depend on.
+
+        That includes what a server is found to do otherwise than asked, where answers depend on it: no or fewer
+        log-probabilities, its own temperature, no system turn. Before the first answer nobody knows; see
+        :meth:`try_first`.
+        """
+        prompt = f"prompt={self.prompt.name}:{self.prompt.hash}"
+        differs = getattr(self.model, "differs", "")
+        model = f"{self.model.id}{f',{differs}' if differs else ''}"
+        return f"chat({model},{prompt},parser={self.parser},title={self.title_position})"
+
+    def try_first(self, pairs: Sequence[Pair], /) -> bool:
+        """Ask an endpoint that never answered about pair after pair until it does; return whether the id changed."""
+        before = self.id
+        for i in _spread(len(pairs))[:_FIRST]:
+            if getattr(self.model, "settled", True):
+                break
+            [answer], end = self._ask([pairs[i]])
+            if end is not None:
+                raise end
+            if answer.reply or answer.unread:
+                self._first[pairs[i]] = answer  # it is paid for
+        return self.id != before
 
     def p_yes_each(self, pairs: Sequence[Pair]) -> tuple[np.ndarray, BaseException | None]:
-        """Return what is read of the answers, and the InputError or ChatError of the first that there is not."""
-        asked = [self.messages(pair) for pair in pairs]
-        answers, problem = ask_until_end(self.model, asked, workers=self.workers, desc="asking the judge")
-        p_yes = np.full(len(pairs), np.nan)
-        for i, (pair, answer) in enumerate(zip(pairs, answers, strict=True)):
-            try:
-                p_yes[i] = self._read(pair, answer)
-            except BerdsError as error:
-                problem = problem or error
-        return p_yes, problem
+        """Return P(Yes) of each pair, NaN where it is unread, and why other pairs have no answer.
+
+        Unread pairs are no problem by themselves, and a warning counts them by reason. But where the first five are all
+        unread, the rest is not asked, unless the judge is `proven`.
+        """
+        order = [pairs[i] for i in _spread(len(pairs)) if pairs[i] not in self._first]
+        given, problem = self._ask(order, before=list(self._first.values()))
+        found = {pair: self._first[pair] for pair in pairs if pair in self._first}
+        found |= dict(zip(order, given, strict=True))
+        unread = {pair: answer for pair, answer in found.items() if answer.unread}
+        for pair, answer in found.items():
+            if answer.reply is None and not answer.unread:
+                problem = problem or UnavailableError(f"{answer.problem} ({_about(pair)})")
+        if unread and problem is None:
+            examples = {
+                answer.unread: f"{answer.problem} ({_about(pair)})" for pair, answer in reversed(unread.items())
+            }
+            logger.warning(
+                "%d of %d pairs are unread: %s. For example: %s%s",
+                len(unread),
+                len(pairs),
+                counted(unread.values()),
+                "; ".join(examples.values()),
+                hint(self.model, unread.values()),
+            )
+        p_yes = [found[pair].read if pair in found and not found[pair].unread else None for pair in pairs]
+        return np.array(p_yes, dtype=np.float64), problem
 
     def messages(self, pair: Pair) -> list[dict[str, str]]:
         """Return what is sent for a pair."""
@@ -80,17 +127,38 @@ class Chat(EachByItself):
         statement = defuse_tag(one_line(pair.perspective), "document")
         return self.prompt.messages(document=document, statement=statement)
 
-    def _read(self, pair: Pair, answer: Answer) -> float:
-        reply, about = answer.reply, f"about passage {pair.passage.docno!r} and {pair.perspective!r}"
-        if reply is None:
-            raise (RefusedError if answer.refused else UnavailableError)(f"{answer.problem} ({about})")
+    def _ask(self, pairs: Sequence[Pair], before: Sequence[Answer] = ()) -> tuple[list[Answer], BaseException | None]:
+        asked = [self.messages(pair) for pair in pairs]
+        return ask_until_end(
+            self.model,
+            asked,
+            read=self._read,
+            before=before,
+            proven=self.proven,
+            workers=self.workers,
+            desc="asking the judge",
+        )
+
+    def _read(self, reply: Reply) -> float:
+        text = answer_of(reply)
         p = probability_of_yes(reply)
         if p is not None:
             return p
-        said = self._parse(reply.text)
+        said = self._parse(text)
         if said is None:
-            raise InputError(f"{self.model.id} answered {reply.text[:80]!r} {about}; Yes or No was expected")
+            reason = CUT_OFF if reply.finish == "length" else "neither Yes nor No"
+            raise UnreadError(f"{self.model.id} answered {text[:80]!r}; Yes or No was expected", reason)
         return float(said)
+
+
+def _spread(n: int) -> list[int]:
+    """Return the places of n pairs, some from all over in front: a content filter may refuse all of one question."""
+    first = range(0, n, max(1, -(-n // _FIRST)))
+    return [*first, *(i for i in range(n) if i not in first)]
+
+
+def _about(pair: Pair) -> str:
+    return f"passage {pair.passage.docno!r} and {pair.perspective!r}"
 
 
 def probability_of_yes(reply: Reply) -> float | None:

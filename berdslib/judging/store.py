@@ -99,6 +99,12 @@ def judge_pairs(
     wanted = {key: pair for key, pair in zip(keys, pairs, strict=True) if key is not None}
     have = store.get(list(wanted)) if store is not None else {}
     missing, judged = [key for key in wanted if key not in have], 0
+    if isinstance(judge, EachByItself):
+        judge.proven = judge.proven or bool(have)
+        if missing and judge.try_first(
+            [wanted[key] for key in missing]
+        ):  # what it can be asked is known now, and is in its id
+            return judge_pairs(judge, pairs, store, chunk=chunk)
     for start in chunk_starts(len(missing), chunk, "judging") if missing else ():
         part = missing[start : start + chunk]
         with store.turn(judge.id) if store is not None else nullcontext():
@@ -112,7 +118,8 @@ def judge_pairs(
             raise problem
         have.update(found)
         judged += len(new)
-    return np.array([0.0 if key is None else have[key] for key in keys], dtype=np.float64), judged
+    # An unread pair is not in `have`.
+    return np.array([0.0 if key is None else have.get(key, np.nan) for key in keys], dtype=np.float64), judged
 
 
 def _is_blank(pair: Pair) -> bool:
@@ -122,7 +129,7 @@ def _is_blank(pair: Pair) -> bool:
 def _judged(judge: Judge, pairs: Sequence[Pair]) -> tuple[np.ndarray, BaseException | None]:
     """Return the answers, NaN where there is none, and why."""
     given, problem = judge.p_yes_each(pairs) if isinstance(judge, EachByItself) else (judge.p_yes(pairs), None)
-    return probabilities(given, len(pairs), judge.id, missing=problem is not None), problem
+    return probabilities(given, len(pairs), judge.id, missing=isinstance(judge, EachByItself)), problem
 
 
 def judge_run(

@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from berdslib.errors import InputError, known
+from berdslib.llm.chat import FILTER, Reply
 
 NESTED = ("all", "first")
+CUT_OFF = "cut off before an answer"
 # Characters. A hundred perspectives as long as those of BeRDS (44 words, A.7) have 30,000; json5 is written in Python
 # and takes 8 to 50 microseconds for each, and some milliseconds for each place at which it finds no JSON.
 LONGEST, MOST_BLOCKS = 50_000, 500
@@ -22,6 +24,9 @@ LONGEST, MOST_BLOCKS = 50_000, 500
 _NAME_KEYS = ("name", "title", "label", "perspective")
 _TEXT_KEYS = ("statement", "text", "description", "content", "argument", "explanation", "viewpoint", "perspective")
 _GENERIC = frozenset((*_TEXT_KEYS, "perspectives", "statements", "arguments", "viewpoints"))
+# How models mark what they think before they answer; the last is the mark before the answer itself (gpt-oss).
+_THOUGHT = r"<(?:think|thinking|thought|reasoning|seed:think)>|\[THINK\]|<\|channel\|>analysis"
+_THOUGHT_ENDS = r"</(?:think|thinking|thought|reasoning|seed:think)>|\[/THINK\]|<\|channel\|>final<\|message\|>"
 _START = re.compile(r"[\[{]")
 # Brackets that are JSON and not prose: a quote stands behind them, or a key and then a value in quotes or brackets.
 _BEGINS = re.compile(r"[\[{\s]*+(?:[\"'“‘]|[^\W\d][\w -]*+:\s*[\"'“‘\[{])")
@@ -61,6 +66,38 @@ def parse_perspectives(text: str, nested: str = "all") -> list[tuple[str, str]]:
     return found
 
 
+class UnreadError(InputError):
+    """An answer that cannot be read; ``reason`` says why in two or three words, for counts."""
+
+    def __init__(self, problem: str, reason: str) -> None:
+        super().__init__(problem)
+        self.reason = reason
+
+
+def answer_of(reply: Reply) -> str:
+    """Return what a model answers, without what it thought before.
+
+    Raises:
+        UnreadError: there is no answer: it was filtered, is a refusal or a call of a tool, is empty, or was cut off
+            while the model was thinking.
+    """
+    if reply.finish == "content_filter":
+        raise UnreadError("the server's content filter ended it", FILTER)
+    if reply.finish == "refusal":
+        raise UnreadError(f"it is a refusal: {reply.text[:80]!r}", "refused by the model")
+    if reply.finish == "tool_calls" and not reply.text:
+        raise UnreadError("it is a call of a tool", "call of a tool")
+    try:
+        text = strip_reasoning(reply.text)
+    except InputError as error:
+        raise UnreadError(error.problem, CUT_OFF) from None
+    if text.strip():
+        return text
+    if reply.finish == "length":
+        raise UnreadError("it was cut off before its first word, as happens where a model thinks first", CUT_OFF)
+    raise UnreadError("it is empty", "empty answer")
+
+
 def strip_reasoning(answer: str) -> str:
     """Return an answer without what a model thought aloud before it.
 
@@ -69,8 +106,8 @@ def strip_reasoning(answer: str) -> str:
     Raises:
         InputError: the answer breaks off while it thinks.
     """
-    rest = re.sub(r"\A.*</think(?:ing)?>", "", answer, flags=re.DOTALL)
-    if re.match(r"\s*<think(?:ing)?>", rest):
+    rest = re.sub(rf"\A.*(?:{_THOUGHT_ENDS})", "", answer, flags=re.DOTALL)
+    if re.match(rf"\s*(?:{_THOUGHT})", rest):
         raise InputError("it breaks off while thinking (is max_tokens too small?)")
     return rest
 

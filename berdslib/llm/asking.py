@@ -1,16 +1,18 @@
-"""Asking a chat model many things at a time; one answer that is none does not cost the others."""
+"""Asking a chat model many things at a time; one answer that cannot be read does not cost the others."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar, cast
 
 from berdslib.errors import InputError
-from berdslib.llm.chat import ChatModel, Messages, RefusedError, Reply, UnavailableError, given_up
+from berdslib.llm.answers import CUT_OFF, answer_of
+from berdslib.llm.chat import ChatError, ChatModel, Messages, RefusedError, Reply, UnavailableError, given_up
 from berdslib.progress import bar, begin
 
 logger = logging.getLogger(__name__)
@@ -18,23 +20,33 @@ logger = logging.getLogger(__name__)
 Said = TypeVar("Said")
 
 _GONE = 20  # failures in a row, with nothing else in between, after which nobody seems to be there
-_REFUSES = 5  # refusals at the start, after which it is not the questions
+_UNREAD = 5  # refused or unreadable ones at the start, with none that was read, after which it is not the questions
 
 
 class Answer(NamedTuple):
-    """What came of a question: a ``reply``; or None and the ``problem``.
+    """What came of a question: a ``reply``, and what was ``read`` of it; or the ``problem``.
 
-    The problem may be that the model could not be reached; or, where it was ``refused``, the question itself, and
-    asking again would not help.
+    The problem is that the model could not be reached; or, where the answer is ``unread``, that the question was
+    refused or that the reply, if there is one, cannot be read, and asking again would not help. ``unread`` says why in
+    two or three words.
     """
 
     reply: Reply | None
     problem: str = ""
-    refused: bool = False
+    unread: str = ""
+    read: Any = None
+
+
+_NOT_ASKED = Answer(None, "not asked")
 
 
 def ask_all(
-    chat: ChatModel, conversations: Sequence[Messages], *, workers: int = 4, desc: str = "asking"
+    chat: ChatModel,
+    conversations: Sequence[Messages],
+    *,
+    proven: bool = False,
+    workers: int = 4,
+    desc: str = "asking",
 ) -> list[Answer]:
     """Ask a chat model everything, several at a time, and return the answers in the order of the questions.
 
@@ -47,77 +59,133 @@ def ask_all(
     Raises:
         InputError: no workers.
         UnavailableError: twenty in a row could not be answered, and the rest would be asked in vain.
-        RefusedError: the first five were all refused.
+        RefusedError, UnreadableAnswerError: five were refused, or have no answer in them, before any that has, and the
+            model is not `proven`.
         ChatError: the model refuses or fails for good, or the budget is used up.
     """
-    answers, end = ask_until_end(chat, conversations, workers=workers, desc=desc)
+    answers, end = ask_until_end(chat, conversations, proven=proven, workers=workers, desc=desc)
     if end is not None:
         raise end
     return answers
 
 
 def ask_until_end(
-    chat: ChatModel, conversations: Sequence[Messages], *, workers: int = 4, desc: str = "asking"
+    chat: ChatModel,
+    conversations: Sequence[Messages],
+    *,
+    read: Callable[[Reply], Any] = answer_of,
+    before: Sequence[Answer] = (),
+    proven: bool = False,
+    workers: int = 4,
+    desc: str = "asking",
 ) -> tuple[list[Answer], BaseException | None]:
-    """Ask as :func:`ask_all` does, and return the answers with what ended it early, if anything did."""
+    """Ask as :func:`ask_all` does, and return the answers with what ended it early, if anything did.
+
+    `read` raises InputError for a reply that it cannot read. Where the first five are all refused or cannot be read,
+    the rest is not asked, unless the model is `proven`: answers of it were read before. Answers from `before` count.
+    """
     if workers < 1:
         raise InputError(f"at least one worker is needed to ask anything, not {workers}", field="workers")
-    stop, ends, seen = threading.Event(), list[BaseException](), list[Answer]()
+    stop, ends, seen, lock = threading.Event(), list[BaseException](), [*before], threading.Lock()
     size = getattr(chat, "together", 1)
 
     def ask(messages: Sequence[Messages]) -> list[Answer]:
-        if not stop.is_set():
-            try:
-                return _asked_together(chat, messages)
-            except BaseException as error:  # noqa: BLE001 - returned; the first one is the cause, others may follow
-                ends.append(error)
-                stop.set()  # here, or another worker could take up the next one first
-        return [Answer(None, "not asked")] * len(messages)
+        if stop.is_set():
+            return [_NOT_ASKED] * len(messages)
+        try:
+            answers = _asked_together(chat, messages, read)
+        except BaseException as error:  # noqa: BLE001 - returned; the first one is the cause, others may follow
+            ends.append(error)
+            stop.set()  # here, or another worker could take up the next one first
+            return [_NOT_ASKED] * len(messages)
+        with lock:
+            for answer in answers:
+                seen.append(answer)
+                if not stop.is_set() and (in_vain := _why_in_vain(seen, chat, proven)):
+                    ends.append(in_vain)
+                    stop.set()
+        return answers
 
     with ThreadPoolExecutor(workers, initializer=given_up.set, initargs=(stop,)) as pool:
         asked = list[Future[list[Answer]]]()
         begin(f"{desc}: {len(conversations):,} requests")
         try:
+            if seen and (in_vain := _why_in_vain(seen, chat, proven)):
+                raise in_vain
             asked += [pool.submit(ask, conversations[at : at + size]) for at in range(0, len(conversations), size)]
-            for one in bar(as_completed(asked), total=len(asked), desc=desc):
+            for _ in bar(as_completed(asked), total=len(asked), desc=desc):
                 if ends:
                     break
-                for answer in one.result():
-                    seen.append(answer)
-                    _check_somebody_answers(seen)
         except BaseException as error:  # noqa: BLE001 - returned; the keyboard's too, whatever came of its end
             ends.insert(0, error)
         finally:
             stop.set()  # what waits in the queue is then left alone, and what waits to be tried again is given up
-    return [answer for one in asked for answer in one.result()], ends[0] if ends else None
+    answers = [answer for one in asked for answer in one.result()]
+    answers += [_NOT_ASKED] * (len(conversations) - len(answers))
+    return answers, ends[0] if ends else None
 
 
-def _asked_together(chat: ChatModel, conversations: Sequence[Messages]) -> list[Answer]:
+def _asked_together(chat: ChatModel, conversations: Sequence[Messages], read: Callable[[Reply], Any]) -> list[Answer]:
     if len(conversations) > 1:
         with suppress(UnavailableError, RefusedError, InputError):  # of one of them: each is then asked by itself
-            return [Answer(reply) for reply in cast(Any, chat).complete_all(conversations)]
-    return [_asked(chat, messages) for messages in conversations]
+            return [_read(reply, read) for reply in cast(Any, chat).complete_all(conversations)]
+    return [_asked(chat, messages, read) for messages in conversations]
 
 
-def _asked(chat: ChatModel, messages: Messages) -> Answer:
+def _asked(chat: ChatModel, messages: Messages, read: Callable[[Reply], Any]) -> Answer:
     try:
-        return Answer(chat.complete(messages))
+        reply = chat.complete(messages)
     except UnavailableError as error:
         return Answer(None, str(error))
     except (RefusedError, InputError) as error:
         # An error about a file, such as one that cannot be written, is not about the messages.
         if isinstance(error, InputError) and error.path is not None:
             raise
-        return Answer(None, str(error), refused=True)
+        return Answer(None, str(error), getattr(error, "reason", "not sent"))
+    return _read(reply, read)
 
 
-def _check_somebody_answers(seen: Sequence[Answer]) -> None:
-    """Raise UnavailableError where a model seems to be gone, RefusedError where it refuses whatever it is asked."""
+def _read(reply: Reply, read: Callable[[Reply], Any]) -> Answer:
+    try:
+        return Answer(reply, read=read(reply))
+    except InputError as error:
+        return Answer(reply, error.problem, getattr(error, "reason", "in another form"))
+
+
+def _why_in_vain(seen: Sequence[Answer], chat: ChatModel, proven: bool) -> ChatError | InputError | None:
+    """Return an error where a model seems to be gone, or where none of what it says at first can be read."""
     last = seen[-1]
-    if len(seen) == _REFUSES and all(one.refused for one in seen):
-        raise RefusedError(f"the first {_REFUSES} requests were all refused, the last with: {last.problem}")
-    if len(seen) >= _GONE and all(one.reply is None and not one.refused for one in seen[-_GONE:]):
-        raise UnavailableError(f"{_GONE} requests in a row failed, the last with: {last.problem}")
+    if last.unread and not proven and not any(_was_read(one) for one in seen):
+        unread = [one for one in seen if one.unread]
+        if len(unread) >= _UNREAD:
+            what = f"{_UNREAD} requests to {chat.id}, and no answer that can be read: {counted(unread)}. The last"
+            problem = f"{what}: {last.problem}{hint(chat, unread)}"
+            refused = all(one.reply is None for one in unread)
+            return RefusedError(problem) if refused else UnreadableAnswerError(problem)
+    if len(seen) >= _GONE and all(one.reply is None and not one.unread for one in seen[-_GONE:]):
+        return UnavailableError(f"{_GONE} requests in a row failed, the last with: {last.problem}")
+    return None
+
+
+def _was_read(answer: Answer) -> bool:
+    return answer.reply is not None and not answer.unread
+
+
+def counted(unread: Iterable[Answer]) -> str:
+    """Return how many answers are unread for which reason, such as "content filter 2, empty answer 1"."""
+    return ", ".join(f"{reason} {n}" for reason, n in Counter(one.unread for one in unread).most_common())
+
+
+def hint(chat: ChatModel, unread: Iterable[Answer]) -> str:
+    """Return what helps where a model has spent all its tokens on thinking; "" where it has not."""
+    if not any(one.unread == CUT_OFF for one in unread):
+        return ""
+    longest = getattr(chat, "max_tokens", None)
+    limit = "" if longest is None else f" (max_tokens={longest})"
+    return (
+        f". Its tokens{limit} are used up before an answer, as with models that think first: give it more, as in "
+        "chat:MODEL?max_tokens=2000, or turn its thinking off, as in chat:MODEL?reasoning_effort=none"
+    )
 
 
 # ---------------------------------------------------------------- asking and reading
@@ -146,25 +214,27 @@ def read_all(
         UnavailableError: some have no answer.
         ChatError: the endpoint fails for good.
     """
-    answers = dict(zip(asked, ask_all(chat, list(asked.values()), workers=workers, desc=desc), strict=True))
-    if unanswered := [name for name, one in answers.items() if one.reply is None and not one.refused]:
+    found, end = ask_until_end(
+        chat, list(asked.values()), read=lambda reply: read(answer_of(reply)), workers=workers, desc=desc
+    )
+    if end is not None:
+        raise end
+    answers = dict(zip(asked, found, strict=True))
+    if unanswered := [name for name, one in answers.items() if one.reply is None and not one.unread]:
         such = f"such as {what} {unanswered[0]!r}: {answers[unanswered[0]].problem}"
         raise UnavailableError(f"no answer for {len(unanswered)} of {len(asked)}, {such}")
-    found, problems = dict[str, Said](), dict[str, str]()
-    for name, one in answers.items():
-        if one.reply is None:  # refused: asking again would not help
-            problems[name] = one.problem
-            continue
-        try:
-            found[name] = read(one.reply.text)
-        except InputError as error:
-            problems[name] = f"{error.problem}. It begins {one.reply.text[:80]!r}"
-    if problems:
-        name, *others = problems
+    unread = {name: one for name, one in answers.items() if one.unread}
+    if unread:
+        name, first = next(iter(unread.items()))
+        others = [other for other in unread if other != name]
         named = ", ".join(map(repr, others[:5])) + (" …" if len(others) > 5 else "")
         more = f" ({len(others)} more like this: {named})" if others else ""
-        problem = f"the answer of {chat.id} on {what} {name!r}: {problems[name]}{more}"
-        if not found:
-            raise UnreadableAnswerError(problem)
-        logger.warning("%d of %d answers cannot be read: %s", len(problems), len(asked), problem)
-    return found
+        begins = f". It begins {first.reply.text[:80]!r}" if first.reply and first.reply.text else ""
+        problem = f"{what} {name!r}: {first.problem}{begins}{more}{hint(chat, unread.values())}"
+        told = (
+            f"{len(unread)} of {len(asked)} answers of {chat.id} are unread: {counted(unread.values())}. The first, on"
+        )
+        if len(unread) == len(asked):
+            raise UnreadableAnswerError(f"{told} {problem}")
+        logger.warning("%s %s", told, problem)
+    return {name: one.read for name, one in answers.items() if not one.unread}

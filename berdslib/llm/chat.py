@@ -15,8 +15,9 @@ import random
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,7 +41,13 @@ _BILLED = frozenset((502, 504, 520, 522, 524))
 # What a server says, as a status or in a word besides or in place of one: it may pass; it is about what was sent; the
 # account has no money left, which OpenAI says with 429 or 400 too.
 _PASSING = {"408", "409", "429", "rate_limit_exceeded", "rate_limit_error", "overloaded_error", "server_error"}
-_REFUSED = {"400", "413", "422", "content_filter", "content_policy_violation", "context_length_exceeded"}
+_REFUSED = {"400", "413", "422", "context_length_exceeded"}
+# How providers say that their content filter stopped a request or an answer; "sensitive" is a finish reason.
+FILTER = "content filter"
+_FILTERED = re.compile(
+    r"content.?(filter|policy|management)|data.?inspection|moderation|flagged|prohibited.content|^sensitive$|^safety$",
+    re.IGNORECASE,
+)
 _NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached"}
 # What comes of reading JSON that is of another form than expected.
 MALFORMED = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError)
@@ -71,6 +78,8 @@ class Reply(NamedTuple):
     """A model's answer: ``text``; ``first_token`` its alternatives as (token, log-probability), where offered.
 
     ``finish`` is why it ended, in the server's word: "stop", or "length" where it was cut off at the longest answer.
+    Four of the words are ours where the server has others or none: "length", "content_filter", "tool_calls" and
+    "refusal", where the text is what the model says in place of an answer.
     The numbers of tokens are the server's too, 0 where it does not say.
     """
 
@@ -100,7 +109,14 @@ class UnavailableError(ChatError):
 
 
 class RefusedError(ChatError):
-    """An endpoint that refuses this request for what is in it; asking again would not help, others may be answered."""
+    """An endpoint that refuses this request for what is in it; asking again would not help, others may be answered.
+
+    ``reason`` says why in two or three words, for counts.
+    """
+
+    def __init__(self, problem: str, reason: str = "refused by the server") -> None:
+        super().__init__(problem)
+        self.reason = reason
 
 
 # ---------------------------------------------------------------- what a request can cost
@@ -160,6 +176,99 @@ class Bill:
 Meter = Callable[[Tokens], AbstractContextManager[Bill]]
 
 
+# ---------------------------------------------------------------- what a server refuses of a request
+
+Body = dict[str, Any]
+_MOST_ALTERNATIVES = 20
+
+
+class _Change(NamedTuple):
+    """How a request is changed for a server that refuses it: ``make`` takes its body and what the server said.
+
+    ``named`` is how servers name what they refuse; ``told`` is what the user is told.
+    """
+
+    named: re.Pattern[str]
+    make: Callable[[Body, str], Body]
+    told: str
+
+
+def _without(*fields: str) -> Callable[[Body, str], Body]:
+    return lambda body, _: {name: value for name, value in body.items() if name not in fields}
+
+
+def _rename_max_tokens(body: Body, said: str) -> Body:
+    # A server may also name it because this one answer or conversation is too long for it, which no name mends.
+    if "max_tokens" not in body or _ABOUT_SIZE.search(said):
+        return body
+    return _without("max_tokens")(body, said) | {"max_completion_tokens": body["max_tokens"]}
+
+
+def _ask_for_fewer_alternatives(body: Body, said: str) -> Body:
+    numbers = [int(number) for number in re.findall(r"\b\d{1,2}\b", said)] if _ABOUT_SIZE.search(said) else []
+    allowed = [number for number in numbers if 0 < number < body.get("top_logprobs", 0)]
+    return body | {"top_logprobs": max(allowed)} if allowed else body
+
+
+def _move_system_turn(body: Body, _: str) -> Body:
+    return body | {"messages": system_in_first_turn(body["messages"])}
+
+
+def system_in_first_turn(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Return a conversation whose system text opens the first user turn, for models whose template takes none."""
+    turns = [dict(message) for message in messages]
+    if len(turns) < 2 or turns[0]["role"] != "system":
+        return turns
+    system, first, *rest = turns
+    return [first | {"content": f"{system['content']}\n\n{first['content']}"}, *rest]
+
+
+_ABOUT_SIZE = re.compile(
+    r"context|too (large|long|many)|exceed|reduce|at most|up to|limit|range|between|(less|greater) than|max(imum)?\b"
+    r"|min(imum)?\b|[<>≤≥]=?|\[0",
+    re.IGNORECASE,
+)
+# Tried from first to last, each once for a model at an address.
+_CHANGES = (
+    _Change(re.compile(r"max_tokens"), _rename_max_tokens, "for max_completion_tokens in place of max_tokens"),
+    _Change(re.compile(r"logprobs", re.I), _ask_for_fewer_alternatives, "for fewer alternatives of a token"),
+    _Change(
+        re.compile(r"logprobs|log.probabilities", re.I),
+        _without("logprobs", "top_logprobs"),
+        "without log-probabilities, so that the words of its answers decide",
+    ),
+    _Change(re.compile(r"\btemperature\b", re.I), _without("temperature"), "at its own temperature in place of 0"),
+    _Change(
+        re.compile(r"response_format|schema|structured|grammar", re.I),
+        _without("response_format"),
+        "without a schema for its answers",
+    ),
+    _Change(
+        re.compile(
+            r"\b(system|developer)\W+(\w+\W+)?(role|message|turn|prompt|instruction)|\broles?\b.{0,60}\b(system|alternate)"
+            r"|only user and assistant|messages\S{0,5}\brole|'user' (or|and) 'assistant'",
+            re.I,
+        ),
+        _move_system_turn,
+        "with the system text at the beginning of the first user turn",
+    ),
+)
+
+
+class _Learnt:
+    """What was found out about a model at an address, for all endpoints of this process that ask it."""
+
+    def __init__(self) -> None:
+        self.changes: list[tuple[_Change, str]] = []  # with what the server said
+        self.silent = False  # whether it gives no log-probabilities where they are asked for
+        self.came_back = set[tuple[frozenset[str], str]]()  # the kinds of requests of which one has come back
+        self.answered = set[frozenset[str]]()  # the fields of requests that brought a text
+        self.lock, self.turn = threading.Lock(), threading.Lock()
+
+
+_LEARNT: defaultdict[tuple[str, str], _Learnt] = defaultdict(_Learnt)
+
+
 # ---------------------------------------------------------------- an endpoint
 
 # Set in a context by who gives up what is under way there: then no wait goes on and no other attempt begins.
@@ -175,8 +284,17 @@ class _PassingError(Exception):
         self.wait = wait
 
 
+class _ChangedError(Exception):
+    """A request that was refused, and is now asked otherwise."""
+
+
 class Endpoint:
     """An OpenAI-compatible chat endpoint; may be used by several threads at once.
+
+    What a server refuses to take (``max_tokens``, a temperature of 0, log-probabilities, a schema, a system turn) is
+    left out or said otherwise from then on, for this model at this address and as long as the process lives, and a
+    warning says so. The ``id`` is what was to be asked, so that recorded answers are found again; ``differs`` is how
+    the answers come about otherwise.
 
     Args:
         model: the model's name there.
@@ -184,7 +302,8 @@ class Endpoint:
             user name and password in it are sent as such, in place of the key; a query is sent with each request.
         max_tokens: longest answer.
         logprobs: ask for the alternatives of each token (up to 20); servers may not offer them.
-        schema: a JSON schema that the answer must follow. A server that takes none is asked without it from then on.
+        schema: a JSON schema that the answer must follow.
+        more: further fields of each request, such as {"reasoning_effort": "none"}; they are part of the id.
         max_retries: further attempts after a failure that may pass (no answer, a broken one, 408, 409, 429, 5xx), with
             longer and longer waits, or those that the server asks for.
         timeout: seconds without a sign of life after which an attempt has failed.
@@ -202,25 +321,90 @@ class Endpoint:
         max_tokens: int = 8,
         logprobs: bool = True,
         schema: dict[str, Any] | None = None,
+        more: Mapping[str, Any] | None = None,
         max_retries: int = 5,
         timeout: float = 60.0,
         deadline: float = 600.0,
     ) -> None:
-        if max_tokens < 1:
-            raise InputError(f"max_tokens must be from 1, not {max_tokens}")
+        if not isinstance(max_tokens, int) or max_tokens < 1:
+            raise InputError(f"max_tokens must be a whole number from 1, not {max_tokens!r}")
         self._address = _Address(base_url or os.environ.get("BERDS_CHAT_URL") or "https://api.openai.com/v1")
         self.max_tokens, self.max_retries, self.timeout, self.deadline = max_tokens, max_retries, timeout, deadline
         self._settings: dict[str, Any] = {"model": model, "temperature": 0, "max_tokens": max_tokens}
         if logprobs:
-            self._settings |= {"logprobs": True, "top_logprobs": 20}
+            self._settings |= {"logprobs": True, "top_logprobs": _MOST_ALTERNATIVES}
         shape = ""
         if schema is not None:
             # Not "strict": OpenAI's strict schemas have to list all names, and here the model makes them up.
             form = {"name": "answer", "schema": schema, "strict": False}
             self._settings["response_format"] = {"type": "json_schema", "json_schema": form}
             shape = f",schema={hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:8]}"
+        self._settings |= more or {}
+        shape += "".join(f",{name}={json.dumps(value)}" for name, value in sorted((more or {}).items()))
+        self._learnt = _LEARNT[self._address.plain, model]
         self.url = self._redact(self._address.plain)
         self.id = f"{model}@{self.url}(max_tokens={max_tokens},logprobs={logprobs}{shape})"
+
+    @property
+    def differs(self) -> str:
+        """What in the answers differs from what the id says, as far as it is known yet; "" for nothing."""
+        turns = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
+        body = self._body(turns)
+        wanted = "logprobs" in self._settings
+        told = wanted and "logprobs" in body and not self._learnt.silent
+        found = {
+            "temperature=default": "temperature" not in body,
+            "logprobs=none": wanted and not told,
+            f"top_logprobs={body.get('top_logprobs')}": told and body["top_logprobs"] < _MOST_ALTERNATIVES,
+            "system=first turn": body["messages"] != turns,
+        }
+        return ",".join(name for name, holds in found.items() if holds)
+
+    @property
+    def settled(self) -> bool:
+        """Whether such a request was answered before, so that what `differs` is known."""
+        return frozenset(self._settings) in self._learnt.answered
+
+    def _body(self, messages: Messages) -> Body:
+        """Return what is sent, without what is known to be refused."""
+        body = {**self._settings, "messages": list(messages)}
+        for change, said in self._learnt.changes:
+            body = change.make(body, said)
+        return body
+
+    @contextmanager
+    def _in_turn(self, messages: Messages) -> Iterator[None]:
+        """Let the first request of its kind go alone, so that what the server refuses is found out once."""
+        learnt, kind = self._learnt, (frozenset(self._settings), messages[0]["role"])
+        with ExitStack() as stack:
+            if kind not in learnt.came_back:
+                stack.enter_context(learnt.turn)
+                if kind in learnt.came_back:  # while this one waited
+                    stack.close()
+            changed = False
+            try:
+                yield
+            except _ChangedError:
+                changed = True
+                raise
+            finally:
+                if not changed:
+                    learnt.came_back.add(kind)
+
+    def _learn(self, refused: Body, said: str) -> bool:
+        """Learn from what a server said what it does not take; return whether it is now asked otherwise."""
+        learnt = self._learnt
+        with learnt.lock:
+            if self._body(refused["messages"]) != refused:  # another request has found it out
+                return True
+            for change in _CHANGES:
+                tried = any(change is done for done, _ in learnt.changes)
+                if not tried and change.named.search(said) and change.make(refused, said) != refused:
+                    learnt.changes.append((change, said))
+                    told = "%s is asked %s from now on, as it refused: %s"
+                    logger.warning(told, f"{self._settings['model']}@{self.url}", change.told, said)
+                    return True
+        return False
 
     @cached_property
     def _http(self) -> Any:
@@ -252,7 +436,11 @@ class Endpoint:
         while True:
             attempt += 1
             try:
-                return self._attempt(messages, meter, end)
+                with self._in_turn(messages):
+                    return self._attempt(messages, meter, end)
+            except _ChangedError:  # which cost nothing; each change is made once, so this comes to an end
+                attempt -= 1
+                continue
             except _PassingError as failure:
                 why, wait = str(failure), failure.wait or _back_off(attempt)
             left = end - time.monotonic()
@@ -273,10 +461,9 @@ class Endpoint:
         """Ask once, until the end at most, and say to the meter what it may have cost."""
         import httpx
 
-        settings, headers, raw = self._settings, self._key_header(), bytearray()
-        body = {**settings, "messages": list(messages)}
+        body, headers, raw = self._body(messages), self._key_header(), bytearray()
         seconds = min(self.timeout, max(0.001, end - time.monotonic()))
-        with meter(most_tokens(messages, self.max_tokens, json.dumps(settings.get("response_format", "")))) as bill:
+        with meter(most_tokens(messages, self.max_tokens, json.dumps(body.get("response_format", "")))) as bill:
             try:
                 request = self._http.stream("POST", self._address.full, json=body, headers=headers, timeout=seconds)
                 with request as response:
@@ -291,18 +478,21 @@ class Endpoint:
                     bill.used = Tokens()  # nothing was sent
                 raise _PassingError(self._redact(f"{type(error).__name__}: {error}")[:300]) from None
             if response.is_success:
-                reply = self._read(raw)
+                reply = self._read(raw, body)
                 bill.settle(reply)
                 return reply
             if response.status_code not in _BILLED:
                 bill.used = Tokens()
-        said, codes = self._complaint(raw) or (self._redact(response.reason_phrase), set())
-        about_schema = response.status_code in (400, 422) and re.search("response_format|schema", said)
-        if "response_format" in settings and about_schema:
-            logger.warning("%s takes no schema and is asked without: %s", self.url, said)
-            self._settings = {name: value for name, value in settings.items() if name != "response_format"}
-            raise _PassingError(said, wait=0.001)
-        raise self._failure(said, codes, response.status_code, response.headers.get("retry-after", ""))
+        said, codes = self._complaint(raw) or (self._plain(raw) or self._redact(response.reason_phrase), set())
+        raise self._refusal(body, said, codes, response.status_code, response.headers.get("retry-after", ""))
+
+    def _refusal(self, asked: Body, said: str, codes: set[str], status: int = 200, asked_wait: str = "") -> Exception:
+        """Return a _ChangedError where the server names what it does not take, and else what its complaint means."""
+        failure = self._failure(said, codes, status, asked_wait)
+        # Templates that refuse a turn, and fields that are not implemented, end some servers in an error of their own.
+        may_name_a_field = not isinstance(failure, _PassingError) or status in (200, 500, 501)
+        about_the_text = isinstance(failure, RefusedError) and failure.reason == FILTER
+        return _ChangedError() if may_name_a_field and not about_the_text and self._learn(asked, said) else failure
 
     def _key_header(self) -> dict[str, str]:
         """Return the header with the key; none where there is no key, or a login in the address."""
@@ -311,19 +501,28 @@ class Endpoint:
             raise ChatError(f"the variable {_KEY} holds characters that no key has")
         return {"Authorization": f"Bearer {key}"} if key and not self._address.userinfo else {}
 
-    def _read(self, raw: bytes | bytearray) -> Reply:
+    def _read(self, raw: bytes | bytearray, asked: Body) -> Reply:
         try:
             answer = json.loads(raw)
+        except MALFORMED:
+            raise _PassingError("it answered in another form than OpenAI's (no JSON)") from None
+        try:
             choice = answer["choices"][0]
-            text, finish = choice["message"]["content"] or "", choice.get("finish_reason") or ""
-            if not isinstance(text, str) or not isinstance(finish, str):
-                raise TypeError
+            text, finish = _text_and_finish(choice)
             tokens = (choice.get("logprobs") or {}).get("content") or []
-            first = alternatives([(t["token"], t["logprob"]) for t in tokens[0]["top_logprobs"]] if tokens else [])
+            listed = (tokens[0].get("top_logprobs") or []) if tokens else []
+            first = alternatives([(t["token"], t["logprob"]) for t in listed])
         except MALFORMED as error:
-            if complaint := self._complaint(raw):
-                raise self._failure(*complaint) from None
-            raise _PassingError(f"it answered in another form than OpenAI's ({type(error).__name__})") from None
+            if complaint := self._complaint(raw, of_failure=False):
+                raise self._refusal(asked, *complaint) from None
+            # It may be billed, and would be again.
+            problem = f"{self.url} answered in another form than OpenAI's ({type(error).__name__}: {error})"
+            raise RefusedError(self._redact(problem)[:300], "no answer in the reply") from None
+        if text:
+            self._learnt.answered.add(frozenset(self._settings))
+        if "logprobs" in asked and text and not first and not self._learnt.silent:
+            self._learnt.silent = True
+            logger.warning("%s gives no log-probabilities, so the words of its answers decide", self.url)
         try:
             used = Tokens.told(answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"])
         except MALFORMED:  # no reason to throw a good answer away
@@ -332,16 +531,28 @@ class Endpoint:
             text = text.replace(secret, "…")
         return Reply(text, first, finish, used.prompt, used.completion)
 
-    def _complaint(self, raw: bytes | bytearray) -> tuple[str, set[str]] | None:
-        """Return what a server says is wrong, in words for people and for programs; None where it does not say so."""
+    def _complaint(self, raw: bytes | bytearray, *, of_failure: bool = True) -> tuple[str, set[str]] | None:
+        """Return what a server says is wrong, in words for people and for programs; None where it does not say so.
+
+        A body is a complaint as it is where the status is `of_failure`, and else where it names an error.
+        """
         try:
-            body = json.loads(raw)
-            error = body if body.get("object") == "error" else body["error"]
+            body: Any = json.loads(raw)
+            body = body[0] if isinstance(body, list) else body  # as Gemini's endpoint has it
+            error: Any = body.get("error") or (body if of_failure or body.get("object") == "error" else None)
             error = {"message": error} if isinstance(error, str) else error
-            codes = {str(error.get(name)) for name in ("code", "type", "status")}
-            return self._redact(" ".join(str(error["message"]).split()))[:300], codes
-        except MALFORMED:
+            words = next(error[name] for name in ("message", "detail", "msg", "error_msg") if error.get(name))
+            inner = error.get("innererror") or {}
+            codes = {str(one.get(name)) for one in (error, inner) for name in ("code", "type", "status")}
+            said = f"{_words(words)} ({error['param']})" if error.get("param") else _words(words)
+            return self._redact(" ".join(said.split()))[:300], codes
+        except (*MALFORMED, StopIteration):
             return None
+
+    def _plain(self, raw: bytes | bytearray) -> str:
+        """Return the beginning of a text that came in place of JSON; "" for a page."""
+        text = " ".join(raw[:2000].decode("utf-8", "replace").split())
+        return "" if text.startswith(("<", "{", "[")) else self._redact(text)[:300]
 
     def _failure(self, said: str, codes: set[str], status: int = 200, asked_wait: str = "") -> Exception:
         """Return what a complaint means; one that comes with status 200 may name a better one."""
@@ -349,11 +560,13 @@ class Endpoint:
             status = next((int(code) for code in codes if re.fullmatch("[45][0-9]{2}", code)), 200)
         codes = {str(status), *(code for code in codes if not code.isdigit())}
         what = f"{self.url}: status {status}: {said}"
-        if status in (401, 403):
-            state = "is refused" if os.environ.get(_KEY) else "is not set"
-            return ChatError(f"{self.url}: status {status}; the key in the variable {_KEY} {state}")
         if codes & _NO_MONEY:  # which no waiting mends
             return ChatError(what)
+        if status not in (401, 408, 409, 429) and any(map(_FILTERED.search, {said, *codes})):
+            return RefusedError(what, FILTER)
+        if status in (401, 403):
+            state = "set" if os.environ.get(_KEY) else "not set"
+            return ChatError(f"{what} (if that is about the key: the variable {_KEY} is {state})")
         if codes & _REFUSED:
             return RefusedError(what)
         if codes & _PASSING or status >= 500:
@@ -371,6 +584,34 @@ class Endpoint:
         """Return what nobody may see, from a length on, the longest first."""
         secrets = {os.environ.get(_KEY, "").strip(), *self._address.secrets}
         return sorted((secret for secret in secrets if len(secret) >= length), key=len, reverse=True)
+
+
+def _text_and_finish(choice: Any) -> tuple[str, str]:
+    """Return the text of an answer, and why it ended; thoughts are no part of it. Errors of MALFORMED."""
+    message, finish = choice["message"], choice.get("finish_reason") or ""
+    content = message.get("content") or ""
+    refusal = message.get("refusal") or ""
+    if isinstance(content, list):  # of parts: text, and thoughts, pictures, sources
+        refusal = refusal or "".join(part.get("refusal") or "" for part in content)
+        content = "".join(part["text"] for part in content if part.get("type", "text") in ("text", "output_text"))
+    if not all(isinstance(text, str) for text in (content, refusal, finish)):
+        raise TypeError("a text was expected")
+    if refusal and not content:
+        return refusal, "refusal"
+    if not content and (message.get("tool_calls") or message.get("function_call")):
+        return "", "tool_calls"
+    if _FILTERED.search(finish):
+        return content, "content_filter"
+    return content, "length" if finish in ("max_tokens", "model_length") else finish
+
+
+def _words(said: Any) -> str:
+    """Return a message in words; servers in Python list what is wrong with each field."""
+    if isinstance(said, dict):
+        said = said.get("detail") or said.get("message") or said
+    if isinstance(said, list) and all(isinstance(one, dict) and "msg" in one for one in said):
+        return "; ".join(f"{'.'.join(map(str, one.get('loc', ())))}: {one['msg']}" for one in said)
+    return said if isinstance(said, str) else json.dumps(said)
 
 
 def alternatives(listed: Sequence[Sequence[Any]]) -> tuple[tuple[str, float], ...]:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from berdslib.errors import InputError, MissingDataError, errors_in, known
 from berdslib.files import write_text
-from berdslib.llm.chat import Form, Request
+from berdslib.llm.chat import Form, Request, system_in_first_turn
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.paths import cache_dir
 
@@ -116,10 +116,10 @@ def templated_ids(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> list
     except Exception as error:
         # Some templates (Mistral's, Gemma's) refuse a system turn: its text then opens the first user turn.
         refused = any(word in str(error).lower() for word in ("system", "alternate"))
-        if not refused or len(messages) < 2 or messages[0]["role"] != "system":
+        turns = system_in_first_turn(messages)
+        if not refused or turns == list(messages):
             raise
-        system, first, *rest = messages
-        text = write([{**first, "content": f"{system['content']}\n\n{first['content']}"}, *rest])
+        text = write(turns)
     # The template has written the opening token already; a second one would be divergences.md B8.
     ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
     return ids

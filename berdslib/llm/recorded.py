@@ -9,8 +9,12 @@ import os
 import threading
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar, cast
+
+from filelock import FileLock
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import MALFORMED, ChatModel, Messages, Reply, Tokens, alternatives
@@ -45,6 +49,8 @@ class Recorded:
 
 class Kept:
     """A model that records every answer in a file and is only asked what is not recorded, by any number of threads.
+
+    Several processes may record in one file.
 
     So an experiment that broke off goes on where it was, and one that is repeated costs nothing.
 
@@ -123,35 +129,45 @@ def lines_of(path: Path, read: Callable[[str], Said], what: str, *, to_append: b
         read: what a line says; any error that comes of unexpected JSON is a line of another kind.
         what: what a line should be, for the error.
         to_append: make the file ready for :func:`append_line`: its folder is made, it need not exist yet, and the rest
-            of a last line is removed, or the next would be glued to it. Otherwise another process may be writing to it.
+            of a last line is removed, or the next would be glued to it. No process writes to it in the meantime.
     """
     try:
         if to_append:
             path.parent.mkdir(parents=True, exist_ok=True)
-        content = path.read_bytes() if path.exists() or not to_append else b""
-        # Not splitlines: a text in JSON may hold separators such as U+2028 as they are.
-        *ended, last = content.split(b"\n")
-        said: list[Said] = []
-        for number, line in enumerate([*ended, last] if last else ended, start=1):
-            row, summed, kept = line.rpartition(_SUM)
-            if summed and kept != _sum(row):
-                problem = "does not fit its checksum, as it was damaged or changed; remove the line, or its crc32"
-                raise InputError(problem, path=path, line=number)
-            try:
-                said.append(read(line.decode("utf-8")))
-            except MALFORMED:
-                if not said or number <= len(ended):
-                    more = "; name another file, or remove this one" if to_append else ""
-                    raise InputError(f"not {what}{more}", path=path, line=number) from None
-                logger.warning("%s: the last line is cut off and left out", path)
-                if to_append:
-                    os.truncate(path, len(content) - len(last))
-                return said
+        with _turn(path) if to_append else nullcontext():
+            return _lines(path, read, what, to_append)
     except OSError as error:
         done = "opened" if to_append else "read"
         raise InputError(f"cannot be {done} ({error.strerror or error})", path=path) from None
+
+
+def _turn(path: Path) -> FileLock:
+    """Return a lock for whoever changes a file: another process's line that is half written is no rest to remove."""
+    return FileLock(path.with_name(f".{path.name}.lock"), poll_interval=0.01)
+
+
+def _lines(path: Path, read: Callable[[str], Said], what: str, to_append: bool) -> list[Said]:
+    content = path.read_bytes() if path.exists() or not to_append else b""
+    # Not splitlines: a text in JSON may hold separators such as U+2028 as they are.
+    *ended, last = content.split(b"\n")
+    said: list[Said] = []
+    for number, line in enumerate([*ended, last] if last else ended, start=1):
+        row, summed, kept = line.rpartition(_SUM)
+        if summed and kept != _sum(row):
+            problem = "does not fit its checksum, as it was damaged or changed; remove the line, or its crc32"
+            raise InputError(problem, path=path, line=number)
+        try:
+            said.append(read(line.decode("utf-8")))
+        except MALFORMED:
+            if not said or number <= len(ended):
+                more = "; name another file, or remove this one" if to_append else ""
+                raise InputError(f"not {what}{more}", path=path, line=number) from None
+            logger.warning("%s: the last line is cut off and left out", path)
+            if to_append:
+                os.truncate(path, len(content) - len(last))
+            return said
     if last and to_append:
-        append_line(path, "")
+        _append(path, b"\n")
     return said
 
 
@@ -163,21 +179,43 @@ def _sum(row: bytes) -> bytes:
 
 
 def append_line(path: Path, text: str) -> None:
-    """Append an object in JSON, one thread at a time, with its checksum, or leave the file as it was; "" ends a line.
+    """Append an object in JSON, one thread or process at a time, with its checksum, or leave the file as it was.
 
     No end of the process can lose it then.
     """
     # Half a character has no UTF-8; written with a backslash it is what JSON reads as the same half.
     row = text.encode("utf-8", "backslashreplace").removesuffix(b"}")
-    line = (row + _SUM + _sum(row) if row else b"") + b"\n"
     try:
-        with open(path, "ab", buffering=0) as file:  # with a buffer, closing would try to write the rest again
-            whole = file.tell()
-            try:
-                while line:
-                    line = line[file.write(line) :]
-            except OSError:
-                file.truncate(whole)
-                raise
+        with _turn(path):
+            _append(path, row + _SUM + _sum(row) + b"\n")
     except OSError as error:
         raise InputError(f"cannot be written ({error.strerror})", path=path) from None
+
+
+def _append(path: Path, line: bytes) -> None:
+    with open(path, "ab+", buffering=0) as file:  # with a buffer, closing would try to write the rest again
+        whole = _whole_lines(file) if line != b"\n" else file.tell()
+        try:
+            while line:
+                line = line[file.write(line) :]
+        except OSError:
+            file.truncate(whole)
+            raise
+
+
+def _whole_lines(file: FileIO) -> int:
+    """Return the size of a file after ending or removing the line that a process was killed at while it wrote."""
+    size = file.tell()
+    file.seek(max(0, size - 1))
+    if file.read(1) in (b"", b"\n"):
+        return size
+    file.seek(0)
+    content = file.read()
+    rest = content[content.rfind(b"\n") + 1 :]
+    try:
+        json.loads(rest)
+    except MALFORMED:
+        file.truncate(size - len(rest))
+    else:
+        file.write(b"\n")
+    return file.seek(0, os.SEEK_END)

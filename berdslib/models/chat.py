@@ -40,6 +40,9 @@ def make_chat(
 ) -> ChatModel:
     """Return a chat model by name.
 
+    The name of a model may be followed by settings, as in "MODEL?max_tokens=2000&reasoning_effort=none": the longest
+    answer, and for an endpoint further fields of each request, their values read as JSON where they are JSON.
+
     Args:
         name: "smollm2" for the small model that comes in a package; "local:FOLDER" for a checkpoint on this machine (or
             its id on the Hugging Face hub); "recorded:FILE" for the answers in a file, nothing else; any other name is
@@ -53,7 +56,11 @@ def make_chat(
         InputError: no name, or a file that cannot be read or holds the answers of several models.
         MissingDataError: a local model that is not there.
     """
+    name, more = _settings_in(name)
+    max_tokens = more.pop("max_tokens", max_tokens)
     kind, _, rest = name.partition(":")
+    if more and (name in PACKAGED or kind == "local"):
+        raise InputError(f"{next(iter(more))!r} is no setting of a model of this machine; max_tokens is", field="chat")
     if name in PACKAGED:
         return load_local_chat(name, max_tokens=max_tokens, **options)
     if kind == "local" and rest:
@@ -63,7 +70,24 @@ def make_chat(
     if not name.strip() or kind in ("local", "recorded"):
         expected = "smollm2, local:FOLDER, recorded:FILE or an endpoint's model"
         raise InputError(f"{name!r} is not a chat model; use {expected}")
-    return Endpoint(name, max_tokens=max_tokens, logprobs=logprobs, schema=schema, **options)
+    return Endpoint(name, max_tokens=max_tokens, logprobs=logprobs, schema=schema, more=more, **options)
+
+
+def _settings_in(name: str) -> tuple[str, dict[str, Any]]:
+    """Return a name, and the settings behind its question mark; a file of recorded answers may be called anything."""
+    model, mark, listed = name.partition("?")
+    if not mark or name.startswith("recorded:"):
+        return name, {}
+    settings: dict[str, Any] = {}
+    for setting in listed.split("&"):
+        field, equals, value = setting.partition("=")
+        if not (field.isidentifier() and equals and value):
+            raise InputError(f"{setting!r} is not a setting; NAME=VALUE was expected", field="chat")
+        try:
+            settings[field] = json.loads(value)
+        except ValueError:
+            settings[field] = value
+    return model, settings
 
 
 def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:

@@ -21,7 +21,7 @@ from berdslib.evaluation.sides import top
 from berdslib.llm.asking import read_all
 from berdslib.llm.chat import ChatModel
 from berdslib.llm.prompting import Prompt, load_prompt
-from berdslib.llm.untrusted import defuse_tag, one_line
+from berdslib.llm.untrusted import defuse_tag, one_line, tell_hidden
 from berdslib.stats import sum_by_cluster
 
 _TITLE = "Title: "
@@ -79,7 +79,8 @@ def answer_questions(
         workers: requests in flight at a time.
 
     Returns:
-        One row a question: qid, docnos (shown passages, with blanks between), answer, exact_match (1.0 or 0.0).
+        One row a question: qid, docnos (shown passages, with blanks between), answer, exact_match (1.0 or 0.0; NaN
+        where there is no answer).
 
     Source: PIR, section 3.3 and appendix A.8.
     """
@@ -91,7 +92,8 @@ def answer_questions(
     shown = _shown(queries, run, passages, depth)
     slots = [{"k": _block(found), "q": _line(q.text)} for q, found in zip(queries, shown, strict=True)]
     table = _answered(queries, shown, chat, prompt, slots, workers).rename(columns={"text": "answer"})
-    right = [exact_match(answer, golds[qid]) for qid, answer in zip(table["qid"], table["answer"], strict=True)]
+    answers = zip(table["qid"], table["answer"], strict=True)
+    right = [exact_match(answer, golds[qid]) if answer else np.nan for qid, answer in answers]
     return table.assign(exact_match=np.array(right, dtype=float))
 
 
@@ -133,8 +135,8 @@ def write_essays(
 
     Returns:
         One row a query: qid, root, stance (1 or -1), docnos, essay, words, and three polarities by TextBlob, -1 to 1:
-        polarity (of the essay), pair_polarity (of the words "Topic: …; Stance: …"), passages_polarity (mean over the
-        shown passages; NaN without any).
+        polarity (of the essay; NaN where none was written), pair_polarity (of the words "Topic: …; Stance: …"),
+        passages_polarity (mean over the shown passages; NaN without any).
     """
     prompt = load_prompt("essay_writing", wording, needs=("k", "q", "s"), asked=chat.id)
     if whole := [q.qid for q in queries if not q.root or len(q.perspectives) != 1]:
@@ -149,7 +151,7 @@ def write_essays(
     table.insert(2, "stance", stances)
     return table.assign(
         words=[len(essay.split()) for essay in table["essay"]],
-        polarity=[polarity(essay) for essay in table["essay"]],
+        polarity=[polarity(essay) if essay else np.nan for essay in table["essay"]],
         pair_polarity=[polarity(f"Topic: {q.root}; Stance: {name}") for q, name in zip(queries, names, strict=True)],
         passages_polarity=[np.mean([polarity(p.full_text) for p in f]) if f else np.nan for f in shown],
     )
@@ -188,7 +190,7 @@ def alignment(essays: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for target, column in TARGETS.items():
-        known_rows = essays.dropna(subset=[column])
+        known_rows = essays.dropna(subset=[column, "polarity"])
         x, y = known_rows[[column, "polarity"]].to_numpy(np.float64).T
         rows.append((target, *correlation(x, y, known_rows["root"].tolist())))
     return pd.DataFrame(rows, columns=["target", *Correlation._fields])
@@ -256,6 +258,7 @@ def _shown(
     listed = best.groupby("qid", sort=False)["docno"].agg(list).to_dict()
     if unknown := [d for docnos in listed.values() for d in docnos if d not in passages]:
         raise InputError(f"the run lists passage {unknown[0]!r}, which is not in the corpus")
+    tell_hidden({d: passages[d].full_text for docnos in listed.values() for d in docnos})
     return [[passages[d] for d in listed.get(q.qid, ())] for q in queries]
 
 
@@ -280,7 +283,7 @@ def _answered(
 ) -> pd.DataFrame:
     """Return qid, docnos (what was shown) and the text that a model wrote, for each query and what fills its prompt.
 
-    The text is "" where the model refuses or the passages do not fit, which a warning counts.
+    The text is "" where it cannot be read, the model refuses or the passages do not fit, which a warning counts.
     """
     asked = {str(i): prompt.messages(**filled) for i, filled in enumerate(slots)}
     found = read_all(chat, asked, str.strip, what="question", workers=workers)

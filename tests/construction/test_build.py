@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 from chat_server import SECRET, Billing, chat_server
-from debater import Debater, asks, labelled, says, write_arguments
+from debater import TOPICS, Debater, asks, labelled, says, write_arguments
 
 import berdslib as bd
 from berdslib.construction.build import EXCHANGES, FAILED, REJECTED, SPENDING, UNANSWERED, build, rehearse
@@ -18,6 +18,7 @@ from berdslib.construction.review import read_sources
 from berdslib.data.own import read_card, validate
 from berdslib.data.tables import read_jsonl
 from berdslib.errors import InputError
+from berdslib.llm.asking import UnreadableAnswerError
 from berdslib.llm.budget import BudgetError
 from berdslib.llm.chat import Reply, UnavailableError
 
@@ -71,6 +72,22 @@ def test_every_fault_is_kept_with_its_reason(arguments, tmp_path):
     assert by_qid["circuses-pro01"].stances == ("support", "oppose")  # as made: the label was no answer
     rows = {row["key"]: row for _, row in read_jsonl(tmp_path / "set" / REJECTED)}
     assert rows["zoos-pro01"]["question"] == "Isn't it obvious that zoos must go?"
+
+
+@pytest.mark.parametrize("finish", ["content_filter", "refusal"])
+def test_an_item_that_is_filtered_is_left_out_and_not_asked_again(arguments, tmp_path, finish):
+    model = Debater(faults={("zoos", "question"): Reply("I cannot help.", finish=finish)})
+    built = build("arguana", arguments, tmp_path / "set", model)
+    assert {r.draft.key: (r.step, r.reason) for r in built.rejected}["zoos-pro01"] == ("question", "refused")
+    assert len(built.collection.questions) == 7 and set(model.asked.values()) == {1}
+
+
+def test_a_model_that_only_thinks_is_not_asked_to_the_end(arguments, tmp_path):
+    faults = {(topic, step): Reply("", finish="length") for topic in TOPICS for step in ("question", "statements")}
+    model = Debater(faults=faults)
+    with pytest.raises(UnreadableAnswerError):
+        build("arguana", arguments, tmp_path / "set", model, workers=1)
+    assert sum(model.asked.values()) == 5
 
 
 def test_a_second_run_asks_only_what_was_not_answered(arguments, tmp_path):

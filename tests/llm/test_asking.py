@@ -2,6 +2,7 @@
 
 import _thread
 import random
+import re
 import signal
 import threading
 import time
@@ -11,7 +12,8 @@ import pytest
 from chat_server import chat_server, endpoint_at
 
 from berdslib.errors import InputError
-from berdslib.llm.asking import Answer, ask_all
+from berdslib.llm.answers import answer_of
+from berdslib.llm.asking import Answer, UnreadableAnswerError, ask_all, ask_until_end, read_all
 from berdslib.llm.budget import BudgetError
 from berdslib.llm.chat import ChatError, RefusedError, Reply, UnavailableError
 from berdslib.llm.recorded import Kept, Recorded
@@ -95,21 +97,119 @@ def test_a_model_that_is_gone_is_not_asked_to_the_end():
 def test_one_that_cannot_be_reached_or_is_refused_is_that_ones_problem():
     model = Model({"q3": RefusedError("content_filter"), "q5": UnavailableError("503"), "q7": InputError("half")})
     found = ask_all(model, [say(f"q{i}") for i in range(10)])
-    assert (found[3], found[5]) == (Answer(None, "content_filter", True), Answer(None, "503"))
-    assert found[7] == Answer(None, "half", True) and sum(one.reply is not None for one in found) == 7
+    assert [i for i, one in enumerate(found) if one.unread] == [3, 7] and found[5] == Answer(None, "503")
+    assert [found[i].problem for i in (3, 7)] == ["content_filter", "half"]
+    assert sum(one.reply is not None for one in found) == 7
 
 
 def test_a_model_that_refuses_everything_at_first_is_not_asked_to_the_end():
     everything = {f"q{i}": RefusedError("no such parameter") for i in range(80)}
     model = Model(everything)
-    with pytest.raises(RefusedError, match="the first 5 requests were all refused, the last with: no such parameter"):
+    with pytest.raises(RefusedError, match="no such parameter"):
         ask_all(model, [say(text) for text in everything])
-    assert 5 <= len(model.asked) < 60
+    assert 5 <= len(model.asked) < 20
     for answered in ("q0", "q4"):  # one answer among the first five, and the rest are the questions' own problem
         others = {text: error for text, error in everything.items() if text != answered}
         found = ask_all(Model(others), [say(text) for text in everything], workers=1)
-        assert [one.refused for one in found] == [text != answered for text in everything]
-    assert all(one.refused for one in ask_all(model, [say(f"q{i}") for i in range(4)]))
+        assert [bool(one.unread) for one in found] == [text != answered for text in everything]
+    assert all(one.unread for one in ask_all(model, [say(f"q{i}") for i in range(4)]))
+    assert len(ask_all(model, [say(text) for text in everything], proven=True)) == 80
+
+
+class Mumbling(Model):
+    """Says nothing but where `says` has an answer."""
+
+    def complete(self, messages):
+        text = messages[-1]["content"]
+        self.asked.append(text)
+        if isinstance(said := self.errors.get(text, ""), Exception):
+            raise said
+        return Reply(said)
+
+
+def test_answers_that_cannot_be_read_end_it_as_refusals_do_and_failures_in_between_do_not_hide_them():
+    asked = [say(f"q{i}") for i in range(80)]
+    for errors in ({}, {"q1": UnavailableError("busy"), "q2": RefusedError("filter")}):
+        model = Mumbling(errors)
+        answers, end = ask_until_end(model, asked, workers=1)
+        assert isinstance(end, UnreadableAnswerError) and len(model.asked) < 20 and len(answers) == 80
+    answers, end = ask_until_end(Mumbling({"q3": "Yes"}), asked, workers=1)
+    assert end is None and [i for i, one in enumerate(answers) if not one.unread] == [3] and answers[3].read == "Yes"
+    unread = [Answer(Reply(""), "empty", "empty")] * 5
+    model = Mumbling()
+    assert isinstance(ask_until_end(model, asked, before=unread)[1], UnreadableAnswerError) and not model.asked
+    assert ask_until_end(Mumbling(), asked, proven=True, workers=1)[1] is None
+
+
+def read_number(text):
+    if not text.strip().isdigit():
+        raise InputError("a number was expected")
+    return int(text)
+
+
+BAD = [
+    RefusedError("400", "content filter"),
+    InputError("too long"),
+    Reply("nine"),
+    Reply(""),
+    Reply("", finish="length"),
+    Reply("<think>3", finish="length"),
+    Reply("9", finish="content_filter"),
+    Reply("I cannot.", finish="refusal"),
+    Reply("", finish="tool_calls"),
+]
+
+
+class Counting(Model):
+    """Answers q7 with 7, as one that thinks does; says otherwise what `errors` has."""
+
+    def complete(self, messages):
+        text = messages[-1]["content"]
+        self.asked.append(text)
+        said = self.errors.get(text, Reply(f"<think>{text}?</think>{text[1:]}"))
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_what_cannot_be_read_is_left_out_and_counted_and_the_rest_is_kept(bad, caplog):
+    asked = {f"q{i}": say(f"q{i}") for i in range(40)}
+    found = read_all(Counting({"q3": bad, "q9": bad}), asked, read_number, what="question")
+    assert found == {f"q{i}": i for i in range(40) if i not in (3, 9)}
+    assert re.search("2 of 40", caplog.text) and "q3" in caplog.text and "q9" in caplog.text
+    model = Counting(dict.fromkeys(asked, bad))
+    with pytest.raises((UnreadableAnswerError, RefusedError)):
+        read_all(model, asked, read_number, what="question")
+    assert len(model.asked) < 10
+    with pytest.raises(UnreadableAnswerError):
+        read_all(model, {"q1": asked["q1"]}, read_number, what="question")
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        (Reply("<think>No?</think>\n\nYes", finish="stop"), "Yes"),
+        (Reply("No?</think>Yes"), "Yes"),
+        (Reply("[THINK]No?[/THINK]Yes"), "Yes"),
+        (Reply("<thought>No?</thought> Yes"), "Yes"),
+        (Reply("<seed:think>No?</seed:think>Yes"), "Yes"),
+        (Reply("<|channel|>analysis<|message|>No?<|end|><|start|>assistant<|channel|>final<|message|>Yes"), "Yes"),
+        (Reply("Yes", finish="length"), "Yes"),
+        (Reply("Yes", finish="tool_calls"), "Yes"),
+        *((reply, None) for reply in (
+            Reply(""), Reply(" \n"), Reply("", finish="length"), Reply("<think>No?", finish="length"),
+            Reply("<think>No?</think>", finish="length"), Reply("Yes", finish="content_filter"),
+            Reply("I cannot help.", finish="refusal"), Reply("", finish="tool_calls"), Reply("[THINK]No?"))),
+    ],
+)  # fmt: skip
+def test_an_answer_is_what_comes_after_the_thoughts(reply, text):
+    if text is not None:
+        assert answer_of(reply).strip() == text
+        return
+    with pytest.raises(InputError) as caught:
+        answer_of(reply)
+    assert caught.value.reason
 
 
 def test_a_refusal_shows_that_somebody_is_there():

@@ -129,8 +129,8 @@ def test_what_is_refused(call, words):
 def test_unreadable_answers_are_named_and_the_rule_stands_in(caplog):
     model, queries = Cutter(), [f"Find a book about: topic {i}" for i in range(60)]
     assert by_chat(model, queries) == [extract(q) for q in queries] and len(model.asked) == 60
-    assert re.search(r"1 of 60 .*cutter on query 'Find .* topic 57': .*begins 'sorry'", caplog.text)
-    with pytest.raises(UnreadableAnswerError, match=r"2 more like this: 'about 257', 'about 357'"):
+    assert re.search(r"1 of 60 .*cutter.* 'Find .* topic 57'.*'sorry'", caplog.text)
+    with pytest.raises(UnreadableAnswerError, match=r"'about 257', 'about 357'"):
         by_chat(model, ["about 157", "about 257", "about 357"])
     with pytest.raises(UnavailableError, match="no answer for 1 of 2, such as query 'zebra': timed out"):
         by_chat(model, ["one", "zebra"])

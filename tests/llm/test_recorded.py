@@ -1,6 +1,7 @@
 """Answers that are recorded, replayed and kept."""
 
 import json
+import multiprocessing
 import resource
 import signal
 import time
@@ -11,7 +12,7 @@ from chat_server import ASK, Saying, chat_server, endpoint_at
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import Reply
-from berdslib.llm.recorded import Kept, Recorded, exchange_key
+from berdslib.llm.recorded import Kept, Recorded, _turn, exchange_key
 from berdslib.models.chat import make_chat
 
 
@@ -138,6 +139,60 @@ class Parrot:
         if text in self.fails:
             raise ConnectionError(text)
         return Reply(text.upper(), ((text[0], -0.5),))
+
+
+def test_what_a_process_was_killed_at_while_another_records_spoils_no_other_answer(tmp_path):
+    path, model = tmp_path / "said.jsonl", Parrot()
+    kept = Kept(model, path)
+    kept.complete(say("a"))
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"key": "cut o')
+    kept.complete(say("b"))
+    assert path.read_bytes().startswith(whole) and len(Recorded(path)._replies) == 2
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))  # killed between a line and its end
+    kept.complete(say("c"))
+    assert [Recorded(path).complete(say(text)).text for text in "abc"] == ["A", "B", "C"]
+
+
+class Long(Parrot):
+    def complete(self, messages):
+        return Reply(messages[-1]["content"] * 10_000)
+
+
+def record(path, name, n, together):
+    together.wait()
+    for i in range(n):
+        Kept(Long(), path).complete(say(f"{name}{i:03} "))  # which opens and mends the file each time
+
+
+@pytest.mark.slow
+def test_r1_processes_that_share_a_file_lose_none_of_what_was_paid_for(tmp_path):
+    start = multiprocessing.get_context("spawn")
+    for number in range(3):
+        path, together = tmp_path / f"{number}.jsonl", start.Barrier(4)
+        workers = [start.Process(target=record, args=(path, name, 20, together)) for name in "abcd"]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        assert [worker.exitcode for worker in workers] == [0] * 4
+        recorded = Recorded(path)
+        for name in "abcd":
+            for i in range(20):
+                assert len(recorded.complete(say(f"{name}{i:03} ")).text) == 50_000
+
+
+def test_a_line_that_another_process_is_writing_is_not_removed(tmp_path):
+    path = tmp_path / "said.jsonl"
+    Kept(Parrot(), path).complete(say("a"))
+    whole = path.read_bytes()
+    with ThreadPoolExecutor(1) as pool, _turn(path), open(path, "ab", buffering=0) as other:
+        other.write(whole[:40])
+        opened = pool.submit(Kept, Parrot(), path)
+        time.sleep(0.1)
+        assert not opened.done() and path.read_bytes() == whole + whole[:40]
+        other.write(whole[40:])
+    assert opened.result() and path.read_bytes() == whole * 2
 
 
 def say(text):

@@ -224,9 +224,9 @@ def test_unreadable_answers_are_named_and_the_others_kept(tmp_path, caplog):
     questions = [Question("q8", "Bad?"), Q1, Question("q9", "Cut?"), Q2]
     path = tmp_path / "answers.jsonl"
     assert chat_expansions(questions, Kept(model, path)) == READ and len(model.asked) == 4
-    assert re.search(r"2 of 4 answers .* some-model on question 'q8'.*'I would rather.*1 more", caplog.text)
+    assert re.search(r"2 of 4 .* some-model .*'q8'.*'I would rather.*'q9'", caplog.text)
     assert len(path.read_text(encoding="utf-8").splitlines()) == 4
-    with pytest.raises(UnreadableAnswerError, match=r"'q9'.*breaks off \(is max_tokens too small\?\)"):
+    with pytest.raises(UnreadableAnswerError, match=r"'q9'.*max_tokens"):
         chat_expansions([questions[2]], Recorded(path, model.id))
 
 
@@ -241,7 +241,7 @@ def test_a_hypothetical_passage_is_the_query():
     assert lists_of(expanded_search(fake, [Q1], found, 3, merge="statement only")) == {"q1": ["d1"]}
     run = expanded_search(fake, [Q1], found, 3, merge="statement only", original=True, fuse="rrf")
     assert lists_of(run) == {"q1": ["d1", "d2"]}
-    with pytest.raises(UnreadableAnswerError, match="'q1': it is empty"):
+    with pytest.raises(UnreadableAnswerError, match="'q1'"):
         hyde_expansions([Q1], Model({Q1.text: " "}))
 
 

@@ -66,6 +66,13 @@ def test_only_the_first_passages_are_shown_in_order():
     assert re.findall(r"<passage>\n(\w+)", chat.texts()[2]) == ["Title", "Nobody"]
 
 
+def test_an_answer_that_is_none_is_neither_wrong_nor_neutral():
+    chat = Scripted(lambda text: "" if "summer leave" in text or "in summer?" in text else "<think>7.15?</think> 9.30")
+    found = answer_questions(QUERIES, RIGHT, CORPUS, chat, GOLDS, workers=1)
+    assert found["answer"].tolist() == ["9.30", ""]
+    np.testing.assert_array_equal(found["exact_match"], [1.0, np.nan])
+
+
 @pytest.mark.parametrize("line_break", ["\n", "\r", "\u2028"])
 def test_s3_a_question_or_topic_begins_no_line_of_the_prompt(line_break):
     chat = Scripted()
