@@ -3,6 +3,8 @@
 ``"minilm+expand:gpt-4+mmr:0.75"``: search with minilm, do so under every perspective that GPT-4 thought of, then
 reorder the fused list by MMR. The other way round, ``"minilm+mmr:0.75+expand:gpt-4"``, each perspective's own list is
 reordered before they are fused. The same string means the same in Python, in a notebook, in the shell and in a grid.
+One system may be spelt in several ways, "BM25+mmr:.9" and "bm25 + mmr:0.90"; :func:`canonical` returns the one text
+that all of them share.
 
 ============== ================================================================================================
 part           what it does with what stands before it
@@ -177,12 +179,15 @@ def _covers(kind: str) -> bool:
 def parse_system(text: str) -> System:
     """Read a system string; a value that is a file may hold a "+", as long as no name of a part follows it.
 
+    Capitals of names and blanks around parts do not matter, nor does how a number is written: two strings that mean the
+    same system are read as the same. Names of models and files stay as they are.
+
     Raises:
         InputError: an unknown retriever or part, a part without its value, a value that is none, or an order that means
             nothing.
 
-    >>> parse_system("minilm+pap+:0.5+mmr:.75")
-    System(first='minilm', parts=(Part(kind='pap+', value='0.5'), Part(kind='mmr', value='.75')))
+    >>> parse_system("MiniLM+pap+:0.50 + mmr:.75")
+    System(first='minilm', parts=(Part(kind='pap+', value='0.5'), Part(kind='mmr', value='0.75')))
     """
     if not isinstance(text, str):
         raise InputError(f"a system is named by text such as 'minilm+mmr:0.9', not by {type(text).__name__}")
@@ -190,7 +195,7 @@ def parse_system(text: str) -> System:
     names = {name.casefold(): name for name in kinds()} | {name: name for name in kinds()}  # whatever its capitals
     either = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     text = text.strip()
-    first, *read = re.split(rf"\+({either})(?=:|\+|$):?", text, flags=re.IGNORECASE)
+    first, *read = re.split(rf"\s*\+\s*({either})\s*(?=:|\+|$)(?::\s*)?", text, flags=re.IGNORECASE)
     parts = tuple(
         Part(names.get(kind) or names[kind.casefold()], value)
         for kind, value in zip(read[::2], read[1::2], strict=True)
@@ -200,7 +205,26 @@ def parse_system(text: str) -> System:
     first = RETRIEVERS.spelt(first)
     if wrong := next(filter(None, _problems(first, parts)), ""):
         raise InputError(f"{text!r}: {wrong}")
-    return System(first, parts)
+    return System(first, tuple(Part(part.kind, _canonical_value(part)) for part in parts))
+
+
+def canonical(text: str) -> str:
+    """Return the one text of a system, however it is spelt: two texts mean the same system if theirs are equal.
+
+    >>> canonical("BM25+MMR:.90"), canonical("minilm+pap:1.0")
+    ('bm25+mmr:0.9', 'minilm+pap')
+    """
+    return parse_system(text).text
+
+
+def _canonical_value(part: Part) -> str:
+    """Write a number in the shortest way that is read back as the same; a strength of 1 is what no value means."""
+    if not part.value or kind_of(part.kind).names or not _NUMBER.fullmatch(part.value):
+        return part.value
+    if part.kind in PROJECTED and part.number == 1:
+        return ""
+    # -0.0 + 0.0 is 0.0; a "+" in an exponent would begin a part.
+    return repr(part.number + 0.0).removesuffix(".0").replace("e+", "e")
 
 
 def _problems(first: str, parts: tuple[Part, ...]) -> Iterator[str]:
@@ -232,7 +256,7 @@ def _wrong(check: Callable[..., object], *arguments: object) -> str:
 
 
 def _number(part: Part, what: str, example: str) -> str:
-    if _NUMBER.fullmatch(part.value.strip()) and abs(part.number) < float("inf"):
+    if _NUMBER.fullmatch(part.value) and abs(part.number) < float("inf"):
         return ""
     return f"{part.kind} needs a {what}, as in {part.kind}:{example}, not {part.value!r}"
 
