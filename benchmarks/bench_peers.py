@@ -65,7 +65,7 @@ def plain_mmr(relevance, vectors, weight):
 def mmr(q=500, n=100, dim=384, weight=0.75):
     import pyversity
 
-    from berdslib.retrieval.diversify import cosines, mmr_orders
+    from berdslib.retrieval.diversify import mmr_orders_of
 
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((q, 1, dim), dtype=np.float32) + rng.standard_normal((q, n, dim), dtype=np.float32)
@@ -75,7 +75,7 @@ def mmr(q=500, n=100, dim=384, weight=0.75):
     told = {"diversity": 1 - weight, "normalize": False}
     for k in (5, n):
         works = {
-            "ours": lambda k=k: mmr_orders(relevance, cosines(vectors), weight, k)[0],
+            "ours": lambda k=k: mmr_orders_of(vectors, relevance, weight, k)[0],
             "pyversity": lambda k=k: [
                 pyversity.mmr(v, r, k, **told).indices for v, r in zip(vectors, relevance, strict=True)
             ],

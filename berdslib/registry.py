@@ -9,13 +9,17 @@ installed package adds its own by entry points, ``[project.entry-points."berdsli
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
-from berdslib.errors import InputError, known
+from berdslib.errors import InputError, known, printable
+
+logger = logging.getLogger(__name__)
 
 Thing = TypeVar("Thing")
 PLUGINS = "BERDS_PLUGINS"
@@ -39,11 +43,17 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         own: Callable[[Any, str], Thing] | None = None,
     ) -> None:
         self.kind, self._things, self._more, self.own = kind, dict(things), more, own  # own: from the user's to a thing
-        self._built_in, self._searched = frozenset(things), False
+        self._built_in = frozenset(things)
+        self._points: dict[str, EntryPoint] | None = None  # of installed packages, not loaded yet
 
     def add(self, name: str, thing: Thing) -> None:
-        """Add a thing under a name of yours; adding it again replaces it, as running a notebook's cell twice does."""
+        """Add a thing under a name of yours; adding it again replaces it, as running a notebook's cell twice does.
+
+        A name in other capitals is the same name.
+        """
         self.check_name(name)
+        for other in [other for other in self._things if other.casefold() == name.casefold()]:
+            del self._things[other]
         self._things[name] = thing
 
     def check_name(self, name: str) -> None:
@@ -65,6 +75,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
 
     def find(self, name: str) -> tuple[Thing, str]:
         """Return the thing of a name and the argument behind its colon, "" where it takes none."""
+        self._load_point(name)
         things = self._all()
         name = self.spelt(name)
         head, colon, argument = name.partition(":")
@@ -81,45 +92,75 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         return alike[0] + argument if len(alike) == 1 else name
 
     def is_built_in(self, name: str) -> bool:
-        """Return whether a name, with its argument or without, is not one of the user's."""
-        return name in self._built_in or name.partition(":")[0] + ":" in self._built_in
+        """Return whether a name, with its argument or without, in whatever capitals, is not one of the user's."""
+        head = name.partition(":")[0].casefold()
+        return any(own.casefold() in (name.casefold(), f"{head}:") for own in self._built_in)
 
     def names(self) -> list[str]:
         """Return all names; one that takes an argument reads "hf:…"."""
         return [f"{name}…" if name.endswith(":") else name for name in self]
 
     def __getitem__(self, name: str) -> Thing:
+        self._load_point(name)
         return self._all()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
+        return iter(self._all(with_points=True))
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._all(with_points=True))
 
-    def _all(self) -> Mapping[str, Thing]:
-        """Return what there is, once the user's plugins have added theirs."""
+    def _all(self, *, with_points: bool = False) -> Mapping[str, Thing]:
+        """Return what there is, once the user's plugins have added theirs.
+
+        `with_points` loads those of installed packages, too. One that cannot be loaded costs its own name only.
+        """
         for name in filter(None, map(str.strip, os.environ.get(PLUGINS, "").split(","))):
             _import_plugin(name)
-        if self.own is not None and not self._searched:
-            self._searched = True  # first, because what is imported looks things up
-            for point in entry_points(group=f"berdslib.{self.kind.replace(' ', '')}"):
+        if with_points:
+            for name in self._entry_points():
                 try:
-                    self.add(point.name, self.own(point.load(), point.name))
-                except Exception as error:
-                    self._searched = False  # whoever looks up a name next is to hear of it too
-                    problem = f"the {self.kind} {point.name!r}, which {point.value} should be, cannot be had: {error}"
-                    raise InputError(problem, field="entry point") from error
+                    self._load_point(name)
+                except InputError as error:
+                    _say_once(str(error))
         others = self._more()
         return {**self._things, **{name: others[name] for name in others if name not in self._things}}
+
+    def _entry_points(self) -> dict[str, EntryPoint]:
+        """Return name → where an installed package says that its own thing is."""
+        if self._points is None:
+            found = entry_points(group=f"berdslib.{self.kind.replace(' ', '')}") if self.own is not None else ()
+            self._points = {point.name: point for point in found}
+        return self._points
+
+    def _load_point(self, name: str) -> None:
+        """Add what an installed package has under a name, if any."""
+        head = name.partition(":")[0].casefold()
+        point = next((one for own, one in self._entry_points().items() if own.casefold() == head), None)
+        if point is None or any(own.casefold() == head for own in self._things):
+            return
+        assert self.own is not None
+        try:
+            self.add(point.name, self.own(point.load(), point.name))
+        except (Exception, SystemExit) as error:
+            package = f" of the package {point.dist.name}" if point.dist else ""
+            problem = f"the {self.kind} {point.name!r}{package} cannot be loaded from {point.value}"
+            raise InputError(
+                f"{problem}: {printable(str(error) or type(error).__name__)}", field="entry point"
+            ) from error
+
+
+@cache
+def _say_once(problem: str) -> None:
+    logger.warning("%s", problem)
 
 
 def _import_plugin(name: str) -> None:
     """Import a module that adds names, once: Python lets it look some up meanwhile, and other threads wait."""
     try:
         importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        problem = f"names the module {name!r}, which cannot be imported; is its folder on PYTHONPATH?"
-        raise InputError(problem, field=PLUGINS) from None
+    except (Exception, SystemExit) as error:
+        reason = printable(str(error) or type(error).__name__)
+        if isinstance(error, ModuleNotFoundError) and error.name == name:
+            reason = "is its folder on PYTHONPATH?"
+        raise InputError(f"names the module {name!r}, which cannot be imported: {reason}", field=PLUGINS) from error

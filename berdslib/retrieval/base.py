@@ -38,7 +38,10 @@ class Ours:
 
 
 def checked_search(retriever: Retriever, questions: Sequence[Question], k: int, name: str = "") -> pd.DataFrame:
-    """Search, and check what comes back from a retriever that is not ours; complaints name it."""
+    """Search, and check what comes back from a retriever that is not ours; complaints name it.
+
+    Of a list that is longer than k the first k are kept.
+    """
     found = retriever.search(questions, k)
     if isinstance(retriever, Ours):
         return found
@@ -46,7 +49,7 @@ def checked_search(retriever: Retriever, questions: Sequence[Question], k: int, 
     run = run_of(name, found)
     if others := set(run["qid"]) - {q.qid for q in questions}:
         raise InputError(f"{name}: lists passages for {min(others)!r}, which was not asked", field="qid")
-    return run
+    return run[run["rank"] <= k].reset_index(drop=True)
 
 
 def run_of(system: str, found: pd.DataFrame | Mapping[str, Any]) -> pd.DataFrame:

@@ -37,6 +37,9 @@ Pick = Callable[[np.ndarray, np.ndarray, int, float], Any]
 VECTORS, ASPECTS = "vectors", "aspects"
 ASPECT_COLUMNS = ["qid", "pid", "docno", "p"]
 _AT_ONCE = 2**21  # numbers in the vectors, or the similarities, of the questions that are reordered at once: 8 MiB
+_FEW = 4  # times as many candidates as picks, from which on the picks' own similarities cost less than all of them
+_IN_CACHE = 2**19  # numbers in the vectors that one core works on at a time: 2 MiB
+_NEARLY_EQUAL = np.float32(1 - 1e-5)
 _LARGEST = 1e15  # in size, of a normalised score, so that single precision can hold its square
 
 
@@ -263,16 +266,24 @@ def cosines(vectors: np.ndarray) -> np.ndarray:
     """Return the cosines of each question's vectors, float32 (q, n, f) to (q, n, n); equal vectors get equal ones."""
     products = np.matmul(vectors, vectors.transpose(0, 2, 1))
     # Scaling products is less work than scaling vectors; the lengths stand, squared, on the diagonal.
-    squared = products.diagonal(axis1=1, axis2=2)
-    scale = np.where(squared > 0, 1 / np.sqrt(np.where(squared > 0, squared, 1)), 0)
+    scale = _one_over_root(products.diagonal(axis1=1, axis2=2))
     products *= scale[:, :, None]
     products *= scale[:, None, :]
-    # Whole numbers that may overflow add up to the same in any order, so equal vectors have equal sums.
-    sums = np.sort(np.einsum("qnf->qn", np.ascontiguousarray(vectors).view(np.uint32)), axis=1)
-    for i in np.flatnonzero((sums[:, 1:] == sums[:, :-1]).any(axis=1)):
-        first: dict[bytes, int] = {}
-        products[i] = products[i][:, [first.setdefault(vector.tobytes(), at) for at, vector in enumerate(vectors[i])]]
+    # Each vector is like itself. One that is like another, too, may equal it.
+    for i in np.flatnonzero((products > _NEARLY_EQUAL).sum(axis=(1, 2)) > products.shape[1]):
+        products[i] = products[i][:, _first_equal(vectors[i])]
     return products
+
+
+def _one_over_root(squared: np.ndarray) -> np.ndarray:
+    """Return what scales products of vectors to cosines, given their squared lengths; 0 for a vector of zeros."""
+    return np.where(squared > 0, 1 / np.sqrt(np.where(squared > 0, squared, 1)), 0)
+
+
+def _first_equal(vectors: np.ndarray) -> np.ndarray:
+    """Return for each vector (n, f) the place of the first that equals it, (n,)."""
+    first: dict[bytes, int] = {}
+    return np.array([first.setdefault(vector.tobytes(), at) for at, vector in enumerate(vectors)])
 
 
 def mmr_orders(relevance: np.ndarray, similarity: np.ndarray, relevance_weight: float, k: int) -> Picked:
@@ -281,22 +292,69 @@ def mmr_orders(relevance: np.ndarray, similarity: np.ndarray, relevance_weight: 
     From relevance (q, n) and similarity (q, n, n) to positions and values, (q, k). The first pick is by relevance alone
     (divergences.md B4). Source: BeRDS equation 1, after Carbonell and Goldstein (1998).
     """
-    kind, (q, n), lists = similarity.dtype.type, relevance.shape, np.arange(len(relevance))
-    weighted, penalty = kind(relevance_weight) * relevance.astype(kind), kind(1 - relevance_weight)
+    lists = np.arange(len(relevance))
+    return _mmr_picks(relevance.astype(similarity.dtype), lambda best: similarity[lists, best], relevance_weight, k)
+
+
+def mmr_orders_of(vectors: np.ndarray, relevance: np.ndarray, relevance_weight: float, k: int) -> Picked:
+    """Pick k by maximal marginal relevance on the cosines of vectors (q, n, f); see :func:`mmr_orders`.
+
+    Where few of many are picked, only the cosines with those are computed, of a few questions at a time, whose vectors
+    stay in the processor's cache.
+    """
+    q, n, f = vectors.shape
+    if k * _FEW > n:
+        return mmr_orders(relevance, cosines(vectors), relevance_weight, k)
+    at_once = max(1, _IN_CACHE // (n * f))
+    parts = [
+        _few_mmr_picks(vectors[start : start + at_once], relevance[start : start + at_once], relevance_weight, k)
+        for start in range(0, q, at_once)
+    ]
+    order, values = zip(*parts, strict=True)
+    return np.concatenate(order), np.concatenate(values)
+
+
+def _few_mmr_picks(vectors: np.ndarray, relevance: np.ndarray, relevance_weight: float, k: int) -> Picked:
+    lists = np.arange(len(vectors))
+    scale = _one_over_root(np.einsum("qnf,qnf->qn", vectors, vectors))
+    in_order = np.sort(vectors[:, :, :1].sum(axis=2), axis=1)  # equal vectors begin with the same number
+    repeated = np.flatnonzero((in_order[:, 1:] == in_order[:, :-1]).any(axis=1))
+    first = {i: _first_equal(vectors[i]) for i in repeated.tolist()}
+
+    def similar_to(best: np.ndarray) -> np.ndarray:
+        products = np.matmul(vectors, vectors[lists, best, :, None])[:, :, 0]
+        products *= scale[lists, best, None]
+        products *= scale
+        for i, equal in first.items():
+            products[i] = products[i, equal]
+        return products
+
+    return _mmr_picks(relevance.astype(vectors.dtype), similar_to, relevance_weight, k)
+
+
+def _mmr_picks(
+    relevance: np.ndarray, similar_to: Callable[[np.ndarray], np.ndarray], relevance_weight: float, k: int
+) -> Picked:
+    """Pick k of each list; ``similar_to`` returns how like each candidate is to the pick of its list, (q, n)."""
+    kind, (q, n), lists = relevance.dtype.type, relevance.shape, np.arange(len(relevance))
+    weighted = kind(relevance_weight) * relevance
+    penalty = kind(1 - relevance_weight)
     order, values = np.empty((q, k), dtype=np.int64), np.empty((q, k), dtype=kind)
     # The least of weighted - penalty * similarity over the picks is that of the largest similarity; -inf where picked.
     least = np.full((q, n), np.inf, dtype=kind)
     for step in range(k):
         value = least if step else weighted
         best = value.argmax(axis=1)
-        order[:, step], values[:, step] = best, value[lists, best]
-        np.minimum(least, weighted - penalty * similarity[lists, best], out=least)
-        least[lists, best] = -np.inf
+        order[:, step] = best
+        values[:, step] = value[lists, best]
+        if step + 1 < k:
+            np.minimum(least, weighted - penalty * similar_to(best), out=least)
+            least[lists, best] = -np.inf
     return order, values
 
 
 def _mmr(_: np.ndarray, vectors: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
-    return mmr_orders(relevance, cosines(vectors), weight, k)
+    return mmr_orders_of(vectors, relevance, weight, k)
 
 
 # ---------------------------------------------------------------- by aspects

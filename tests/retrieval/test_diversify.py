@@ -15,8 +15,10 @@ from berdslib.errors import InputError
 from berdslib.retrieval.diversify import (
     DIVERSIFIERS,
     NORMALISATIONS,
+    cosines,
     diversify,
     mmr_orders,
+    mmr_orders_of,
     own_diversifier,
 )
 
@@ -454,3 +456,23 @@ def test_a_pair_that_is_not_listed_has_p_0_and_strangers_do_not_matter():
         sparse, full = (diversify(run, method, relevance_weight=0.1, aspects=one, normalise="rank") for one in frames)
         pd.testing.assert_frame_equal(sparse, full)
         assert sparse["docno"].tolist() == ["a", "c", "b"]
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 9, 10, 40])
+@pytest.mark.parametrize("kind", ["drawn", "one-hot", "with zeros", "repeated"])
+def test_a_few_picks_are_the_first_of_all(k, kind):
+    """By the similarities of the picks alone as by all of them, with ties and vectors that are equal or nothing."""
+    draw = np.random.default_rng(k)
+    vectors = draw.standard_normal((30, 40, 16)).astype(np.float32)
+    if kind == "one-hot":
+        vectors = np.eye(16, dtype=np.float32)[draw.integers(0, 16, (30, 40))] * 3
+    elif kind == "with zeros":
+        vectors[:, ::3] = 0
+    elif kind == "repeated":
+        vectors[:, 20:] = vectors[:, :20]
+    relevance = -np.sort(-draw.integers(0, 8, (30, 40)) / 8, axis=1)
+    for weight in (0.0, 0.3, 0.9):
+        order, values = mmr_orders_of(vectors, relevance, weight, k)
+        whole, all_values = mmr_orders(relevance, cosines(vectors), weight, 40)
+        assert (order == whole[:, :k]).all()
+        np.testing.assert_allclose(values, all_values[:, :k], atol=1e-5)
