@@ -483,41 +483,61 @@ def at_level(verdicts: pd.DataFrame, relevance_level: float, where: StrPath = ""
     return verdicts.assign(supports=supports, p_yes=supports.astype(float).where(verdicts["p_yes"].notna()))
 
 
-def as_qrels(given: object) -> pd.DataFrame | None:
-    """Return a frame of qrels, whoever made it, with the columns qid, subtopic, docno, relevance; else None.
+class Qrels(NamedTuple):
+    """Relevance as TREC has it: a frame qid, subtopic, docno, relevance, with its file and the line of each row."""
 
-    A subtopic is a number from 0. Where there are no subtopics, or one word stands in the whole column ("Q0"), all are
-    0, relevance alone.
-    """
+    rows: pd.DataFrame
+    where: StrPath = ""
+    lines: Sequence[int] | None = None
+
+    def wrong(self, row: int, field: str, problem: str) -> InputError:
+        """Return the error for a field of a row."""
+        line = row + 1 if self.lines is None else self.lines[row]
+        return InputError(problem, path=self.where or None, line=line, field=field)
+
+    def numbered(self) -> Qrels:
+        """Return the same with whole numbers for subtopics; 0 where one word stands in the whole column ("Q0").
+
+        Raises:
+            InputError: another subtopic that is no whole number from 0, or a relevance that is no finite number.
+        """
+        rows = self.rows.reset_index(drop=True)
+        relevance, subtopic = _numbers(rows["relevance"]), _numbers(rows["subtopic"])
+        if rows["subtopic"].nunique() == 1 and not str(rows["subtopic"][0]).lstrip("-").isdecimal():
+            subtopic = pd.Series(0, index=rows.index)
+        no_relevance = ~np.isfinite(relevance)
+        no_subtopic = ~subtopic.between(0, MOST_PERSPECTIVES - 1) | (subtopic % 1 != 0)
+        expected = "a whole number from 0 was expected, or one word in the whole column, such as Q0"
+        for field, wrong, wanted in (
+            ("relevance", no_relevance, "a finite number was expected"),
+            ("subtopic", no_subtopic, expected),
+        ):
+            if wrong.any():
+                row = int(wrong.to_numpy().argmax())
+                raise self.wrong(row, field, f"{wanted}, not {shortened(rows[field][row])}")
+        rows = rows.assign(relevance=relevance, subtopic=subtopic.astype(np.int64))
+        return self._replace(rows=rows[QRELS_COLUMNS])
+
+
+def as_qrels(given: object) -> Qrels | None:
+    """Return a frame of qrels, whoever made it; None for anything else."""
     frame = _under_our_names(given)
     if not isinstance(frame, pd.DataFrame) or {"pid", "p_yes", "supports"} & {*frame.columns}:
         return None
     relevance, subtopic = (_first_of(names, frame) for names in (RELEVANCE_NAMES, SUBTOPIC_NAMES))
     if relevance is None or not {"qid", "docno"} <= {*frame.columns}:
         return None
-    _check_columns(frame, ["qid", "docno", relevance, *filter(None, [subtopic])], "qrels are", "", 2, relevance)
-    found = pd.DataFrame({"qid": _ids(frame["qid"], "qid"), "docno": _ids(frame["docno"], "docno")})
-    found["relevance"] = _numbers(frame[relevance])
-    if (wrong := ~np.isfinite(found["relevance"])).any():
-        row = int(wrong.to_numpy().argmax())
-        problem = f"{shortened(frame[relevance].iloc[row])} is no finite number"
-        raise InputError(problem, line=row + 1, field=relevance)
-    found["subtopic"] = subtopic_numbers(frame[subtopic]) if subtopic else 0
-    return found[QRELS_COLUMNS]
-
-
-def subtopic_numbers(column: pd.Series, where: StrPath = "", lines: Sequence[int] | None = None) -> pd.Series:
-    """Return the subtopics of qrels as whole numbers; all 0 where one word stands in the whole column ("Q0")."""
-    column = column.reset_index(drop=True)
-    numbers = _numbers(column)
-    if column.nunique() == 1 and not str(column[0]).lstrip("-").isdecimal():
-        return pd.Series(0, index=column.index)
-    if (wrong := ~numbers.between(0, MOST_PERSPECTIVES - 1) | (numbers % 1 != 0)).any():
-        row = int(wrong.to_numpy().argmax())
-        expected = "is no whole number from 0, nor one word that stands in the whole column, such as Q0"
-        line = row + 1 if lines is None else lines[row]
-        raise InputError(f"{shortened(column[row])} {expected}", path=where or None, line=line, field="subtopic")
-    return numbers.astype(np.int64)
+    used = ["qid", "docno", relevance] + ([subtopic] if subtopic else [])
+    _check_columns(frame, used, "qrels are", "", 2, relevance)
+    rows = pd.DataFrame(
+        {
+            "qid": _ids(frame["qid"], "qid"),
+            "docno": _ids(frame["docno"], "docno"),
+            "subtopic": frame[subtopic].tolist() if subtopic else 0,
+            "relevance": frame[relevance].tolist(),
+        }
+    )
+    return Qrels(rows).numbered()
 
 
 def _first_of(names: Sequence[str], frame: pd.DataFrame) -> str | None:
@@ -525,13 +545,11 @@ def _first_of(names: Sequence[str], frame: pd.DataFrame) -> str | None:
 
 
 def verdicts_from_qrels(
-    qrels: pd.DataFrame,
+    qrels: Qrels,
     listed: Mapping[str, int] | None = None,
     *,
     first_subtopic: int | None = None,
     relevance_level: float = 1.0,
-    where: StrPath = "",
-    lines: Sequence[int] | None = None,
 ) -> tuple[pd.DataFrame, dict[str, int]]:
     """Return qrels as verdicts, and qid → the number of its first subtopic, which became pid 0.
 
@@ -541,45 +559,49 @@ def verdicts_from_qrels(
     judged for the whole topic only counts as judged.
 
     Args:
-        qrels: as :func:`as_qrels` returns them.
+        qrels: with subtopics that are numbers.
         listed: qid → how many perspectives the question lists, 0 for none; None where nobody knows.
         first_subtopic: 0 or 1 for all topics but those that have 0 alone; None to decide.
         relevance_level: see :func:`verdicts_from_relevance`.
-        where: the file or frame, for messages.
-        lines: where the rows stand in the file.
 
     Raises:
         InputError: a subtopic that the question does not list; the message names the line.
     """
     if first_subtopic not in (None, 0, 1) or isinstance(first_subtopic, bool):
         raise InputError(f"must be 0, 1 or None (decide), not {first_subtopic!r}", field="first_subtopic")
-    if listed is not None and max(listed.values(), default=0) <= 1 and qrels["subtopic"].nunique() == 1:
-        qrels = qrels.assign(subtopic=0)  # the same number everywhere is an iteration, relevance alone
-    topics = _numbering(qrels, listed or {}, first_subtopic)
+    rows = qrels.rows
+    if listed is not None and max(listed.values(), default=0) <= 1 and rows["subtopic"].nunique() == 1:
+        rows = rows.assign(subtopic=0)  # the same number everywhere is an iteration, relevance alone
+    topics = _numbering(rows, listed or {}, first_subtopic)
     if first_subtopic is None:
-        _say_numbering(topics, listed, where)
-    topic = topics.loc[qrels["qid"]].reset_index()
-    pid = qrels["subtopic"].to_numpy() - topic["first"]
-    wrong = ((pid >= topic["m"]) & (topic["m"] > 0)) | topic["contradicts"]
-    if wrong.any():
-        row = int(wrong.to_numpy().argmax())
+        _say_numbering(topics, listed, qrels.where)
+    topic = topics.loc[rows["qid"]].reset_index()
+    pid = rows["subtopic"].to_numpy() - topic["first"]
+    impossible = ((pid >= topic["m"]) & (topic["m"] > 0)) | topic["contradicts"]
+    if impossible.any():
+        row = int(impossible.to_numpy().argmax())
         [of] = topic.iloc[[row]].to_dict("records")
-        problem = f"{qrels['subtopic'].iloc[row]}, but question {of['qid']!r} lists {counted(of['m'], 'perspective')}"
+        problem = f"{rows['subtopic'].iloc[row]}, but question {of['qid']!r} lists {counted(of['m'], 'perspective')}"
         counts = f"subtopics count from {of['first']} here"
         if of["contradicts"]:
             counts = "0 alone is a topic without subtopics where those of others count from 1"
-        line = row + 1 if lines is None else lines[row]
-        raise InputError(f"{problem}; {counts}", path=where or None, line=line, field="subtopic")
-    numbered = qrels.assign(pid=pid.to_numpy())
-    of_subtopics = numbered[numbered["pid"] >= 0]
-    whole = numbered[numbered["pid"] < 0]
-    judged_there = pd.MultiIndex.from_frame(of_subtopics[["qid", "docno"]])
-    only_whole = whole[~pd.MultiIndex.from_frame(whole[["qid", "docno"]]).isin(judged_there)]
-    noes = only_whole.assign(pid=0, relevance=only_whole["relevance"].clip(upper=0))
-    rows = pd.concat([of_subtopics, noes])[["qid", "pid", "docno", "relevance"]]
-    verdicts = verdicts_from_relevance(rows.itertuples(index=False), relevance_level, where)
+        raise qrels.wrong(row, "subtopic", f"{problem}; {counts}")
+    numbered = rows.assign(pid=pid.to_numpy())
+    whole_topic = numbered["pid"] < 0
+    noes = numbered[whole_topic].assign(relevance=numbered["relevance"].clip(upper=0))
+    found = judged_still(numbered[~whole_topic], noes)
+    relevance = found[["qid", "pid", "docno", "relevance"]].itertuples(index=False)
+    verdicts = verdicts_from_relevance(relevance, relevance_level, qrels.where)
     firsts = {str(qid): int(first) for qid, first in topics["first"].items()}
-    return at_level(verdicts, relevance_level, where), firsts
+    return at_level(verdicts, relevance_level, qrels.where), firsts
+
+
+def judged_still(kept: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
+    """Return the kept rows, and for each passage that only a row left out judges a no on the first perspective."""
+    judged = pd.MultiIndex.from_frame(kept[["qid", "docno"]])
+    others = left_out.drop_duplicates(["qid", "docno"])
+    others = others[~pd.MultiIndex.from_frame(others[["qid", "docno"]]).isin(judged)].assign(pid=0)
+    return pd.concat([kept, others], ignore_index=True)
 
 
 def counted(n: int, what: str) -> str:

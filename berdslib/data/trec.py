@@ -19,12 +19,12 @@ from berdslib.data.records import (
     SUBTOPIC_NAMES,
     VERDICT_COLUMNS,
     Passage,
+    Qrels,
     Question,
     check_run,
     check_verdicts,
     make_run,
     make_run_as_trec_eval,
-    subtopic_numbers,
     verdicts_from_qrels,
 )
 from berdslib.data.tables import Row, read_json, read_jsonl, read_table
@@ -132,24 +132,20 @@ def read_trec_qrels(path: StrPath, *, first_subtopic: int | None = None, relevan
             :func:`berdslib.data.records.verdicts_from_qrels`.
         relevance_level: the smallest relevance that is a yes.
     """
-    qrels, lines = _qrels_rows(_blank_separated(path, "qid subtopic docno relevance"), path)
-    options: dict[str, Any] = {"first_subtopic": first_subtopic, "relevance_level": relevance_level}
+    qrels = _qrels_of(_blank_separated(path, "qid subtopic docno relevance"), path)
     with errors_in(path):
-        return verdicts_from_qrels(qrels, where=path, lines=lines, **options)[0]
+        return verdicts_from_qrels(qrels, first_subtopic=first_subtopic, relevance_level=relevance_level)[0]
 
 
-def _qrels_rows(rows: Iterable[Row], path: StrPath) -> tuple[pd.DataFrame, list[int]]:
-    """Return the columns qid, subtopic, docno, relevance, and where each row stands."""
+def _qrels_of(rows: Iterable[Row], path: StrPath) -> Qrels:
     found: list[tuple[str, Any, str, float]] = []
     lines: list[int] = []
     for row in rows:
         relevance, _ = row.first(*RELEVANCE_NAMES)
         subtopic = next((row[name] for name in SUBTOPIC_NAMES if row.has(name)), 0)
         found.append((row.text(*QID_NAMES), subtopic, row.text(*DOCNO_NAMES), row.number(relevance)))
-        lines.append(row.line or len(lines) + 1)
-    frame = pd.DataFrame(found, columns=QRELS_COLUMNS)
-    frame["subtopic"] = subtopic_numbers(frame["subtopic"], path, lines)
-    return frame, lines
+        lines.append(row.line or len(found))
+    return Qrels(pd.DataFrame(found, columns=QRELS_COLUMNS), path, lines).numbered()
 
 
 def write_trec_qrels(path: StrPath, verdicts: pd.DataFrame) -> None:
