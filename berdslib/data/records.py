@@ -588,7 +588,7 @@ def verdicts_from_qrels(
         raise qrels.wrong(row, "subtopic", f"{problem}; {counts}")
     numbered = rows.assign(pid=pid.to_numpy())
     whole_topic = numbered["pid"] < 0
-    noes = numbered[whole_topic].assign(relevance=numbered["relevance"].clip(upper=0))
+    noes = numbered.assign(relevance=numbered["relevance"].clip(upper=0))[whole_topic]
     found = judged_still(numbered[~whole_topic], noes)
     relevance = found[["qid", "pid", "docno", "relevance"]].itertuples(index=False)
     verdicts = verdicts_from_relevance(relevance, relevance_level, qrels.where)
