@@ -52,7 +52,8 @@ def are_copies_of_judged(run: pd.DataFrame, verdicts: pd.DataFrame, passages: Se
     texts = _numbered(found for docno in asked if (found := corpus.get(docno)) is not None)
     of_judged = judged.merge(texts, on="docno")[["qid", "text"]]
     listed = run[["qid", "docno"]].merge(texts, on="docno", how="left")
-    return _among(listed[["qid", "text"]], of_judged) & ~_among(listed[["qid", "docno"]], judged[["qid", "docno"]])
+    are_judged = _among(listed[["qid", "docno"]], judged)
+    return np.asarray(_among(listed[["qid", "text"]], of_judged) & ~are_judged)
 
 
 def _same_texts(docnos: Iterable[str], passages: Sequence[Passage]) -> pd.DataFrame:
@@ -61,7 +62,7 @@ def _same_texts(docnos: Iterable[str], passages: Sequence[Passage]) -> pd.DataFr
     Those whose text no other passage has are left out.
     """
     corpus = by_docno(passages)
-    wanted = {found[1:] for docno in set(docnos) if (found := corpus.get(docno)) is not None}
+    wanted = {named[1:] for docno in set(docnos) if (named := corpus.get(docno)) is not None}
     found = _numbered(passage for passage in passages if passage[1:] in wanted)
     return found[found.duplicated("text", keep=False)]
 
