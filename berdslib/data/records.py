@@ -74,6 +74,16 @@ def shares(question: Question) -> np.ndarray:
     return np.asarray(weights / weights.sum())
 
 
+def with_perspectives(question: Question, pids: Sequence[int]) -> Question:
+    """Return a question with some of its perspectives, and what it says of these.
+
+    >>> with_perspectives(Question("q", "Who?", ("a", "b", "c"), labels=("x", "y", "z")), [0, 2]).labels
+    ('x', 'z')
+    """
+    lists = {name: getattr(question, name) for name in _LISTS}
+    return question._replace(**{name: tuple(of[pid] for pid in pids) if of else () for name, of in lists.items()})
+
+
 def issue_of(question: Question) -> str:
     """Return what a question is about: the text of the one that it was made of, or its own.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,12 @@ import pandas as pd
 
 from berdslib.data.records import (
     DOCNO_NAMES,
+    GRADE,
     MOST_PERSPECTIVES,
     QID_NAMES,
     QRELS_COLUMNS,
     RELEVANCE_NAMES,
     SUBTOPIC_NAMES,
-    VERDICT_COLUMNS,
     Passage,
     Qrels,
     Question,
@@ -25,6 +27,7 @@ from berdslib.data.records import (
     check_verdicts,
     make_run,
     make_run_as_trec_eval,
+    read_pairs,
     verdicts_from_qrels,
 )
 from berdslib.data.tables import Row, read_json, read_jsonl, read_table
@@ -149,12 +152,24 @@ def _qrels_of(rows: Iterable[Row], path: StrPath) -> Qrels:
 
 
 def write_trec_qrels(path: StrPath, verdicts: pd.DataFrame) -> None:
-    """Write verdicts as TREC diversity qrels (relevance 1 or 0; subtopics from 0) for pyndeval and ir-measures."""
-    verdicts = check_verdicts(verdicts)
+    """Write verdicts as TREC diversity qrels for pyndeval and ir-measures, perspectives as subtopics from 0.
+
+    The relevance is the grade, or 1 and 0 where there are none. Answers that could not be read are left out: they are
+    not judged.
+
+    Raises:
+        InputError: a grade that is no whole number, which TREC's tools do not read, or an id with a blank.
+    """
+    verdicts = read_pairs(check_verdicts(verdicts))
     _require_no_blanks(qid=verdicts["qid"], docno=verdicts["docno"])
+    relevance = verdicts[GRADE] if GRADE in verdicts else verdicts["supports"].astype(float)
+    if (fraction := relevance[relevance % 1 != 0]).size:
+        problem = f"{fraction.iloc[0]:g} is no whole number, which TREC files need; write the verdicts as .tsv or .csv"
+        raise InputError(problem, path=path, field=GRADE)
+    rows = zip(verdicts["qid"], verdicts["pid"], verdicts["docno"], relevance.astype(int), strict=True)
     with write_text(path) as file:
-        for qid, pid, docno, yes in verdicts[["qid", "pid", "docno", "supports"]].itertuples(index=False):
-            file.write(f"{qid} {pid} {docno} {int(yes)}\n")
+        for qid, pid, docno, gain in rows:
+            file.write(f"{qid} {pid} {docno} {gain}\n")
 
 
 def are_qrels(path: StrPath) -> bool:
@@ -162,26 +177,46 @@ def are_qrels(path: StrPath) -> bool:
     return not _ends(path, ".jsonl", ".json", ".ndjson", ".csv", ".tsv")
 
 
-def read_verdicts(path: StrPath, *, first_subtopic: int | None = None) -> pd.DataFrame:
-    """Read a verdict table (JSONL, CSV or TSV: qid, pid, docno, p_yes or supports, judge), or TREC diversity qrels.
+def read_verdicts(path: StrPath, *, first_subtopic: int | None = None, relevance_level: float = 1.0) -> pd.DataFrame:
+    """Read a verdict table (JSONL, CSV or TSV: qid, pid, docno, p_yes or supports, judge), or qrels.
 
-    `first_subtopic` is for qrels, see :func:`read_trec_qrels`.
+    An empty p_yes is an answer that could not be read. `first_subtopic` and `relevance_level` are for qrels, see
+    :func:`read_trec_qrels`.
     """
+    found = read_judgements(path)
+    if not isinstance(found, Qrels):
+        return found
+    with errors_in(path):
+        return verdicts_from_qrels(found, first_subtopic=first_subtopic, relevance_level=relevance_level)[0]
+
+
+def read_judgements(path: StrPath) -> Qrels | pd.DataFrame:
+    """Read a file of qrels as they are, or one of verdicts."""
     if are_qrels(path):
-        return read_trec_qrels(path, first_subtopic=first_subtopic)
-    rows = []
-    for _, row in read_table(path):
-        pid, (name, value) = row.number("pid"), row.first("p_yes", "supports")
+        return _qrels_of(_blank_separated(path, "qid subtopic docno relevance"), path)
+    rows = read_table(path)
+    first = next(rows, None)
+    if first is None:
+        raise InputError("holds no verdicts", path=path)
+    every = (row for _, row in chain([first], rows))
+    return _verdicts_of(every, path) if "pid" in first[1] else _qrels_of(every, path)
+
+
+def _verdicts_of(rows: Iterable[Row], path: StrPath) -> pd.DataFrame:
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        pid = row.number("pid")
         if pid % 1 or not 0 <= pid < MOST_PERSPECTIVES:
             raise row.wrong("pid", f"{row['pid']!r} is not a whole number from 0, the index of the perspective")
-        p_yes = row.verdict(name, value)
-        supports = row.verdict("supports", row["supports"]) if "supports" in row else p_yes
-        judge = row.text("judge", default="gold")
-        rows.append((row.text("qid"), pid, row.text("docno"), p_yes, supports >= 0.5, judge))
-    if not rows:
-        raise InputError("holds no verdicts", path=path)
+        unread = "p_yes" in row and not row.has("p_yes") and row.has("supports")
+        name, value = ("p_yes", "") if unread else row.first("p_yes", "supports")
+        p_yes = math.nan if unread else row.verdict(name, value)
+        supports = row.verdict("supports", row["supports"]) if row.has("supports") else p_yes
+        cells = {"qid": row.text("qid"), "pid": pid, "docno": row.text("docno"), "p_yes": p_yes}
+        cells |= {"supports": supports >= 0.5, "judge": row.text("judge", default="gold")}
+        found.append(cells | ({GRADE: row.number(GRADE)} if row.has(GRADE) else {}))
     with errors_in(path):
-        return check_verdicts(pd.DataFrame(rows, columns=VERDICT_COLUMNS))
+        return check_verdicts(pd.DataFrame(found))
 
 
 def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:
