@@ -81,7 +81,8 @@ def with_perspectives(question: Question, pids: Sequence[int]) -> Question:
     ('x', 'z')
     """
     lists = {name: getattr(question, name) for name in _LISTS}
-    return question._replace(**{name: tuple(of[pid] for pid in pids) if of else () for name, of in lists.items()})
+    some: dict[str, Any] = {name: tuple(of[pid] for pid in pids) if of else () for name, of in lists.items()}
+    return question._replace(**some)
 
 
 def issue_of(question: Question) -> str:
