@@ -11,16 +11,21 @@ from typing import Any
 import pandas as pd
 
 from berdslib.data.records import (
+    DOCNO_NAMES,
     MOST_PERSPECTIVES,
+    QID_NAMES,
+    QRELS_COLUMNS,
+    RELEVANCE_NAMES,
+    SUBTOPIC_NAMES,
     VERDICT_COLUMNS,
     Passage,
+    Qrels,
     Question,
     check_run,
     check_verdicts,
-    lowest_subtopic,
     make_run,
     make_run_as_trec_eval,
-    make_verdicts,
+    verdicts_from_qrels,
 )
 from berdslib.data.tables import Row, read_json, read_jsonl, read_table
 from berdslib.errors import InputError, errors_in
@@ -118,25 +123,29 @@ def check_trec_ids(questions: Iterable[Question], passages: Iterable[Passage]) -
     _require_no_blanks(qid=(q.qid for q in questions), docno=docnos)
 
 
-def read_trec_qrels(path: StrPath, *, first_subtopic: int | None = None) -> pd.DataFrame:
-    """Read TREC diversity qrels (`qid subtopic docno relevance`) as gold verdicts, subtopics as perspectives from 0.
+def read_trec_qrels(path: StrPath, *, first_subtopic: int | None = None, relevance_level: float = 1.0) -> pd.DataFrame:
+    """Read TREC qrels (`qid subtopic docno relevance`) as gold verdicts, subtopics as perspectives from 0.
 
-    `first_subtopic` is the number of a question's first one, 0 (as :func:`write_trec_qrels` does) or 1 (as TREC Web
-    does). None: 1 where some line says 1 and none says 0; a warning says so, since a file of ours without a verdict on
-    perspective 0 looks the same.
+    Args:
+        path: the file. One word in the whole second column ("Q0") is relevance alone.
+        first_subtopic: the number of a topic's first subtopic, 0 or 1; None to decide for each topic, see
+            :func:`berdslib.data.records.verdicts_from_qrels`.
+        relevance_level: the smallest relevance that is a yes.
     """
-    if first_subtopic not in (None, 0, 1):
-        raise InputError(f"must be 0, 1 or None (told from the file), not {first_subtopic!r}", field="first_subtopic")
-    rows = []
-    for row in _blank_separated(path, "qid subtopic docno relevance"):
-        subtopic, yes = row["subtopic"], row.number("relevance") > 0
-        pid = int(subtopic[:20]) if subtopic.isdecimal() else -1
-        if not (first_subtopic or 0) <= pid < MOST_PERSPECTIVES:
-            raise row.wrong("subtopic", f"{subtopic!r} is not a whole number from {first_subtopic or 0}")
-        rows.append((row["qid"], pid, row["docno"], float(yes), yes))
-    first = lowest_subtopic([row[1] for row in rows], path) if first_subtopic is None else first_subtopic
+    qrels = _qrels_of(_blank_separated(path, "qid subtopic docno relevance"), path)
     with errors_in(path):
-        return make_verdicts([(qid, i - first, docno, p, yes) for qid, i, docno, p, yes in rows], "gold")
+        return verdicts_from_qrels(qrels, first_subtopic=first_subtopic, relevance_level=relevance_level)[0]
+
+
+def _qrels_of(rows: Iterable[Row], path: StrPath) -> Qrels:
+    found: list[tuple[str, Any, str, float]] = []
+    lines: list[int] = []
+    for row in rows:
+        relevance, _ = row.first(*RELEVANCE_NAMES)
+        subtopic = next((row[name] for name in SUBTOPIC_NAMES if row.has(name)), 0)
+        found.append((row.text(*QID_NAMES), subtopic, row.text(*DOCNO_NAMES), row.number(relevance)))
+        lines.append(row.line or len(found))
+    return Qrels(pd.DataFrame(found, columns=QRELS_COLUMNS), path, lines).numbered()
 
 
 def write_trec_qrels(path: StrPath, verdicts: pd.DataFrame) -> None:

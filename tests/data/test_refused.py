@@ -102,7 +102,7 @@ FRAMES = [
     *((lambda of=of: check_run(GOLD.assign(score=of)), r"\[score\]: .* not a finite number") for of in NO_NUMBERS),
     *((lambda of=of: make_run(["q"], ["d"], of), r"\[score\]: .* not a finite number") for of in NO_NUMBERS),
     *((lambda of=of: check_verdicts(GOLD.assign(pid=of)), r"\[pid\]") for of in NO_NUMBERS),
-    *((lambda of=of: check_verdicts(GOLD.assign(p_yes=of)), "p_yes of") for of in NO_NUMBERS),
+    *((lambda of=of: check_verdicts(GOLD.assign(p_yes=of)), "p_yes") for of in NO_NUMBERS),
     (lambda: a_run(score=None, rank=pd.Series([TOO_LARGE], dtype=object)), r"\[rank\]: .* not a finite number"),
     (lambda: check_verdicts(GOLD.assign(supports=pd.Series([TOO_LARGE], dtype=object))), r"\[supports\]"),
     *((lambda name=name: with_twice(check_run, a_run(), name), rf"\[{name}\]: two columns have this name")
