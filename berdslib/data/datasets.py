@@ -344,12 +344,14 @@ def _with_gold(
 
 def _judgements(given: str | Path | Records) -> Qrels | pd.DataFrame:
     """Return qrels, or verdicts, of a file, a data set, a frame or a list of rows."""
+    if isinstance(given, Mapping):
+        return read_judgements(given)
     if not isinstance(given, str | Path):
         frame = pd.DataFrame(given) if is_records(given) else given
         qrels = as_qrels(frame)
         return check_verdicts(frame) if qrels is None else qrels
     one = find(given)
-    if one.reader == "table" and not Path(one.place).is_dir():
+    if one.reader == "table":
         return read_judgements(one.place)
     gold = load_gold(given)
     if one.reader != "beir":
