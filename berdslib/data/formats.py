@@ -35,10 +35,14 @@ logger = logging.getLogger(__name__)
 
 # What others call the fields of a passage, in the order in which they are looked for. `docid` comes late: in MS MARCO
 # v2 a passage has a `pid`, and its `docid` is that of its document.
-ID_FIELDS = ("docno", "_id", "id", "pid", "passage_id", "docid", "doc_id")
+ID_FIELDS = ("docno", "_id", "id", "pid", "passage_id", "docid", "doc_id", "key")
 TEXT_FIELDS = ("text", "contents", "content", "raw", "passage", "passage_text", "segment", "body")
 TITLE_FIELDS = ("title", "page_title", "wikipedia_title", "headline")
-_QID = ("qid", "id", "_id", "query_id")
+_QID = ("qid", "id", "_id", "query_id", "key")
+_QUESTION = ("question", "text", "title", "query")
+# Every column of a table of questions, and of passages, that is read.
+QUESTION_FIELDS = (*_QID, *_QUESTION, "perspectives", "stances", "source", "split", "labels", "weights", "org_q")
+PASSAGE_FIELDS = (*ID_FIELDS, *TEXT_FIELDS, *TITLE_FIELDS)
 
 LAYOUTS = ("beir", "berds", "trec")
 
@@ -53,7 +57,7 @@ def read_questions(path: StrPath | Records, *, source: str = "", split: str = ""
     `start`. The official BeRDS files (with `ctxs`) and the recorded-expansion rows (`org_q`) have readers of their own
     below; both are recognised here.
     """
-    rows = read_table(path)
+    rows = read_table(path, QUESTION_FIELDS, (_QUESTION[:1], ("qid", "question")))
     first = next(rows, None)
     if first is None:
         raise InputError("holds no questions", path=_name(path))
@@ -82,7 +86,7 @@ def _question(row: Row, number: int, source: str, split: str) -> Question:
     stances, weights = (tuple(one) if isinstance(one, list) else one for one in listed)
     question = Question(
         qid=row.text(*_QID) if row.has(*_QID) else str(number),
-        text=row.text("question", "text", "title", "query"),
+        text=row.text(*_QUESTION),
         perspectives=perspectives,
         stances=stances,
         source=row.text("source", default=source),
@@ -161,7 +165,7 @@ def numbered_passages(path: StrPath | Records) -> Iterator[tuple[int, Passage]]:
     """Yield (line number, passage) as :func:`iter_passages` does."""
     path = path if is_records(path) else passage_table(path)
     said = False
-    for line, row in read_table(path):
+    for line, row in read_table(path, PASSAGE_FIELDS, (("docno", "text"),)):
         if not any(name in row for name in TEXT_FIELDS):
             row.first(*TEXT_FIELDS)  # says what was looked for
         named = row.has(*ID_FIELDS)

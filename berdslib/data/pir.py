@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from berdslib.data.catalogue import Dataset
 from berdslib.data.collection import Collection
 from berdslib.data.fetch import every_place, first_existing
-from berdslib.data.formats import iter_passages, read_qrels
+from berdslib.data.formats import QUESTION_FIELDS, iter_passages, read_qrels
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
-from berdslib.data.tables import Row, read_json, read_jsonl, read_table
+from berdslib.data.tables import Row, look, read_json, read_table
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath
 from berdslib.paths import shipped
@@ -119,18 +119,21 @@ def _place_of(one: Dataset) -> Path:
 def is_pir(path: Path) -> bool:
     """Return whether a path is a JSON file in the authors' layout, or a folder of tables whose queries have a root."""
     if path.is_file():
-        return ".json" in path.suffixes and not _is_jsonl(path)
+        return _holds_tasks(path)
     first: Mapping[str, Any] = next((row for file in _files(path, "queries") for _, row in read_table(file)), {})
     return any(field in first for field in _ROOT)
 
 
-def _is_jsonl(path: Path) -> bool:
-    """Return whether the first line is a row by itself, as of questions: an object that holds a text."""
-    try:
-        _, row = next(read_jsonl(path), (0, {}))
-    except InputError:
+def _holds_tasks(path: Path) -> bool:
+    """Return whether a file is an object of JSON that is a task, or maps names to tasks."""
+    if ".json" not in path.suffixes:
         return False
-    return any(isinstance(value, str) for value in row.values())
+    try:
+        found = read_json(path) if look(path, QUESTION_FIELDS).form == "json" else None
+    except InputError:
+        return False  # reading it as a table says what is wrong
+    held = [found, *found.values()] if isinstance(found, dict) else []
+    return any(isinstance(one, dict) and "queries" in one and "corpus" in one for one in held)
 
 
 def location_groups() -> dict[str, str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import cache
 from numbers import Integral
+from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
 
@@ -13,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from berdslib.errors import InputError
+from berdslib.files import StrPath
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +26,12 @@ _RUN = {"qid": "str", "docno": "str", "rank": "int64", "score": "float64"}
 _VERDICTS = {"qid": "str", "pid": "int64", "docno": "str", "p_yes": "float64", "supports": "bool", "judge": "str"}
 RUN_COLUMNS, VERDICT_COLUMNS = [*_RUN], [*_VERDICTS]
 GRADE = "grade"  # a further column of verdicts that were read from graded relevance
+QRELS_COLUMNS = ["qid", "subtopic", "docno", "relevance"]
+# What other tools call the columns of runs and of qrels, in the order in which they are looked for.
+QID_NAMES = ("qid", "query_id", "query-id", "q_id", "topic_id", "topic")
+DOCNO_NAMES = ("docno", "doc_id", "docid", "corpus-id", "corpus_id", "passage_id", "passage-id")
+SUBTOPIC_NAMES = ("subtopic", "iteration", "subtopic_id", "iter")
+RELEVANCE_NAMES = ("relevance", "label", "rel", "score")
 _REAL = int | float | np.integer | np.floating | np.bool_
 # What a question lists: in words, and how one of them is told.
 _LISTS = {
@@ -65,6 +74,17 @@ def shares(question: Question) -> np.ndarray:
     return np.asarray(weights / weights.sum())
 
 
+def with_perspectives(question: Question, pids: Sequence[int]) -> Question:
+    """Return a question with some of its perspectives, and what it says of these.
+
+    >>> with_perspectives(Question("q", "Who?", ("a", "b", "c"), labels=("x", "y", "z")), [0, 2]).labels
+    ('x', 'z')
+    """
+    lists = {name: getattr(question, name) for name in _LISTS}
+    some: dict[str, Any] = {name: tuple(of[pid] for pid in pids) if of else () for name, of in lists.items()}
+    return question._replace(**some)
+
+
 def issue_of(question: Question) -> str:
     """Return what a question is about: the text of the one that it was made of, or its own.
 
@@ -105,6 +125,7 @@ def check_questions(questions: Sequence[Question], *, need_perspectives: bool = 
         raise InputError("there are no questions")
     no_repeats((q.qid for q in questions), "question id", "qid")
     for q in questions:
+        _check_text(q.qid, "question", q.qid, "qid")
         _check_text(q.text, "question", q.qid, "question")
         for field, (wanted, fits) in _LISTS.items():
             listed = getattr(q, field)
@@ -286,12 +307,12 @@ def check_run(run: pd.DataFrame) -> pd.DataFrame:
     return _by_score(_unranked(run["qid"], run["docno"], scores if column == "score" else -scores, field=column))
 
 
-def _under_our_names(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame with ir_measures' and ir_datasets' columns, query_id and doc_id, as qid and docno."""
-    theirs = {"query_id": "qid", "doc_id": "docno"}
-    if isinstance(frame, pd.DataFrame) and not {*theirs.values()} & {*frame.columns}:
-        return frame.rename(columns=theirs)
-    return frame
+def _under_our_names(frame: Any) -> Any:
+    """Return a frame whose columns are called as other tools call them (:data:`QID_NAMES`) with qid and docno."""
+    if not isinstance(frame, pd.DataFrame):
+        return frame
+    found = {_first_of(QID_NAMES, frame): "qid", _first_of(DOCNO_NAMES, frame): "docno"}
+    return frame.rename(columns={theirs: ours for theirs, ours in found.items() if theirs is not None})
 
 
 def _check_columns(frame: object, columns: list[str], is_a: str, needs: str, required: int, *either: str) -> None:
@@ -311,7 +332,8 @@ def _is_clean_run(run: pd.DataFrame) -> bool:
         return False
     rank, score = run["rank"].to_numpy(), run["score"].to_numpy()
     counted = (rank == run.groupby("qid", sort=False).cumcount() + 1).all() and (np.abs(score) <= LARGEST_SCORE).all()
-    falling = ((np.diff(score.astype(np.float32)) < 0) | (rank[1:] == 1)).all()
+    single = score.astype(np.float32)
+    falling = ((single[1:] < single[:-1]) | (rank[1:] == 1)).all()
     return bool(counted and falling) and not run.duplicated(["qid", "docno"]).any()
 
 
@@ -354,7 +376,7 @@ def check_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
             that is no whole number from 0, a grade that is no number, an unread answer that supports something, or the
             same verdict twice.
     """
-    verdicts = _from_qrels(_under_our_names(verdicts))
+    verdicts = _verdicts_of(_under_our_names(verdicts))
     needs = "verdicts need columns qid, pid, docno and p_yes (of qrels: query_id, iteration, doc_id and relevance)"
     _check_columns(verdicts, VERDICT_COLUMNS, "verdicts are", needs, 3, "p_yes", "supports")
     if _are_clean_verdicts(verdicts):
@@ -370,7 +392,7 @@ def check_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
         frame["supports"] = supports
     given = frame["p_yes" if "p_yes" in frame.columns else "supports"]
     frame["p_yes"] = _numbers(given)
-    bad = ~frame["p_yes"].between(0.0, 1.0) & given.notna()
+    bad = ~frame["p_yes"].between(0.0, 1.0) & ~given.map(_is_empty)
     if bad.any():
         raise InputError(f"p_yes of {_key(frame, bad)} is not a number from 0 to 1")
     pid = _numbers(frame["pid"])
@@ -388,7 +410,7 @@ def check_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
     columns = list(VERDICT_COLUMNS)
     if GRADE in frame.columns:
         grade = _numbers(frame[GRADE])
-        if (bad := ~np.isfinite(grade) & frame[GRADE].notna()).any():
+        if (bad := ~np.isfinite(grade) & ~frame[GRADE].map(_is_empty)).any():
             raise InputError(f"the grade of {_key(frame, bad)} is not a finite number", field=GRADE)
         frame[GRADE] = grade.fillna(frame["supports"].astype(float))  # of verdicts that were joined with graded ones
         columns.append(GRADE)
@@ -404,29 +426,264 @@ def read_pairs(verdicts: pd.DataFrame) -> pd.DataFrame:
     return verdicts[verdicts["p_yes"].notna()]
 
 
-def _from_qrels(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame of diversity qrels, as ir_measures and ir_datasets have them, as verdicts."""
-    names = frame.columns if isinstance(frame, pd.DataFrame) else []
-    subtopic = next((name for name in ("iteration", "subtopic_id") if name in names), "")
-    if "pid" in names or "relevance" not in names or not subtopic:
-        return frame
-    pid, relevance = _numbers(frame[subtopic]), _numbers(frame["relevance"])
-    if (wrong := relevance.isna().to_numpy()).any():
-        raise InputError(f"{shortened(frame['relevance'][wrong].iloc[0])} is no number", field="relevance")
-    pid -= lowest_subtopic(pid, "the qrels")
-    return frame.reset_index(drop=True).assign(pid=pid, supports=relevance > 0, judge="gold")
+# ---------------------------------------------------------------- relevance, as qrels have it
 
 
-def lowest_subtopic(numbers: Iterable[float], where: object) -> int:
-    """Return the number of the first subtopic of all qrels: 1 where some line says 1 and none says 0, which is said."""
-    if 1 not in (used := set(numbers)) or 0 in used:
-        return 0
-    logger.warning(
-        "%s: subtopics are numbered from 1 (none is 0), and are read as perspectives from 0; if they are not, read "
-        "them with first_subtopic=0 (berdslib.data.trec.read_verdicts), or call the column pid",
-        where,
+def verdicts_from_relevance(
+    rows: Iterable[tuple[str, int, str, float]], relevance_level: float = 1.0, where: StrPath = ""
+) -> pd.DataFrame:
+    """Build verdicts from relevance; a passage supports a perspective if its relevance reaches a level.
+
+    Args:
+        rows: (qid, pid, docno, relevance), pid an index into the question's perspectives.
+        relevance_level: the smallest relevance that is a yes, as trec_eval's option -l.
+        where: the file or frame, for messages.
+
+    Returns:
+        Verdicts, see :func:`make_verdicts`; where some relevance is neither 0 nor 1, with the column `grade`. A
+        negative relevance (-2 is spam in TREC Web) is a no, as in trec_eval and ndeval.
+
+    Raises:
+        InputError: a relevance that is no finite number, a level that is not above 0, or as :func:`check_verdicts`.
+    """
+    check_relevance_level(relevance_level)
+    frame = pd.DataFrame(list(rows), columns=["qid", "pid", "docno", "relevance"])
+    relevance = _numbers(frame.pop("relevance"))
+    if (bad := ~np.isfinite(relevance)).any():
+        raise InputError(
+            f"{where or 'the qrels'}: the relevance of {_key(frame, bad)} is not a finite number", field="relevance"
+        )
+    supports = relevance >= relevance_level
+    frame = frame.assign(p_yes=supports.astype(float), supports=supports, judge="gold")
+    return check_verdicts(frame if relevance.isin([0, 1]).all() else frame.assign(grade=relevance))
+
+
+def _verdicts_of(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame of qrels, or one with pid and relevance, as verdicts, and others as they are."""
+    qrels = as_qrels(frame)
+    if qrels is not None:
+        return verdicts_from_qrels(qrels)[0]
+    has = {*frame.columns} if isinstance(frame, pd.DataFrame) else set()
+    if {"qid", "pid", "docno", "relevance"} <= has and not {"p_yes", "supports"} & has:
+        return verdicts_from_relevance(frame[["qid", "pid", "docno", "relevance"]].itertuples(index=False))
+    return frame
+
+
+def check_relevance_level(level: float) -> None:
+    """Raise InputError unless a level, the smallest relevance that is a yes, is a number above 0."""
+    if isinstance(level, bool) or not isinstance(level, _REAL) or not 0 < level < LARGEST_SCORE:
+        raise InputError(f"a number above 0 is needed, not {shortened(level)}", field="relevance_level")
+
+
+def at_level(verdicts: pd.DataFrame, relevance_level: float, where: StrPath = "") -> pd.DataFrame:
+    """Return verdicts in which a yes is a grade that reaches a level; of verdicts without grades, a yes is grade 1.
+
+    Raises:
+        InputError: some grade is above 0, and none reaches the level.
+    """
+    check_relevance_level(relevance_level)
+    grade = verdicts[GRADE] if GRADE in verdicts.columns else verdicts["supports"].astype(float)
+    if (grade > 0).any() and grade.max() < relevance_level:
+        problem = (
+            f"{where or 'the qrels'}: no relevance reaches {relevance_level:g}, so nothing is a yes; the largest is"
+        )
+        hint = f"such as relevance_level={grade.max():g}"
+        raise InputError(f"{problem} {grade.max():g}; pass a level, {hint}", field="relevance_level")
+    supports = (grade >= relevance_level) & verdicts["p_yes"].notna()
+    if supports.equals(verdicts["supports"]):
+        return verdicts
+    return verdicts.assign(supports=supports, p_yes=supports.astype(float).where(verdicts["p_yes"].notna()))
+
+
+class Qrels(NamedTuple):
+    """Relevance as TREC has it: a frame qid, subtopic, docno, relevance, with its file and the line of each row."""
+
+    rows: pd.DataFrame
+    where: StrPath = ""
+    lines: Sequence[int] | None = None
+
+    def wrong(self, row: int, field: str, problem: str) -> InputError:
+        """Return the error for a field of a row."""
+        line = row + 1 if self.lines is None else self.lines[row]
+        return InputError(problem, path=self.where or None, line=line, field=field)
+
+    def numbered(self) -> Qrels:
+        """Return the same with whole numbers for subtopics; 0 where one word stands in the whole column ("Q0").
+
+        Raises:
+            InputError: another subtopic that is no whole number from 0, or a relevance that is no finite number.
+        """
+        rows = self.rows.reset_index(drop=True)
+        relevance, subtopic = _numbers(rows["relevance"]), _numbers(rows["subtopic"])
+        if rows["subtopic"].nunique() == 1 and not str(rows["subtopic"][0]).lstrip("-").isdecimal():
+            subtopic = pd.Series(0, index=rows.index)
+        no_relevance = ~np.isfinite(relevance)
+        no_subtopic = ~subtopic.between(0, MOST_PERSPECTIVES - 1) | (subtopic % 1 != 0)
+        expected = "a whole number from 0 was expected, or one word in the whole column, such as Q0"
+        for field, wrong, wanted in (
+            ("relevance", no_relevance, "a finite number was expected"),
+            ("subtopic", no_subtopic, expected),
+        ):
+            if wrong.any():
+                row = int(wrong.to_numpy().argmax())
+                raise self.wrong(row, field, f"{wanted}, not {shortened(rows[field][row])}")
+        rows = rows.assign(relevance=relevance, subtopic=subtopic.astype(np.int64))
+        return self._replace(rows=rows[QRELS_COLUMNS])
+
+
+def as_qrels(given: object) -> Qrels | None:
+    """Return a frame of qrels, whoever made it; None for anything else."""
+    frame = _under_our_names(given)
+    if not isinstance(frame, pd.DataFrame) or {"pid", "p_yes", "supports"} & {*frame.columns}:
+        return None
+    relevance, subtopic = (_first_of(names, frame) for names in (RELEVANCE_NAMES, SUBTOPIC_NAMES))
+    if relevance is None or not {"qid", "docno"} <= {*frame.columns}:
+        return None
+    used = ["qid", "docno", relevance] + ([subtopic] if subtopic else [])
+    _check_columns(frame, used, "qrels are", "", 2, relevance)
+    rows = pd.DataFrame(
+        {
+            "qid": _ids(frame["qid"], "qid"),
+            "docno": _ids(frame["docno"], "docno"),
+            "subtopic": frame[subtopic].tolist() if subtopic else 0,
+            "relevance": frame[relevance].tolist(),
+        }
     )
-    return 1
+    return Qrels(rows).numbered()
+
+
+def _first_of(names: Sequence[str], frame: pd.DataFrame) -> str | None:
+    return next((name for name in names if name in frame.columns), None)
+
+
+def verdicts_from_qrels(
+    qrels: Qrels,
+    listed: Mapping[str, int] | None = None,
+    *,
+    first_subtopic: int | None = None,
+    relevance_level: float = 1.0,
+) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Return qrels as verdicts, and qid → the number of its first subtopic, which became pid 0.
+
+    How subtopics are numbered is decided for each topic. A topic that has 0 alone has no subtopics, and its 0 is pid 0.
+    In others the first is 0, as :func:`berdslib.data.trec.write_trec_qrels` numbers perspectives, or 1, as in TREC Web,
+    where a 0 beside others stands for the whole topic (2010, 2011) and is no perspective. Gaps stay. A passage that was
+    judged for the whole topic only counts as judged.
+
+    Args:
+        qrels: with subtopics that are numbers.
+        listed: qid → how many perspectives the question lists, 0 for none; None where nobody knows.
+        first_subtopic: 0 or 1 for all topics but those that have 0 alone; None to decide.
+        relevance_level: see :func:`verdicts_from_relevance`.
+
+    Raises:
+        InputError: a subtopic that the question does not list; the message names the line.
+    """
+    if first_subtopic not in (None, 0, 1) or isinstance(first_subtopic, bool):
+        raise InputError(f"must be 0, 1 or None (decide), not {first_subtopic!r}", field="first_subtopic")
+    rows = qrels.rows
+    if listed is not None and max(listed.values(), default=0) <= 1 and rows["subtopic"].nunique() == 1:
+        rows = rows.assign(subtopic=0)  # the same number everywhere is an iteration, relevance alone
+    topics = _numbering(rows, listed or {}, first_subtopic)
+    if first_subtopic is None:
+        _say_numbering(topics, listed, qrels.where)
+    topic = topics.loc[rows["qid"]].reset_index()
+    pid = rows["subtopic"].to_numpy() - topic["first"]
+    impossible = ((pid >= topic["m"]) & (topic["m"] > 0)) | topic["contradicts"]
+    if impossible.any():
+        row = int(impossible.to_numpy().argmax())
+        [of] = topic.iloc[[row]].to_dict("records")
+        problem = f"{rows['subtopic'].iloc[row]}, but question {of['qid']!r} lists {counted(of['m'], 'perspective')}"
+        counts = f"subtopics count from {of['first']} here"
+        if of["contradicts"]:
+            counts = "0 alone is a topic without subtopics where those of others count from 1"
+        raise qrels.wrong(row, "subtopic", f"{problem}; {counts}")
+    numbered = rows.assign(pid=pid.to_numpy())
+    whole_topic = numbered["pid"] < 0
+    noes = numbered.assign(relevance=numbered["relevance"].clip(upper=0))[whole_topic]
+    found = judged_still(numbered[~whole_topic], noes)
+    relevance = found[["qid", "pid", "docno", "relevance"]].itertuples(index=False)
+    verdicts = verdicts_from_relevance(relevance, relevance_level, qrels.where)
+    firsts = {str(qid): int(first) for qid, first in topics["first"].items()}
+    return at_level(verdicts, relevance_level, qrels.where), firsts
+
+
+def judged_still(kept: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
+    """Return the kept rows, and for each passage that only a row left out judges a no on the first perspective."""
+    judged = pd.MultiIndex.from_frame(kept[["qid", "docno"]])
+    others = left_out.drop_duplicates(["qid", "docno"])
+    others = others[~pd.MultiIndex.from_frame(others[["qid", "docno"]]).isin(judged)].assign(pid=0)
+    return pd.concat([kept, others], ignore_index=True)
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number of things in words.
+
+    >>> counted(1, "question"), counted(1200, "question")
+    ('1 question', '1,200 questions')
+    """
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def _numbering(qrels: pd.DataFrame, listed: Mapping[str, int], first_subtopic: int | None) -> pd.DataFrame:
+    """Return how the subtopics of each topic are numbered, a row a topic.
+
+    `m` is how many perspectives are listed, `first` the number of the first subtopic; `zero_beside` says that 0 stands
+    beside others, `contradicts` that it stands alone where several are listed and other topics count from 1.
+    """
+    by_topic = qrels.groupby("qid")["subtopic"]
+    least, most = by_topic.min(), by_topic.max()
+    m = pd.Series([listed.get(qid, 0) for qid in least.index], index=least.index)
+    zero_alone, zero_beside = most == 0, (least == 0) & (most > 0)
+    if first_subtopic is not None:
+        first = np.where(zero_alone, 0, first_subtopic)
+        from_1 = first_subtopic == 1
+    else:
+        # Counted from 0, the last of m perspectives is m - 1: a subtopic m says that they count from 1.
+        surely_from_1 = (most == m) & (most > 0)
+        zero_is_whole = (surely_from_1 & zero_beside).any() or (
+            not m[zero_beside].any() and _zero_is_whole(qrels[qrels["qid"].map(zero_beside)])
+        )
+        from_0 = (zero_beside & ~surely_from_1 & (not zero_is_whole)) | (zero_alone & (m > 1))
+        from_1 = bool(surely_from_1.any())
+        others = from_1 or ((least == 1).any() and not from_0.any())
+        first = np.select([zero_alone, surely_from_1, zero_beside], [0, 1, int(zero_is_whole)], int(others))
+    contradicts = zero_alone & (m > 1) & from_1
+    return pd.DataFrame({"m": m, "first": first, "zero_beside": zero_beside, "contradicts": contradicts})
+
+
+def _zero_is_whole(qrels: pd.DataFrame) -> bool:
+    """Whether 0 stands for the whole topic in topics that have it beside others, as in TREC Web 2010 and 2011.
+
+    Then what is relevant to a subtopic is relevant to 0, in all of these topics. One with a single other subtopic may
+    be so by chance.
+    """
+    relevant = qrels[qrels["relevance"] > 0]
+    others = relevant[relevant["subtopic"] > 0]
+    to_whole = pd.MultiIndex.from_frame(relevant.loc[relevant["subtopic"] == 0, ["qid", "docno"]])
+    covered = pd.MultiIndex.from_frame(others[["qid", "docno"]]).isin(to_whole)
+    return bool(covered.all() and (others.groupby("qid")["subtopic"].nunique() > 1).any())
+
+
+def _say_numbering(topics: pd.DataFrame, listed: Mapping[str, int] | None, where: StrPath) -> None:
+    """Log how subtopics are numbered where that matters and is not certain."""
+    matters = topics["m"] > 0 if listed is not None else True
+    if (matters & (topics["first"] == 1)).any():
+        problem = "subtopics count from 1, so subtopic 1 is the first perspective"
+        _say_once(where, f"{problem}; if they count from 0, read the file with first_subtopic=0")
+    if (whole := topics["zero_beside"] & (topics["first"] == 1)).any():
+        problem = f"subtopic 0 of {counted(int(whole.sum()), 'topic')} stands for the whole topic and is no perspective"
+        _say_once(where, f"{problem}; if it is one, read the file with first_subtopic=0")
+
+
+def _say_once(where: StrPath, message: str) -> None:
+    """Log a message about a file once, however often it is read."""
+    _say(str(where or "qrels"), message, str(Path(where).absolute()))
+
+
+@cache
+def _say(where: str, message: str, _place: str) -> None:
+    logger.warning("%s: %s", where, message)
 
 
 def _key(frame: pd.DataFrame, rows: pd.Series) -> str:
@@ -469,6 +726,11 @@ def _numbers(values: Any) -> pd.Series:
     return pd.Series(pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan))
 
 
+def _is_empty(value: object) -> bool:
+    """Return whether a cell is empty, as pandas has it among numbers or texts; not-a-time and the like are not."""
+    return value is None or value is pd.NA or (isinstance(value, float) and value != value)
+
+
 def _as_number(value: Any) -> Any:
     """Return a number as a float, a text, which may hold one, as it is, and NaN for all else."""
     try:
@@ -485,11 +747,18 @@ def _strictly_decreasing(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     The step is one in single precision: trec_eval and its kin read scores as such, and break ties their own way.
     """
     single = scores.astype(np.float32)
-    if not ((np.diff(single) >= 0) & (ranks[1:] > 1)).any():
+    if not ((single[1:] >= single[:-1]) & (ranks[1:] > 1)).any():
         return scores
     out = scores.copy()
     for i in range(1, len(out)):
         if ranks[i] > 1 and single[i] >= single[i - 1]:
             single[i] = np.nextafter(single[i - 1], np.float32(-np.inf))
             out[i] = single[i]
+    lowest = np.nextafter(np.float32(-LARGEST_SCORE), np.float32(0))
+    for i in range(len(out) - 1, -1, -1):  # what was lowered beyond the limit is lifted, and those above it with it
+        is_last = i + 1 == len(out) or ranks[i + 1] == 1
+        least = lowest if is_last else np.nextafter(single[i + 1], np.float32(np.inf))
+        if single[i] < least:
+            single[i] = least
+            out[i] = least
     return out

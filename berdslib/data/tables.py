@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 # A passage of a web page can be long, but a field of more than 16 MiB is a broken file (often an unclosed quote).
 csv.field_size_limit(max(csv.field_size_limit(), 16 * 1024 * 1024))
 
+
+# How much of a file is looked at to tell its form.
+_LINES, _CHARACTERS = 50, 65_536
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 
 # Rows that are in memory already.
 Records = pd.DataFrame | Sequence[Mapping[str, Any]]
@@ -187,46 +193,346 @@ def write_jsonl(path: StrPath, rows: Iterable[Mapping[str, Any]]) -> None:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
-def read_table(path: StrPath | Records) -> Iterator[tuple[int, Row]]:
-    """Yield (line number, row) of a JSONL, CSV, TSV or Parquet file with named columns; the kind is told by the name.
+class Look(NamedTuple):
+    """What the first lines of a file show.
 
-    Rows of Parquet, of a data frame and of a list of mappings are counted from 1, as if each were a line.
+    Fields:
+        form: "jsonl" (an object a line), "json" (one array or object), "table" (cells with a delimiter between them),
+            "blanks" (columns with blanks between them, some of numbers, as TREC's files have), "lines" (a text a line;
+            also an empty file), "parquet", or "arrow".
+        delimiter: of a "table", a tab, comma or semicolon.
+        cells: those of the first line of "table", "blanks" and "lines"; of "jsonl", the keys of the first object.
+        header: whether one of the cells is a known name, in capitals or not.
+    """
+
+    form: str
+    delimiter: str = ""
+    cells: tuple[str, ...] = ()
+    header: bool = False
+
+
+def look(path: StrPath, known: Collection[str] = ()) -> Look:
+    """Return what form a file has, which its first lines tell, not its name; `known` are the names of columns.
+
+    Raises:
+        InputError: no such file, or one that is known to be something else than a table, such as an Excel file.
+    """
+    if not Path(path).is_file() and Path(path).exists() and not Path(path).is_dir():
+        return Look("blanks")  # a pipe can be read only once; TREC's files are what comes through one
+    if (form := _binary_form(path)) is not None:
+        return Look(form)
+    lines = _first_lines(path)
+    if not lines:
+        return Look("lines")
+    first = lines[0].strip()
+    if re.match(r"\[\s*([\[{\"\]]|$)", first):
+        return Look("json")
+    if first.startswith("{"):
+        return _look_at_object(first, len(lines) > 1, known)
+    if first.startswith("<"):
+        problem = f"is XML or HTML, which is not read; it begins with {_shortened(first)}"
+        raise InputError(f"{problem}. Write an id, a tab and a text a line, or JSONL", path=path, line=1)
+    plain = {_plain(name) for name in known}
+    looks = [_look_at_cells(lines, delimiter, plain) for delimiter in _delimiters(path)]
+    looks.append(_look_at_blanks(lines, plain))
+    rank, found = max(looks, key=lambda each: each[0])  # of equals the first
+    is_table = any(rank[:2]) or _has_ending(path, ".csv", ".tsv")
+    return found if is_table else Look("lines", "", (first,))
+
+
+# What the first bytes of other files are, and what these are called.
+_BINARY = {
+    b"PK\x03\x04": "an Excel or zip file; save its table as CSV UTF-8",
+    b"\xd0\xcf\x11\xe0": "an Excel file; save its table as CSV UTF-8",
+    b"\xff\xfe": "UTF-16 text; save it as UTF-8",
+    b"\xfe\xff": "UTF-16 text; save it as UTF-8",
+    b"BZh": "compressed by bzip2; decompress it, or use gzip",
+    b"\xfd7zXZ": "compressed by xz; decompress it, or use gzip",
+    b"(\xb5/\xfd": "compressed by zstd; decompress it, or use gzip",
+    b"\x04\x22\x4d\x18": "compressed by lz4; decompress it, or use gzip",
+    b"SQLite format": "an SQLite database; export its table as CSV",
+    b"%PDF": "a PDF",
+}
+_TABLES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}
+
+
+def _binary_form(path: StrPath) -> str | None:
+    """Return the form of a table that is no text; None for text, and for what cannot be opened."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(16)
+    except OSError:
+        return None  # reading its lines says what is wrong
+    for magic, what in _BINARY.items():
+        if head.startswith(magic):
+            raise InputError(f"is {what}", path=path)
+    form = next((form for magic, form in _TABLES.items() if head.startswith(magic)), None)
+    if form is None and str(path).endswith(".parquet"):
+        raise InputError("is not a readable Parquet file: such begins with PAR1", path=path)
+    return form
+
+
+def _first_lines(path: StrPath) -> list[str]:
+    """Return the first lines that are not blank, without comments before them, up to one that cannot be read."""
+    lines: list[str] = []
+    try:
+        for _, text in read_lines(path):
+            if text.strip() and (lines or text.split()[0] != "#"):
+                lines.append(text)
+            if len(lines) == _LINES or sum(map(len, lines)) > _CHARACTERS:
+                break
+    except InputError:
+        if not lines:
+            raise
+    return lines
+
+
+def _look_at_object(first: str, goes_on: bool, known: Collection[str]) -> Look:
+    """Return whether a line that begins an object holds a row, or begins a whole file of JSON."""
+    try:
+        row = json.loads(first)
+    except (ValueError, RecursionError):
+        return Look("json" if goes_on and first.endswith(("{", "[", ",")) else "jsonl")
+    holds_rows = all(isinstance(value, dict | list) for value in row.values()) or _wrapped(row) is not None
+    is_row = goes_on or not holds_rows or any(isinstance(row.get(name), str | int | float) for name in known)
+    return Look("jsonl", "", tuple(row), any(name in known for name in row)) if is_row else Look("json")
+
+
+def _look_at_cells(lines: list[str], delimiter: str, plain: set[str]) -> tuple[tuple[int, bool, bool], Look]:
+    """Return the look of lines with a delimiter, and what speaks for it: known names, lines alike, several cells."""
+    if said := re.fullmatch(r"sep=(.)\s*", lines[0]):  # as Excel writes it
+        lines = lines[1:] if said[1] == delimiter else []
+    try:
+        rows = list(csv.reader(lines, delimiter=delimiter))
+    except csv.Error:
+        rows = [next(csv.reader(lines[:1], delimiter=delimiter), [])]
+    cells = rows[0] if rows else []
+    named = sum(_plain(cell) in plain for cell in cells)
+    several = len(cells) > 1
+    alike = several and {len(row) for row in rows[:-1]} <= {len(cells)}  # the last row may go on
+    return (named, alike, several), Look("table", delimiter, tuple(cells), named > 0)
+
+
+def _delimiters(path: StrPath) -> str:
+    """Return what may stand between cells, most likely first; in a file of plain text a comma is part of a text."""
+    if _has_ending(path, ".txt", ".md"):
+        return "\t"
+    return ",;\t" if _has_ending(path, ".csv") else "\t,;"
+
+
+def _look_at_blanks(lines: list[str], plain: set[str]) -> tuple[tuple[int, bool, bool], Look]:
+    """Return the look of columns with blanks between them, and what speaks for it; one of them has to be of numbers."""
+    rows = [line.split() for line in lines]
+    named = sum(_plain(cell) in plain for cell in rows[0])
+    header = named > 1
+    alike = len(rows[0]) > 2 and len({len(row) for row in rows}) == 1
+    columns = list(zip(*rows[int(header) :], strict=True))[1:] if alike else []
+    has_numbers = any(all(_NUMBER.fullmatch(word) for word in column) for column in columns)
+    return (named if header else 0, has_numbers, False), Look("blanks", "", tuple(rows[0]), header)
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace(" ", "_")
+
+
+def _has_ending(path: StrPath, *endings: str) -> bool:
+    return str(path).lower().removesuffix(".gz").endswith(endings)
+
+
+def read_table(
+    path: StrPath | Records, known: Collection[str] = (), unnamed: Sequence[Sequence[str]] = ()
+) -> Iterator[tuple[int, Row]]:
+    """Yield (line number, row) of a table; its form is told by its first lines, see :func:`look`.
+
+    Rows of Parquet, Arrow, one JSON array or object, a data frame and a list of mappings are counted from 1, as if each
+    were a line. JSON may hold an array of objects, also below a key such as "data", or any orient of
+    :meth:`pandas.DataFrame.to_json` with names; where it maps keys to rows, a row's is in the field `key`.
+
     Cells are quoted where they have to be, as Python's csv module does it, in TSV too (the DPR dump). A TSV file that
     was written without any quoting reads the same unless a cell starts with a quotation mark: one that is between two
     of them loses them, and one that would take in other rows is refused.
+
+    Args:
+        path: the file, or rows in memory.
+        known: the names of columns that will be looked for. If a file has a first line in which none of them is, it
+            has no header, or one in other words, and is refused; without any, the first line is a header.
+        unnamed: the names of the columns of a table without a header, such as (("qid", "question"),), one for each
+            number of columns that is read.
     """
     if not isinstance(path, str | Path):
         yield from _read_records(path)
         return
-    name = str(path).removesuffix(".gz")
     if Path(path).is_dir():
         raise InputError("is a folder; a file is needed here", path=path)
-    if name.endswith((".jsonl", ".json", ".ndjson")):
+    seen = look(path, known)
+    names = _names_without_header(path, seen, known, unnamed)
+    if seen.form == "jsonl":
         yield from read_jsonl(path)
-    elif name.endswith((".csv", ".tsv")):
-        yield from _read_delimited(path, "\t" if name.endswith(".tsv") else ",")
-    elif name.endswith(".parquet"):
-        yield from _read_parquet(path)
+    elif seen.form == "json":
+        yield from _read_json_rows(path, known)
+    elif seen.form in ("parquet", "arrow"):
+        yield from _read_arrow(path, seen.form)
+    elif seen.form == "table":
+        yield from _read_delimited(path, seen.delimiter, names)
+    elif names:
+        for line, text in read_lines(path):
+            if text.strip() and not text.startswith("#"):
+                yield line, Row({names[0]: text.strip()}, path, line)
+    elif seen.cells:
+        raise _no_table(path, seen, known)
+
+
+def _names_without_header(
+    path: StrPath, seen: Look, known: Collection[str], unnamed: Sequence[Sequence[str]]
+) -> Sequence[str]:
+    """Return the names of the columns of a file without a header; () where it has one."""
+    if seen.header or seen.form not in ("table", "lines", "blanks") or not (known and seen.cells):
+        return ()
+    if seen.form == "table":
+        fitting = next((names for names in unnamed if len(names) == len(seen.cells)), ())
+        if fitting and _begins_with_data(path, seen.delimiter):
+            return fitting
+        raise _no_table(path, seen, known)
+    one_column = next((names for names in unnamed if len(names) == 1), ())
+    return one_column if _has_ending(path, ".txt", ".md") else ()
+
+
+def _begins_with_data(path: StrPath, delimiter: str) -> bool:
+    """Whether the first of some rows of an id and a text is one of them, and does not name them in unknown words.
+
+    A text has several words. An id has none, and a digit, if all others have one.
+    """
+    rows = list(csv.reader(_first_lines(path), delimiter=delimiter))
+    ids = [row[0] for row in rows if row]
+    has_digit = [re.search(r"\d", found) is not None for found in ids]
+    is_id = len(ids[0].split()) == 1 and (has_digit[0] or not all(has_digit[1:]) or len(ids) == 1)
+    return is_id and len(rows[0][-1].split()) > 1
+
+
+def _no_table(path: StrPath, seen: Look, known: Collection[str]) -> InputError:
+    """Return the error for a file that is no table, or has other names."""
+    found = ", ".join(_shortened(cell) for cell in seen.cells[:6])
+    if seen.form == "table":
+        problem = f"line 1 was read as the names of {len(seen.cells)} columns, and none is known: {found}"
+    elif seen.form == "blanks":
+        problem = f"{len(seen.cells)} columns with blanks between them, as in a run or qrels of TREC: {found}"
     else:
-        problem = "unknown kind of file; accepted: .jsonl, .csv, .tsv, each also with .gz, and .parquet"
+        problem = f"no table: line 1 is {found}"
+    near = [name for cell in seen.cells for name in difflib.get_close_matches(_plain(cell), known, 1, 0.75)]
+    meant = f"; did you mean {', '.join(near)}?" if near else ""
+    accepted = f"known names: {', '.join(known)}" if known else "a header with the names of the columns is needed"
+    forms = "JSON, JSONL, CSV, TSV, Parquet or Arrow is read"
+    return InputError(f"{problem}{meant}; {accepted}; {forms}", path=path, line=1)
+
+
+def _shortened(text: str) -> str:
+    return repr(text if len(text) <= 40 else f"{text[:40]}…")
+
+
+# ---------------------------------------------------------------- one array or object of JSON
+
+# Keys below which others put their rows.
+_WRAPPERS = ("data", "rows", "records", "items", "questions", "queries", "topics", "corpus", "documents", "passages")
+
+
+def _wrapped(found: Mapping[str, Any]) -> list[Any] | None:
+    """Return the list of objects that a key such as "data" holds."""
+    lists = [found[name] for name in _WRAPPERS if isinstance(found.get(name), list)]
+    return next((rows for rows in lists if all(isinstance(row, dict) for row in rows)), None)
+
+
+def _read_json_rows(path: StrPath, known: Collection[str]) -> Iterator[tuple[int, Row]]:
+    found = read_json(path)
+    for line, cells in enumerate(_rows_of(found, path, known), start=1):
+        if not isinstance(cells, dict):
+            problem = f"a JSON object was expected for each row, not {type(cells).__name__}"
+            hint = 'such as DataFrame.to_json(FILE, orient="records", lines=True) writes'
+            raise InputError(f"{problem}, {hint}", path=path, line=line)
+        yield line, Row(cells, path, line)
+
+
+def _rows_of(found: Any, path: StrPath, known: Collection[str]) -> list[Any]:
+    """Return the rows of a file of JSON, in any form that keeps the names of columns."""
+    if isinstance(found, list):
+        return found
+    if not isinstance(found, dict):
+        raise InputError(f"an array of rows was expected, not {type(found).__name__}", path=path)
+    columns = found.get("columns")
+    if isinstance(columns, list) and isinstance(found.get("data"), list):  # orient="split"
+        return [dict(zip(columns, row, strict=False)) if isinstance(row, list) else row for row in found["data"]]
+    if (rows := _wrapped(found)) is not None:
+        return rows
+    if any(name in known for name in found):
+        return _rows_of_columns(found, path)
+    texts = {key: {"text": value} if isinstance(value, str) else value for key, value in found.items()}
+    if not all(isinstance(row, dict) for row in texts.values()):
+        problem = f"rows were expected, as an array, below 'data' or by their ids; the object has: {', '.join(found)}"
         raise InputError(problem, path=path)
+    return [{"key": key, **row} for key, row in texts.items()]
 
 
-def _read_parquet(path: StrPath) -> Iterator[tuple[int, Row]]:
+def _rows_of_columns(found: Mapping[str, Any], path: StrPath) -> list[dict[str, Any]]:
+    """Return the rows of columns: lists, or objects that map the same keys to the cells."""
+    cells = {name: dict(enumerate(column)) if isinstance(column, list) else column for name, column in found.items()}
+    for name, column in cells.items():
+        if not isinstance(column, dict) or column.keys() != next(iter(cells.values())).keys():
+            problem = "a column was expected, a list or an object, with as many cells as the others"
+            raise InputError(problem, path=path, field=name)
+    return [{name: column[key] for name, column in cells.items()} for key in next(iter(cells.values()))]
+
+
+# ---------------------------------------------------------------- Parquet, Arrow, rows in memory
+
+
+def _read_arrow(path: StrPath, form: str) -> Iterator[tuple[int, Row]]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     line = 0
     try:
-        with pq.ParquetFile(path) as table:
-            for batch in table.iter_batches(batch_size=1000):
-                for cells in batch.to_pylist():
-                    line += 1
-                    yield line, Row(cells, path, line)
+        for batch in _batches(path, form):
+            names = batch.schema.names
+            if len(set(names)) < len(names):
+                raise InputError(f"a column name occurs twice: {names}", path=path)
+            for cells in _cells_of(batch, path, line):
+                line += 1
+                yield line, Row(cells, path, line)
     except FileNotFoundError:
         raise InputError("no such file", path=path) from None
     except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"is not a readable Parquet file: {str(error).splitlines()[0]}", path=path) from None
+        kind = "Parquet" if form == "parquet" else "Arrow"
+        raise InputError(f"is not a readable {kind} file: {str(error).splitlines()[0]}", path=path) from None
+
+
+def _batches(path: StrPath, form: str) -> Iterator[Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if form == "parquet":
+        with pq.ParquetFile(path) as table:
+            yield from table.iter_batches(batch_size=1000)
+    else:
+        with pa.memory_map(str(path)) as source:
+            in_stream = source.read(6) != b"ARROW1"
+            source.seek(0)
+            reader = pa.ipc.open_stream(source) if in_stream else pa.ipc.open_file(source)
+            for batch in reader if in_stream else map(reader.get_batch, range(reader.num_record_batches)):
+                yield from (batch.slice(start, 1000) for start in range(0, batch.num_rows, 1000))
+
+
+def _cells_of(batch: Any, path: StrPath, line: int) -> list[dict[str, Any]]:
+    """Return the rows of a batch, of which `line` came before; an error names the cell that is no value of Python."""
+    try:
+        return list(batch.to_pylist())
+    except (ValueError, OverflowError):
+        pass
+    for name in batch.schema.names:
+        for row, cell in enumerate(batch.column(name), start=1):
+            try:
+                cell.as_py()
+            except (ValueError, OverflowError) as error:
+                problem = f"holds a cell that cannot be read: {error}"
+                raise InputError(problem, path=path, line=line + row, field=name) from None
+    raise AssertionError("each cell can be read, and the rows cannot")
 
 
 def _read_records(given: Records) -> Iterator[tuple[int, Row]]:
@@ -241,7 +547,7 @@ def _read_records(given: Records) -> Iterator[tuple[int, Row]]:
         yield line, Row({k: v.tolist() if hasattr(v, "tolist") else v for k, v in cells.items()}, kind, line)
 
 
-def _read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, Row]]:
+def _read_delimited(path: StrPath, delimiter: str, names: Sequence[str] = ()) -> Iterator[tuple[int, Row]]:
     widths: list[int] = []  # columns of each line of the row, taken as if there were no quotation marks
 
     def lines() -> Iterator[str]:
@@ -252,12 +558,14 @@ def _read_delimited(path: StrPath, delimiter: str) -> Iterator[tuple[int, Row]]:
 
     # Strict: otherwise a quotation mark that is never closed swallows rows without a word.
     reader = csv.reader(lines(), delimiter=delimiter, strict=True)
-    header: list[str] = []
+    header: list[str] = [*names]
     line = 1  # where the row starts: a quoted cell may hold line breaks
     try:
         for row in reader:
             if len(row) < 2 and not "".join(row).strip():
                 pass  # a blank line
+            elif line == 1 and "".join(row).strip() in ("sep=", f"sep={delimiter}"):
+                pass  # a line for Excel
             elif not header:
                 header = row
                 if len(set(header)) < len(header):

@@ -290,7 +290,7 @@ def test_cut_and_duplicates(tmp_path, user_cache):
         ("x.jsonl", "", {}, r"there are no passages"),
         ("x.jsonl", '{"_id": "a", "text": " "}\n', {"cut": "words"}, r"there are no passages"),
         ("y.txt/z.jsonl", "", {}, "no such file"),
-        ("x.txt", "hello", {}, r"x\.txt: unknown kind of file"),
+        ("x.txt", "hello", {}, r"x\.txt:1: "),
         ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"cut": "word"}, "Did you mean 'words'"),
         ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"duplicates": "drop"}, "Known: exact, keep, near"),
         ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"duplicates": "near", "near": 0.1}, "0.5 to 1"),

@@ -387,7 +387,7 @@ def test_theperspective_questions_and_gold(real_data):
     assert ends == [("Entertainment_2", "81eeea3f21cb"), ("businessandtechnology_41", "97fbac61515b")]
     assert len(questions) == 134 and not any(" " in q.qid for q in questions)
     assert {q.stances for q in questions} == {(SUPPORT, OPPOSE)}
-    assert gold["pid"].value_counts().to_dict() == {0: 399, 1: 400}
+    assert gold["pid"].value_counts().to_dict() == {0: 448, 1: 449}  # 399 and 400 in the file, and their copies
     assert set(gold["qid"]) == {q.qid for q in questions}
     assert set(gold["docno"]) <= {p.docno for p in load_passages("theperspective")}
     assert gold.iloc[0][["qid", "pid", "docno"]].tolist() == ["theperspective-Entertainment_10", 0, "1027"]

@@ -376,10 +376,10 @@ VERDICTS = make_verdicts(
 def test_diversity_qrels(tmp_path, zipped):
     path = put(tmp_path, f"v.qrels{zipped}", "q 1 d 0\nq 0 d 2\n\np 0 e 1\nq 2 d -1\n")
     assert read_verdicts(path).values.tolist() == [
-        ["p", 0, "e", 1.0, True, "gold"],
-        ["q", 0, "d", 1.0, True, "gold"],
-        ["q", 1, "d", 0.0, False, "gold"],
-        ["q", 2, "d", 0.0, False, "gold"],
+        ["p", 0, "e", 1.0, True, "gold", 1.0],
+        ["q", 0, "d", 1.0, True, "gold", 2.0],
+        ["q", 1, "d", 0.0, False, "gold", 0.0],
+        ["q", 2, "d", 0.0, False, "gold", -1.0],
     ]
     write_trec_qrels(tmp_path / f"again.qrels{zipped}", VERDICTS)
     again = read_verdicts(tmp_path / f"again.qrels{zipped}")
@@ -638,14 +638,16 @@ def test_predictions_of_sentence_transformers_score_as_their_evaluator_does(tmp_
 
 def test_subtopics_that_are_numbered_from_1_as_in_trec_web(tmp_path, caplog):
     path = put(tmp_path, "web.qrels", "51 1 d 1\n51 2 e 0\n52 3 d 1\n")
-    assert read_verdicts(path)[["qid", "pid"]].values.tolist() == [["51", 0], ["51", 1], ["52", 2]]
-    said = "subtopics are numbered from 1 (none is 0), and are read as perspectives from 0"
-    assert [r.getMessage().partition(";")[0] for r in caplog.records] == [f"{path}: {said}"]
+    for _ in range(3):
+        assert read_verdicts(path)[["qid", "pid"]].values.tolist() == [["51", 0], ["51", 1], ["52", 2]]
+    assert len(caplog.records) == 1 and str(path) in caplog.text  # said once a file
     assert read_verdicts(path, first_subtopic=0)["pid"].tolist() == [1, 2, 3]  # as ours are that never name the first
-    from_0 = put(tmp_path, "ours.qrels", "51 1 d 1\n52 0 e 0\n")
-    assert read_verdicts(from_0)["pid"].tolist() == [1, 0]
-    with pytest.raises(InputError, match=r"ours\.qrels:2 \[subtopic\]: '0' is not a whole number from 1"):
-        read_verdicts(from_0, first_subtopic=1)
+    mixed = put(tmp_path, "mixed.qrels", "51 1 d 1\n52 0 e 0\n")
+    for first_subtopic in (None, 1):  # a topic with 0 alone has no subtopics
+        assert read_verdicts(mixed, first_subtopic=first_subtopic)["pid"].tolist() == [0, 0]
+    assert read_verdicts(mixed, first_subtopic=0)["pid"].tolist() == [1, 0]
+    ours = put(tmp_path, "ours.qrels", "51 0 d 1\n51 1 e 1\n52 1 d 1\n")
+    assert read_verdicts(ours)["pid"].tolist() == [0, 1, 1]
     assert read_verdicts(put(tmp_path, "late.qrels", "51 2 d 1\n"))["pid"].tolist() == [2]  # nothing says 1
 
 
