@@ -17,6 +17,9 @@ from typing import Any
 import pandas as pd
 
 from berdslib.data.records import (
+    DOCNO_NAMES,
+    QID_NAMES,
+    RELEVANCE_NAMES,
     VERDICT_COLUMNS,
     Passage,
     Question,
@@ -25,11 +28,14 @@ from berdslib.data.records import (
     check_verdicts,
     make_verdicts,
     ranked_run,
+    read_pairs,
+    verdicts_from_relevance,
 )
-from berdslib.data.tables import Records, Row, check_new, is_records, read_jsonl, read_table, write_jsonl
+from berdslib.data.tables import Records, Row, check_new, is_records, read_jsonl, read_table, say_once, write_jsonl
 from berdslib.data.trec import check_trec_ids, write_trec_qrels
-from berdslib.errors import InputError, known
+from berdslib.errors import InputError, known, printable
 from berdslib.files import StrPath, atomic_path, write_text
+from berdslib.paths import PACKAGE, cache_dir, local_data_dir
 
 logger = logging.getLogger(__name__)
 
@@ -37,11 +43,12 @@ logger = logging.getLogger(__name__)
 # v2 a passage has a `pid`, and its `docid` is that of its document.
 ID_FIELDS = ("docno", "_id", "id", "pid", "passage_id", "docid", "doc_id", "key")
 TEXT_FIELDS = ("text", "contents", "content", "raw", "passage", "passage_text", "segment", "body")
-TITLE_FIELDS = ("title", "page_title", "wikipedia_title", "headline")
+TITLE_FIELDS = ("title", "page_title", "wikipedia_title", "document_title", "headline", "heading", "headings")
 _QID = ("qid", "id", "_id", "query_id", "key")
 _QUESTION = ("question", "text", "title", "query")
 # Every column of a table of questions, and of passages, that is read.
-QUESTION_FIELDS = (*_QID, *_QUESTION, "perspectives", "stances", "source", "split", "labels", "weights", "org_q")
+_MORE_OF_QUESTIONS = ("perspectives", "stances", "source", "split", "labels", "weights")
+QUESTION_FIELDS = (*_QID, *_QUESTION, *_MORE_OF_QUESTIONS, "org_q")
 PASSAGE_FIELDS = (*ID_FIELDS, *TEXT_FIELDS, *TITLE_FIELDS)
 
 LAYOUTS = ("beir", "berds", "trec")
@@ -64,7 +71,8 @@ def read_questions(path: StrPath | Records, *, source: str = "", split: str = ""
     _say_that_ids_are_text(first[1], _QID)
     near = difflib.get_close_matches("perspectives", map(str, first[1]), 1, 0.85)
     if near and "perspectives" not in near:
-        raise first[1].wrong(near[0], "is not read; did you mean 'perspectives'?")
+        hint = 'did you mean \'perspectives\'? It is one column, a list of texts such as ["It is.", "It is not."]'
+        raise first[1].wrong(near[0], f"is not read; {hint}")
     rows = chain([first], rows)
     if "org_q" in first[1]:
         return [q for q, _ in _group_expansions(rows, source, split)]
@@ -73,6 +81,7 @@ def read_questions(path: StrPath | Records, *, source: str = "", split: str = ""
     for number, (_, row) in enumerate(rows, start):
         questions.append(_question(row, number, source, split))
         row.check_new(seen, questions[-1].qid, f"question id {questions[-1].qid!r}", "qid")
+    _say_columns(first[1], {"qid": _QID, "question": _QUESTION}, _MORE_OF_QUESTIONS)
     return questions
 
 
@@ -164,7 +173,7 @@ def iter_passages(path: StrPath | Records) -> Iterator[Passage]:
 def numbered_passages(path: StrPath | Records) -> Iterator[tuple[int, Passage]]:
     """Yield (line number, passage) as :func:`iter_passages` does."""
     path = path if is_records(path) else passage_table(path)
-    said = False
+    first, said = True, False
     for line, row in read_table(path, PASSAGE_FIELDS, (("docno", "text"),)):
         if not any(name in row for name in TEXT_FIELDS):
             row.first(*TEXT_FIELDS)  # says what was looked for
@@ -172,10 +181,12 @@ def numbered_passages(path: StrPath | Records) -> Iterator[tuple[int, Passage]]:
         docno = row.text(*ID_FIELDS) if named else f"line-{line}"
         if not named and not said:
             said = True
-            problem = "%s: line %d has no id; such rows are named after their line, as in %r"
-            logger.warning(problem, _name(path), line, docno)
-        if line == 1:
+            problem = "%s: line %d has no id (looked for %s); such rows are named after their line, as in %r"
+            logger.warning(problem, _name(path), line, ", ".join(ID_FIELDS), docno)
+        if first:
+            first = False
             _say_that_ids_are_text(row, ID_FIELDS)
+            _say_columns(row, {"docno": ID_FIELDS, "text": TEXT_FIELDS, "title": TITLE_FIELDS})
         yield line, Passage(docno, row.text(*TEXT_FIELDS, default=""), row.text(*TITLE_FIELDS, default=""))
 
 
@@ -188,6 +199,39 @@ def _say_that_ids_are_text(row: Row, names: Sequence[str]) -> None:
     """Log it where they are numbers in a frame, which its owner will join with others."""
     if "." not in str(row.path) and row.has(*names) and isinstance(found := row.first(*names)[1], int):
         logger.warning("%s: ids are whole numbers; they are kept as text, such as %r", row.path, str(found))
+
+
+# Names that are as good as ours, and columns that pandas or a reader adds: nothing is said of them.
+_USUAL = {"qid", "docno", "id", "_id", "question", "text", "title", "query"}
+_ADDED = re.compile(r"Unnamed: \d+|__index_level_\d+__|index|level_0|key|")
+
+
+def _say_columns(row: Row, groups: Mapping[str, Sequence[str]], more: Sequence[str] = ()) -> None:
+    """Log which columns of a table, whose first row this is, are taken for what, and which are not read.
+
+    Nothing is said where all are read and have usual names, and of the files of data sets that are known.
+    """
+    places = (local_data_dir(), cache_dir(), PACKAGE, PACKAGE.parent / "data")
+    if any(place is not None and Path(row.path).absolute().is_relative_to(place) for place in places):
+        return
+    taken = {ours: row.first(*names)[0] for ours, names in groups.items() if row.has(*names)}
+    names = {name for group in groups.values() for name in group}
+    # A column that is empty here, such as BEIR's metadata, may be so everywhere.
+    others = [
+        str(name)
+        for name, value in row.items()
+        if name not in (*taken.values(), *more) and value != {} and (row.has(name) or name not in names)
+    ]
+    others = [name for name in others if not _ADDED.fullmatch(name)]
+    if not others and _USUAL.issuperset(taken.values()):
+        return
+    message = [f"{ours} ← {name}" for ours, name in taken.items() if ours != name]
+    message = [", ".join(message)] if message else []
+    if others:
+        message.append(f"not read: {', '.join(others)}")
+        if "perspectives" in more and "perspectives" not in row:
+            message.append("no column perspectives, a list of texts for each question")
+    say_once(row.path, printable("; ".join(message)))
 
 
 def _name(path: StrPath | Records) -> StrPath:
@@ -250,7 +294,7 @@ def beir_questions(folder: StrPath, splits: Sequence[str]) -> list[Question]:
 
 
 def beir_gold(folder: StrPath) -> pd.DataFrame:
-    """Return the judgements of all splits of a BEIR folder as verdicts; a score above 0 is a yes.
+    """Return the judgements of all splits of a BEIR folder as verdicts; a score from 1 on is a yes, and grades stay.
 
     Of a passage that two splits judge for the same query, that of the first split counts, "test" before the others.
     """
@@ -260,16 +304,16 @@ def beir_gold(folder: StrPath) -> pd.DataFrame:
 
 def _beir_qrels(folder: Path, split: str) -> pd.DataFrame:
     found = read_qrels(_beir_file(folder, f"qrels/{split}.tsv"))
-    return make_verdicts(((qid, 0, docno, float(yes), yes) for qid, docno, yes in found), "gold")
+    return verdicts_from_relevance((qid, 0, docno, relevance) for qid, docno, relevance in found)
 
 
-def read_qrels(path: Path) -> Iterator[tuple[str, str, bool]]:
-    """Yield (qid, docno, whether it is relevant) of a table in BEIR's columns; a score above 0 is a yes."""
+def read_qrels(path: Path) -> Iterator[tuple[str, str, float]]:
+    """Yield (qid, docno, relevance) of a table in BEIR's columns, or under other names of qrels."""
     seen: dict[Any, int] = {}
-    for _, row in read_table(path):
-        qid, docno = row.text("query-id", "query_id"), row.text("corpus-id", "corpus_id")
+    for _, row in read_table(path, (*QID_NAMES, *DOCNO_NAMES, *RELEVANCE_NAMES)):
+        qid, docno = row.text(*QID_NAMES), row.text(*DOCNO_NAMES)
         row.check_new(seen, (qid, docno), f"passage {docno!r} of query {qid!r}", "corpus-id")
-        yield qid, docno, row.number("score") > 0
+        yield qid, docno, row.number(row.first(*RELEVANCE_NAMES)[0])
 
 
 _BEIR = ("queries.jsonl", "corpus.jsonl", "qrels")
@@ -414,12 +458,14 @@ def write_berds(
         questions: all asked questions; one without passages gets an empty `ctxs`.
         passages: docno → passage, for every docno in the run.
         run: the ranked passages.
-        verdicts: p_yes and supports for each listed (passage, perspective); absent ones are written as 0.
+        verdicts: p_yes and supports for each listed (passage, perspective); absent and unread ones are written as 0.
         predictions: the field under which each document carries its probabilities; beside it stands what supports, as
             1 and 0, in a field named after it ("mistral-supports" for "mistral-preds").
     """
     run = check_run(run)
-    judged = [] if verdicts is None else check_verdicts(verdicts)[VERDICT_COLUMNS[:-1]].itertuples(index=False)
+    judged = (
+        [] if verdicts is None else read_pairs(check_verdicts(verdicts))[VERDICT_COLUMNS[:-1]].itertuples(index=False)
+    )
     said = {(qid, pid, docno): (p_yes, int(yes)) for qid, pid, docno, p_yes, yes in judged}
     unknown = next((d for d in run["docno"] if d not in passages), None)
     if unknown is not None:
@@ -435,8 +481,18 @@ def write_berds(
 
     rows = ((q, [context(q, docno) for docno in lists.get(q.qid, [])]) for q in questions)
     write_jsonl(
-        path, ({"id": q.qid, "question": q.text, "perspectives": q.perspectives, "ctxs": listed} for q, listed in rows)
+        path,
+        (
+            {"id": q.qid, "question": q.text, "perspectives": q.perspectives, **_beside_perspectives(q), "ctxs": listed}
+            for q, listed in rows
+        ),
     )
+
+
+def _beside_perspectives(q: Question) -> dict[str, Any]:
+    """Return the fields of a question that the official rows do not have, those that hold something."""
+    fields = {"stances": q.stances if any(q.stances) else (), "labels": q.labels, "weights": q.weights}
+    return {name: value for name, value in {**fields, "source": q.source, "split": q.split}.items() if value}
 
 
 # ---------------------------------------------------------------- for other tools
@@ -478,9 +534,14 @@ def export_collection(
 ) -> None:
     """Write questions, passages and gold verdicts in a layout that other tools read.
 
-    BEIR knows no perspectives: there a passage's score is the number of perspectives that it supports, and which they
-    are is lost. The official BeRDS rows keep them, and hold listed passages only. TREC's diversity qrels keep them too,
-    as numbers; the folder has their statements beside them.
+    What is lost depends on the layout:
+
+    * "beir": perspectives and all that belongs to them, sources and grades. A passage's score is the number of
+      perspectives that it supports. All passages are kept.
+    * "berds": passages that are not listed, grades, and who judged; a pair without a verdict becomes a no. The question
+      keeps its perspectives, stances, labels, weights, source and split.
+    * "trec": labels, weights, sources, splits and grades. Subtopics are numbers in the qrels, and their statements and
+      stances stand beside them.
 
     Args:
         path: a folder for "beir" and "trec"; a file for "berds", .jsonl or .jsonl.gz.

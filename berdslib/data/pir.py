@@ -234,8 +234,8 @@ def read_pir_folder(folder: StrPath, name: str) -> Collection:
             raise InputError(problem, path=folder)
     passages = [passage for path in _files(folder, "corpus") for passage in iter_passages(path)]
     gold: dict[str, list[str]] = {}
-    for qid, docno, relevant in (said for path in _files(folder, "qrels") for said in read_qrels(path)):
-        if relevant:
+    for qid, docno, relevance in (said for path in _files(folder, "qrels") for said in read_qrels(path)):
+        if relevance > 0:
             gold.setdefault(qid, []).append(docno)
     queries = []
     for _, row in (found for path in _files(folder, "queries") for found in read_table(path)):
