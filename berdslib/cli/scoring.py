@@ -167,7 +167,7 @@ def evaluate(
         read, scores = dict[str, Any](), dict[str, Any]()
         for name, path in inputs.named_files([*runs, *files]).items():
             with costs_itself_only(failed), errors_in(alone or name):
-                read[alone or name] = inputs.read_run(path, found, least=least, repeats=repeats)
+                read[name] = inputs.read_run(path, found, least=least, repeats=repeats)
         if not read:
             end(failed)
         if not scenario and inputs.corpus_matters(found, read.values()):
@@ -178,8 +178,8 @@ def evaluate(
         recorded = None if verdicts else True
         asked = scoring.to_be_scored(found, gold, [*read.values()], recorded)
         for name, run in read.items():
-            with costs_itself_only(failed), errors_in(name):
-                scores[name] = scoring.scored(run, gold, found, asked, wanted)
+            with costs_itself_only(failed), errors_in(alone or name):
+                scores[alone or name] = scoring.scored(run, gold, found, asked, wanted)
         if scores:
             for note in scoring.table_notes(
                 read, gold, asked, [found], wanted, finished=read, recorded=are_recorded(gold)
@@ -224,6 +224,7 @@ def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[An
             tell(f"berds: {short} of {len(asked)} questions list fewer than {k} passages; what is not listed is a no")
         with errors_in(field):
             scores[field] = score(run, verdicts, asked, wanted)  # type: ignore[arg-type] # a field has some
+        asked = [q for q in asked if q.qid in scores[field].index]
     return asked, scores
 
 
@@ -296,7 +297,7 @@ def experiment(
         options.show(None, repr(result.with_letters() if letters else result))
     if output:
         write_experiment(output, result)
-        longest = max(int(run["rank"].max()) for run in result.runs.values() if len(run))
+        longest = max(result.longest_lists.values())
         tell(f"lists of up to {longest} passages, verdicts, table and settings → {output}")
     end(failed)
 

@@ -20,7 +20,7 @@ from berdslib.data.corpus import by_docno
 from berdslib.data.records import Passage, Question, check_run, make_verdicts
 from berdslib.errors import InputError
 from berdslib.files import Rows, write_transaction
-from berdslib.judging.base import EachByItself, FunctionJudge, Judge, Pair, pairs_of, probabilities, short_name
+from berdslib.judging.base import EachByItself, FunctionJudge, Judge, Pair, pairs_of, probabilities
 from berdslib.judging.baselines import Committee, Gold
 from berdslib.paths import cache_dir
 from berdslib.progress import chunk_starts
@@ -116,20 +116,8 @@ def judge_pairs(
             raise problem
         have.update(found)
         judged += len(new)
-    answers = [0.0 if key is None else have.get(key, np.nan) for key in keys]
-    return np.array(answers, dtype=np.float64), judged
-
-
-def check_threshold(judge: Judge) -> Judge:
-    """Return a judge; one whose threshold is no number from 0 to 1 would say no, or yes, to everything.
-
-    Raises:
-        InputError: the threshold is NaN, or not from 0 to 1.
-    """
-    if not 0 <= judge.threshold <= 1:
-        problem = f"the judge {judge.id!r} has the threshold {judge.threshold!r}; a number from 0 to 1 is needed"
-        raise InputError(problem, field="threshold")
-    return judge
+    # An unread pair is not in `have`.
+    return np.array([0.0 if key is None else have.get(key, np.nan) for key in keys], dtype=np.float64), judged
 
 
 def _is_blank(pair: Pair) -> bool:
@@ -137,11 +125,9 @@ def _is_blank(pair: Pair) -> bool:
 
 
 def _judged(judge: Judge, pairs: Sequence[Pair]) -> tuple[np.ndarray, BaseException | None]:
-    """Return the answers, NaN where there is none that could be read, and what ended the judging, if anything did."""
-    if not isinstance(judge, EachByItself):
-        return probabilities(judge.p_yes(pairs), len(pairs), judge.id), None
-    given, problem = judge.p_yes_each(pairs)
-    return probabilities(given, len(pairs), judge.id, missing=True), problem
+    """Return the answers, NaN where there is none, and why."""
+    given, problem = judge.p_yes_each(pairs) if isinstance(judge, EachByItself) else (judge.p_yes(pairs), None)
+    return probabilities(given, len(pairs), judge.id, missing=isinstance(judge, EachByItself)), problem
 
 
 def judge_run(
@@ -166,9 +152,19 @@ def judge_run(
     p_yes, new = judge_pairs(judge, pairs, store)
     said = "judged %d pairs with %s: %d new, %d from the store, %.1f s"
     logger.info(said, len(pairs), judge.id, new, len(pairs) - new, time.monotonic() - started)
-    if unread := int(np.isnan(p_yes).sum()):
-        logger.warning("%d of %d pairs unread by %s: not judged", unread, len(pairs), short_name(judge.id))
     return verdicts_of(pairs, p_yes, judge)
+
+
+def check_threshold(judge: Judge) -> Judge:
+    """Return a judge; one whose threshold is no number from 0 to 1 would say no, or yes, to everything.
+
+    Raises:
+        InputError: the threshold is NaN, or not from 0 to 1.
+    """
+    if not 0 <= judge.threshold <= 1:
+        problem = f"the judge {judge.id!r} has the threshold {judge.threshold!r}; a number from 0 to 1 is needed"
+        raise InputError(problem, field="threshold")
+    return judge
 
 
 def verdicts_of(pairs: Sequence[Pair], p_yes: np.ndarray, judge: Judge) -> pd.DataFrame:

@@ -114,6 +114,11 @@ class Experiment(Shown):
         table = self.table[self.table["dataset"] != MACRO]
         return dict(zip(table["dataset"], table["n"], strict=True))
 
+    @property
+    def longest_lists(self) -> dict[str, int]:
+        """System → how many passages its longest list has."""
+        return {name: int(run["rank"].max()) if len(run) else 0 for name, run in self.runs.items()}
+
     def pairs(
         self, measure: Measure | str, baselines: str | Iterable[str] | None = None, *, full: bool = False
     ) -> pd.DataFrame:
@@ -395,11 +400,11 @@ def write_experiment(folder: StrPath, result: Experiment) -> None:
         InputError: a folder that cannot be written, or that holds other files.
     """
     check_folder(folder)
-    stems, longest = file_stems(result.runs), {name: run["rank"].max() for name, run in result.runs.items()}
+    stems, longest = file_stems(result.runs), result.longest_lists
     files = [*(f"{stem}.trec" for stem in stems.values()), "verdicts.tsv", "scores.csv"]
     settings = {
         "berdslib": __version__,
-        "systems": {name: {"file": f"{stems[name]}.trec", "passages": int(longest[name])} for name in result.runs},
+        "systems": {name: {"file": f"{stems[name]}.trec", "passages": longest[name]} for name in result.runs},
         "measures": result.table["measure"].unique().tolist(),
         "questions": result._sizes,
         "split": splits(result.questions),

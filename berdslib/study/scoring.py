@@ -103,7 +103,7 @@ def _as_system(name: object, system: Any) -> System:
         return cast("System", system)
     problem = "a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
     is_model = callable(system) or hasattr(system, "encode")
-    hint = "; a model is one once it has a name: bd.register('retriever', 'mine', bd.dense(model))" * is_model
+    hint = "; register a model under a name first: bd.register('retriever', 'mine', bd.dense(model))" * is_model
     raise InputError(f"a system is {problem}; {name!r} is of type {type(system).__name__}{hint}", field="systems")
 
 
@@ -349,7 +349,8 @@ def judged(
     if not isinstance(judge, Gold):
         check_readable(collection)
     pool = pooled(runs, collection.questions, k)
-    begin(f"{short_name(judge.id)} judges {len(pool):,} passages of {len(collection.questions):,} questions")
+    n = len(collection.questions)
+    begin(f"{short_name(judge.id)} judges {len(pool):,} passages of {n:,} question{'s' * (n != 1)}")
     return judge_run(pool, collection.questions, by_docno(collection.passages), judge, k=max(1, len(pool)), store=store)
 
 
@@ -434,7 +435,7 @@ def table_notes(
         recorded: whether the verdicts were there before.
     """
     asked = [q for one in collections for q in one.questions]
-    said = [*filter(None, map(own_left_out, collections)), left_out(len(asked), len(questions))]
+    said = [*map(own_left_out, collections), _own_ids(runs, collections), left_out(len(asked), len(questions))]
     scored_by = verdicts[verdicts["qid"].isin({q.qid for q in questions})]
     if not any(isinstance(one, Scenario) for one in collections):
         judged = notes.places_judged(runs, scored_by, questions, measures)
@@ -443,6 +444,15 @@ def table_notes(
             said += _of_corpora(runs, scored_by, questions, collections, measures, some_unjudged=bool(judged))
     most = max(len(one.passages) for one in collections)
     return [*filter(None, said), *notes.short_lists(runs, questions, measures, list(finished), most)]
+
+
+def _own_ids(runs: Mapping[str, pd.DataFrame], collections: Sequence[Collection]) -> str:
+    """Say how many lists hold the question's own id where no corpus tells whether it is the question itself."""
+    owner = {id: qid for one in collections if not one.passages for id, qid in list_ids(one.questions).items()}
+    found = sum(int((run["docno"] == run["qid"].map(owner)).sum()) for run in runs.values())
+    holds = "1 list holds" if found == 1 else f"{found} lists hold"
+    hint = "BEIR leaves it out; with the corpus, it is left out where the texts are equal"
+    return f"{holds} a passage with the question's own id ({hint})" if found else ""
 
 
 def _of_corpora(

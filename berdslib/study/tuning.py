@@ -96,7 +96,8 @@ class Lists:
 
     ``table``: a row a way and measure on the held-out questions: retriever, way, system, measure, n, mean, low, high,
     gain (over the retriever) with its interval, p_value and letters (Holm), share (of the oracle's gain), chosen, note.
-    ``tried``: every system and its way on the questions to choose by; ``winner``: the way that these would choose.
+    ``tried``: every system and its way on the questions to choose by; ``winner``: the way that these would choose;
+    ``notes``: what a reader of the table has to know, see :class:`berdslib.study.experiment.Experiment`.
     """
 
     table: pd.DataFrame
@@ -104,6 +105,7 @@ class Lists:
     winner: str
     choosing: list[Question]
     held_out: list[Question]
+    notes: tuple[str, ...] = ()
 
     @property
     def shown(self) -> pd.DataFrame:
@@ -192,4 +194,4 @@ def lists_table(
     )
     front = ["retriever", "way", "system", "measure", "n", "mean", "low", "high", "gain", "gain_low", "gain_high"]
     shown = table[[*front, "p_value", "letters", "share", "chosen", "note"]]
-    return Lists(shown, tried, winner, list(on_choosing.questions), list(scored))
+    return Lists(shown, tried, winner, list(on_choosing.questions), list(scored), found.notes)
