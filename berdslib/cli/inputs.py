@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,16 +52,20 @@ def read_collections(given: dict[str, Any]) -> list[Collection]:
 
 
 def read_collection(
-    given: dict[str, Any], *, need_passages: bool = True, need_perspectives: bool = True, gold: str | None = None
+    given: dict[str, Any], *, need_passages: bool | None = True, need_perspectives: bool = True, gold: str | None = None
 ) -> Collection:
-    """Take the options of questions, and return all sets as one collection, or say what is missing in it."""
+    """Take the options of questions, and return all sets as one collection, or say what is missing in it.
+
+    `need_passages` None: with the corpus if the questions have one.
+    """
     from berdslib.data.scenario import SCENARIOS
 
     text, corpus, options = _taken(given)
     names = split_names(text)
     if len(names) > 1 and corpus is None and need_passages:
         raise InputError("--corpus is required, because the questions come from several data sets")
-    comes_with_its_own = need_passages or text.rpartition(":")[2] in SCENARIOS
+    has_its_own = need_passages is not False and len(names) == 1
+    comes_with_its_own = has_its_own or text.rpartition(":")[2] in SCENARIOS
     searched = corpus if corpus is not None or comes_with_its_own else ()
     found = _loaded(names, text, need_perspectives, passages=searched, **{**options, "gold": gold})
     if need_passages and not found.passages:
@@ -103,6 +107,20 @@ def read_run(path: str, found: Collection, **reading: Any) -> Any:
         problem = f"their ids are like {asked[0].qid!r}, in the run {run['qid'].iloc[0]!r}"
         raise InputError(f"answers none of the questions: {problem}", path=path, field="qid")
     return run
+
+
+def corpus_matters(found: Collection, runs: Iterable[Any]) -> bool:
+    """Return whether the corpus is needed to score finished runs.
+
+    It is where a list holds the question's own id, which may be the question itself, or where no listed passage was
+    judged, so that the verdicts may be about another corpus.
+    """
+    judged, listed = set() if found.gold is None else set(found.gold["docno"]), set[str]()
+    for run in runs:
+        if (run["qid"] == run["docno"]).any():
+            return True
+        listed |= set(run["docno"].unique())
+    return not judged & listed
 
 
 def is_predictions(path: str | Path) -> bool:

@@ -101,7 +101,8 @@ def questions(**how: Any) -> Option:
 
 def split(*names: str) -> Option:
     """Say of which split the questions are."""
-    return text("--split", "[dev where a data set has splits, else all]", type=click.Choice(names))
+    said = "[dev where a data set has splits, or its first; all questions of a file]"
+    return text("--split", said, type=click.Choice(names))
 
 
 def systems(default: str | None, more: str = "") -> Option:
@@ -222,7 +223,7 @@ def print_frame(frame: Any, shares: Container[str] = ()) -> None:
     of_shares = {name: f"{name}, %" for name in frame.columns if name in shares}
     in_percent = {name: (100 * frame[name]).map("{:.1f}".format, na_action="ignore") for name in of_shares}
     shown = frame.assign(**in_percent).rename(columns=of_shares)
-    click.echo(printable(shown.to_string(index=False, float_format=lambda x: f"{x:.4f}")))
+    click.echo(printable(shown.to_string(index=False, float_format=lambda x: f"{x:.4f}", na_rep="–")))
 
 
 def print_tables(tables: Mapping[str, Any], more: Mapping[str, Any] | None = None, shares: Container[str] = ()) -> None:

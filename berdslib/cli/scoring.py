@@ -11,7 +11,6 @@ from berdslib.cli import inputs, options
 from berdslib.cli.options import FOLDER, JSON, costs_itself_only, end, print_frame, refuse, say, tell, text, wants_json
 from berdslib.cli.root import main
 from berdslib.errors import InputError, errors_in
-from berdslib.progress import begin
 
 if TYPE_CHECKING:  # the command line starts before pandas is loaded
     import pandas as pd
@@ -19,6 +18,7 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
     from berdslib.data.collection import Collection
 
 
+_LISTS = 100  # passages of each list that an experiment writes, as many as `berds retrieve` does
 _INDEX = text("--index", "How vectors are searched, and where that is kept: ivf-pq:FOLDER, milvus:FILE.db, "
               "milvus:http://HOST:PORT.")  # fmt: skip
 
@@ -96,6 +96,7 @@ def _written(path: str, run: pd.DataFrame, found: Collection, system: str, stem:
 def judge(runs: tuple[str, ...], judge: str, k: int, store: Path | None, output: str, **given: Any) -> None:
     """Judge the top k of runs against every perspective of their questions."""
     from berdslib.data.trec import write_trec_qrels, write_verdicts
+    from berdslib.judging.base import short_name
     from berdslib.judging.registry import make_judge
     from berdslib.judging.store import VerdictStore
     from berdslib.study.scoring import judged
@@ -107,7 +108,7 @@ def judge(runs: tuple[str, ...], judge: str, k: int, store: Path | None, output:
         verdicts = judged(read.values(), found, chosen, k, VerdictStore(store))
     (write_trec_qrels if output.removesuffix(".gz").endswith(".qrels") else write_verdicts)(output, verdicts)
     summary = {"output": output, "judge": chosen.id, "pairs": len(verdicts), "yes": int(verdicts["supports"].sum())}
-    say(summary, f"{len(verdicts)} pairs by {chosen.id}: {summary['yes']} supported → {output}")
+    say(summary, f"{len(verdicts)} pairs by {short_name(chosen.id)}: {summary['yes']} supported → {output}")
 
 
 @main.command()
@@ -139,9 +140,10 @@ def evaluate(
     """
     import pandas as pd
 
+    from berdslib.data.records import make_verdicts
     from berdslib.data.scenario import Scenario
-    from berdslib.evaluation.measures import single_perspectives
-    from berdslib.study.scoring import scored
+    from berdslib.evaluation.measures import are_recorded, single_perspectives
+    from berdslib.study import scoring
     from berdslib.study.tables import counted, score_table
 
     from_file = given["questions"] is None
@@ -155,22 +157,35 @@ def evaluate(
         alone = files[0]
         asked, scores = _recorded(files[0], wanted, cutoff)
     else:
-        text, found = given["questions"], inputs.read_collection(given, need_passages=False, gold=verdicts)
+        text, found = given["questions"], inputs.read_collection({**given}, need_passages=False, gold=verdicts)
         scenario = found if isinstance(found, Scenario) else None
         if found.gold is None and not scenario:
             raise InputError(f"{text!r} has no gold verdicts; give verdicts with --verdicts FILE")
-        asked = list(found.questions)
         if scenario:
-            asked = [counted(q, scenario) for q in asked]
             wanted = inputs.parsed_measures(measures or "task")
         alone = "" if scenario or len(runs) + len(files) > 1 else verdicts or "gold"
-        # Verdicts of a file go by its name, also where it names no judge: what they leave out is said.
-        gold = found.gold.assign(judge=verdicts) if verdicts else found.gold  # type: ignore[union-attr] # it has some
-        scores = {}
+        read, scores = dict[str, Any](), dict[str, Any]()
         for name, path in inputs.named_files([*runs, *files]).items():
             with costs_itself_only(failed), errors_in(alone or name):
-                run = inputs.read_run(path, found, least=least, repeats=repeats)
-                scores[alone or name] = scored(run, gold, found, wanted)
+                read[name] = inputs.read_run(path, found, least=least, repeats=repeats)
+        if not read:
+            end(failed)
+        if not scenario and inputs.corpus_matters(found, read.values()):
+            found = inputs.read_collection(given, need_passages=None, gold=verdicts)
+        own = scoring.own_passages(found)
+        read = {name: scoring.without_own(run, own, found.questions) for name, run in read.items()}
+        gold = make_verdicts([], "gold") if found.gold is None else found.gold  # a scenario may keep its answers back
+        recorded = None if verdicts else True
+        asked = scoring.to_be_scored(found, gold, [*read.values()], recorded)
+        for name, run in read.items():
+            with costs_itself_only(failed), errors_in(alone or name):
+                scores[alone or name] = scoring.scored(run, gold, found, asked, wanted)
+        if scores:
+            for note in scoring.table_notes(
+                read, gold, asked, [found], wanted, finished=read, recorded=are_recorded(gold)
+            ):
+                tell(f"berds: {note}")
+        asked = [counted(q, scenario) for q in asked] if scenario else asked
     if not scores:
         end(failed)
     if said := single_perspectives(asked, map(str, wanted)):
@@ -209,6 +224,7 @@ def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[An
             tell(f"berds: {short} of {len(asked)} questions list fewer than {k} passages; what is not listed is a no")
         with errors_in(field):
             scores[field] = score(run, verdicts, asked, wanted)  # type: ignore[arg-type] # a field has some
+        asked = [q for q in asked if q.qid in scores[field].index]
     return asked, scores
 
 
@@ -223,7 +239,8 @@ def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[An
 @options.MEASURES
 @options.verdicts("--gold")
 @text("--baseline", "System to test the others against. [the first]")
-@options.output("Folder for runs, verdicts, table.", FOLDER, False)
+@options.output(f"Folder for runs (lists of {_LISTS}), verdicts, table and settings; an experiment there is replaced.",
+                FOLDER, False)  # fmt: skip
 @options.flag("--letters", "Systems that share a letter are not shown to differ.")
 @options.flag("--pairs", "Print every two systems compared (p-values by Holm), in place of the table.")
 @JSON
@@ -244,8 +261,8 @@ def experiment(
 
     from berdslib.data.trec import check_trec_ids
     from berdslib.evaluation.measures import single_perspectives
+    from berdslib.study.experiment import check_folder, write_experiment
     from berdslib.study.experiment import experiment as run_experiment
-    from berdslib.study.experiment import write_experiment
 
     wanted = inputs.parsed_measures(measures)
     first = "bm25,minilm" if systems is None and not runs else systems
@@ -262,13 +279,14 @@ def experiment(
         end(failed)
     base = baseline.strip() if baseline else next(iter(named))
     if output:
+        check_folder(output)
         for one in collections:
             check_trec_ids(one.questions, one.passages)
-    result = run_experiment(named, collections, wanted, baseline=base, **given)
-    asked, size = (sum(len(getattr(one, part)) for one in collections) for part in ("questions", "passages"))
-    begin(f"{asked} questions, {size} passages, judge {result.judge}")
-    if plain and (said := single_perspectives(result.questions, map(str, wanted))):
-        tell(f"berds: {said}")
+    lists = _LISTS if output else 1
+    result = run_experiment(named, collections, wanted, baseline=base, list_length=lists, **given)
+    if plain:
+        for said in filter(None, [single_perspectives(result.questions, map(str, wanted)), *result.notes]):
+            tell(f"berds: {said}")
     if pairs:
         table = pd.concat([result.pairs(m, full=True).assign(measure=str(m)) for m in wanted], ignore_index=True)
         hidden = [] if wants_json() else ["effect", "effect_low", "effect_high"] + ["measure"] * (len(wanted) == 1)
@@ -279,6 +297,8 @@ def experiment(
         options.show(None, repr(result.with_letters() if letters else result))
     if output:
         write_experiment(output, result)
+        longest = max(result.longest_lists.values())
+        tell(f"lists of up to {longest} passages, verdicts, table and settings → {output}")
     end(failed)
 
 

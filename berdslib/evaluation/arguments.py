@@ -39,6 +39,7 @@ from berdslib.evaluation.measures import (
     parse_measures,
     rKL,
     score_tables,
+    tell_gaps,
 )
 from berdslib.evaluation.tables import BLOCK, Tables, counts_at
 
@@ -173,8 +174,9 @@ def _listed(
     run: pd.DataFrame, scenario: Scenario, measures: Sequence[Measure], depth: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return what is listed for each query, int (q, n), and how long each list is, (q,)."""
-    clean = check_run(run)
-    check_same_questions(clean, make_verdicts([], "none"), scenario.questions, measures)
+    clean, nothing = check_run(run), make_verdicts([], "none")
+    check_same_questions(clean, nothing, scenario.questions, measures)
+    tell_gaps(clean, nothing, scenario.questions, measures)
     top, length = _by_query(clean, scenario, "docno")
     return top[:, :depth], length
 
@@ -227,7 +229,9 @@ def _diversity(case: _Case, variable: Variable, queries: np.ndarray, measures: S
     for rows in _blocks(queries[np.argsort(case.n_answers[queries], kind="stable")], cells):
         of_group = variable.members[case.top[rows]]
         pool = variable.members[case.answers[rows, : case.n_answers[rows].max()]]
-        tables = Tables(of_group & case.relevant[rows][..., None], case.length[rows], pool)
+        listed = of_group & case.relevant[rows][..., None]
+        gains, pool_gains = listed.sum(axis=-1), pool.sum(axis=-1)
+        tables = Tables(listed, case.length[rows], pool, gains=gains, pool_gains=pool_gains)
         for family in families(measures):
             same = [measures[i] for i in family]
             official = same[0].NAME in _OFFICIAL

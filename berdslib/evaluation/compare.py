@@ -14,6 +14,7 @@ import pandas as pd
 
 from berdslib.data.records import Question
 from berdslib.errors import InputError, known
+from berdslib.evaluation.measures import Measure, parse_measure
 from berdslib.stats import (
     difference_interval,
     effect_size,
@@ -33,7 +34,7 @@ _DIGITS = 12  # scores that are equal may differ in their last bits
 def all_pairs(
     scores: Scores,
     questions: Sequence[Question],
-    measure: str,
+    measure: Measure | str,
     *,
     baselines: str | Iterable[str] | None = None,
     seed: int = 0,
@@ -62,7 +63,7 @@ def all_pairs(
     return pairs.assign(p_value=holm(pairs["p_value"].tolist()))
 
 
-def letters(scores: Scores, questions: Sequence[Question], measure: str, *, seed: int = 0) -> pd.Series:
+def letters(scores: Scores, questions: Sequence[Question], measure: Measure | str, *, seed: int = 0) -> pd.Series:
     """Return letters for each system, the best first: two share one if and only if they do not differ (Piepho, 2004).
 
     Two systems differ if their p-value, Holm-corrected over all pairs, is below 0.05.
@@ -101,7 +102,7 @@ def letter_display(names: Sequence[str], different: Iterable[tuple[str, str]]) -
 def questions_for(
     scores: Scores,
     questions: Sequence[Question],
-    measure: str,
+    measure: Measure | str,
     differences: Sequence[float],
     *,
     baselines: str | Iterable[str] | None = None,
@@ -137,14 +138,19 @@ def _pairs(systems: list[str], baselines: str | Iterable[str] | None) -> list[tu
 
 
 def score_columns(
-    scores: Scores, questions: Sequence[Question], measure: str
+    scores: Scores, questions: Sequence[Question], measure: Measure | str
 ) -> tuple[dict[str, np.ndarray], list[str], list[str] | None]:
-    """Return each system's scores by one measure, each question's data set, and what is drawn with what."""
-    qids = [q.qid for q in questions]
+    """Return each system's scores by one measure, each question's data set, and what is drawn with what.
+
+    A measure may be spelt as :func:`berdslib.evaluation.measures.parse_measure` reads it.
+    """
+    qids, name = [q.qid for q in questions], str(measure)
     for system, frame in scores.items():
-        known("measure", measure, list(frame.columns))
+        if name not in frame.columns:
+            name = str(parse_measure(name))
+        known("measure", name, list(frame.columns))
         if list(frame.index) != qids:
             raise InputError(f"the scores of {system!r} are for other questions, or in another order")
-    columns = {system: frame[measure].to_numpy(dtype=np.float64) for system, frame in scores.items()}
+    columns = {system: frame[name].to_numpy(dtype=np.float64) for system, frame in scores.items()}
     groups, about = [q.source for q in questions], [q.root or q.qid for q in questions]
     return columns, groups, about if len(set(about)) < len(about) else None

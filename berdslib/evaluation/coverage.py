@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts
+from berdslib.data.records import Question, check_k, read_pairs
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import check_same_questions, checked_tables
+from berdslib.evaluation.measures import checked, judged_questions
 from berdslib.evaluation.tables import check_not_taken, pairs_of, question_tables
 from berdslib.stats import macro_mean, mean_interval
 
@@ -21,11 +21,14 @@ def documents_needed(
 ) -> pd.Series:
     """Return how many of a question's first k passages it takes to show all of its perspectives; NaN for never.
 
-    The series is indexed by qid, in the order of `questions`. Source: BeRDS, appendix B.2.
+    The series is indexed by qid, in the order of `questions`; those that nobody judged are left out, as
+    :func:`berdslib.evaluation.measures.judged_questions` does. Source: BeRDS, appendix B.2.
     """
     check_k(k)
-    sizes = [_first_complete(table.listed[:k]) for table in checked_tables(run, verdicts, questions)]
-    return pd.Series(sizes, index=pd.Index([q.qid for q in questions], name="qid"), name="size", dtype=np.float64)
+    clean, said = checked(run, verdicts, questions)
+    judged = judged_questions(questions, said, [clean])
+    sizes = [_first_complete(table.listed[:k]) for table in question_tables(clean, said, judged)]
+    return pd.Series(sizes, index=pd.Index([q.qid for q in judged], name="qid"), name="size", dtype=np.float64)
 
 
 def _first_complete(listed: np.ndarray) -> float:
@@ -45,13 +48,16 @@ def size_table(
     """
     if not runs:
         raise InputError("there are no runs")
-    verdicts = check_verdicts(verdicts)
+    check_k(k)
+    clean = {system: checked(run, verdicts, questions) for system, run in runs.items()}
+    said = next(iter(clean.values()))[1]
+    judged = judged_questions(questions, said, [run for run, _ in clean.values()])
     rows = []
-    for system, run in runs.items():
-        clean = check_run(run)
-        sizes = documents_needed(clean, verdicts, questions, k).to_numpy()
-        unjudged = clean[clean["rank"] <= k], verdicts
-        rows += [(system, *row) for row in _by_data_set(questions, sizes, ~np.isnan(sizes), *unjudged)]
+    for system, (run, _) in clean.items():
+        tables = question_tables(run, said, judged)
+        sizes = np.array([_first_complete(table.listed[:k]) for table in tables], dtype=np.float64)
+        unjudged = run[run["rank"] <= k], said
+        rows += [(system, *row) for row in _by_data_set(judged, sizes, ~np.isnan(sizes), *unjudged)]
     return pd.DataFrame(rows, columns=["system", "dataset", "n", "set_size", "within", "low", "high", "unjudged"])
 
 
@@ -66,15 +72,14 @@ def union_table(
     if not runs:
         raise InputError("there are no runs")
     check_k(k)
-    check_questions(questions, need_perspectives=True)
-    clean, verdicts = [check_run(run) for run in runs.values()], check_verdicts(verdicts)
-    for run in clean:
-        check_same_questions(run, verdicts, questions)
-    together = pd.concat([run[run["rank"] <= k] for run in clean]).drop_duplicates(["qid", "docno"])
-    tables = list(question_tables(together, verdicts, questions))
+    clean = [checked(run, verdicts, questions) for run in runs.values()]
+    said = clean[0][1]
+    judged = judged_questions(questions, said, [run for run, _ in clean])
+    together = pd.concat([run[run["rank"] <= k] for run, _ in clean]).drop_duplicates(["qid", "docno"])
+    tables = list(question_tables(together, said, judged))
     documents = np.array([len(t.listed) for t in tables], dtype=np.float64)
     covered = ~np.isnan([_first_complete(t.listed) for t in tables])
-    rows = _by_data_set(questions, documents, covered, together, verdicts)
+    rows = _by_data_set(judged, documents, covered, together, said)
     return pd.DataFrame(rows, columns=["dataset", "n", "documents", "covered", "low", "high", "unjudged"])
 
 
@@ -89,6 +94,6 @@ def _by_data_set(
         known = inside & ~np.isnan(sizes)
         size = macro_mean(sizes[known], sources[known].tolist()) if known.any() else np.nan
         share = covered[inside].astype(np.float64), sources[inside].tolist()
-        judged = pairs_of(listed[listed["qid"].isin(qids[inside])]).isin(pairs_of(verdicts))
+        judged = pairs_of(listed[listed["qid"].isin(qids[inside])]).isin(pairs_of(read_pairs(verdicts)))
         unjudged = float((~judged).mean()) if len(judged) else 0.0
         yield name, int(inside.sum()), size, macro_mean(*share), *mean_interval(*share), unjudged

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ import numpy as np
 import pandas as pd
 from ir_measures import AP, RR, Metric, R, Success
 from ir_measures import ERR_IA as ERR_IA
+from ir_measures import Judged as Judged
 from ir_measures import P as P
 from ir_measures import StRecall as StRecall
 from ir_measures import alpha_nDCG as alpha_nDCG
@@ -36,6 +36,8 @@ from berdslib.data.records import (
     list_ids,
     make_run_as_trec_eval,
     make_verdicts,
+    perspective_qid,
+    read_pairs,
 )
 from berdslib.errors import InputError
 from berdslib.evaluation.tables import (
@@ -220,9 +222,13 @@ def _reachable(tables: Tables) -> np.ndarray:
 
 @measure(nDCG)
 def _ndcg(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
-    """DCG of how many perspectives each passage supports, over that of the best order."""
-    found, best = tables.listed.sum(axis=-1), ideal_gains(tables.pool, cuts.max())
-    return ratio(at(discounted(found), cuts), at(discounted(best), cuts))
+    """DCG over that of the best order of all judged passages.
+
+    The gain of a passage is its grade, as in trec_eval (a negative one is 0), or 1 for a yes where verdicts have no
+    grades. Of several perspectives the gains are added; neither trec_eval nor ndeval has a graded measure of these.
+    """
+    best = ideal_gains(tables.pool_gains, cuts.max())
+    return ratio(at(discounted(tables.gains), cuts), at(discounted(best), cuts))
 
 
 @measure(alpha_nDCG, parameters=["alpha"])
@@ -241,6 +247,13 @@ def _err_ia(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarra
     found = np.cumsum(per_rank(novel_gains(tables.listed, 0.5)), axis=-1)
     best = np.cumsum(per_rank(0.5 ** np.arange(cuts.max())))
     return ratio(at(found, cuts), _reachable(tables) * best[cuts - 1])
+
+
+@measure(Judged)
+def _judged(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
+    """Share of the top k that somebody judged; a shorter list counts its own length, as in ir-measures."""
+    places = np.minimum(cuts, tables.length[..., None])
+    return ratio(at(np.cumsum(tables.judged, axis=-1), cuts), places)
 
 
 # The published variants, the paper's own first.
@@ -388,40 +401,89 @@ def evaluate(
     measures: Measure | str | Iterable[Measure | str],
     called: str = "the run",
 ) -> pd.DataFrame:
-    """Score a run: one row per asked question (index qid, in order), one column per measure (``str(measure)``).
+    """Score a run: one row per question (index qid, in order), one column per measure (``str(measure)``).
 
-    A question without passages scores 0; a passage without a verdict supports nothing, which is logged unless the judge
-    is called "gold". Rows of questions that were not asked are ignored. Of equal scores the smaller docno comes first,
-    where trec_eval takes the larger; :func:`berdslib.data.trec.read_trec_run` makes both agree. What is logged calls
-    the run as told.
+    Questions that nobody judged are left out, see :func:`judged_questions`. Of the others, one without passages scores
+    0, and a passage without a verdict supports nothing. Rows of questions that were not asked are ignored. Of equal
+    scores the smaller docno comes first, where trec_eval takes the larger; :func:`berdslib.data.trec.read_trec_run`
+    makes both agree. `called` names the run in what is logged.
 
     Raises:
-        InputError: no questions, a question without perspectives, a frame that is no run or no verdicts, a run or
-            verdicts of other questions, a verdict on a perspective that does not exist, or a measure that is not
-            computed here.
+        InputError: no questions, none that was judged, a question without perspectives, a frame that is no run or no
+            verdicts, a run or verdicts of other questions, a verdict on a perspective that does not exist, or a measure
+            that is not computed here.
     """
     wanted = parse_measures(measures)
     check_without_groups(wanted)
-    tables = checked_tables(run, verdicts, questions, wanted, called)
-    scores = np.zeros((len(questions), len(wanted)))
-    for which, block in in_blocks(tables, deepest(wanted)):
-        scores[which] = score_tables(wanted, block)
+    clean, said = checked(run, verdicts, questions, wanted)
+    judged = judged_questions(questions, said, [clean])
+    if told := left_out(len(questions), len(judged)):
+        logger.warning("%s", told)
+    tell_gaps(clean, said, judged, wanted, called)
+    return scores_of(clean, said, judged, wanted)
+
+
+def scores_of(
+    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], measures: Sequence[Measure]
+) -> pd.DataFrame:
+    """Return the scores of all these questions, see :func:`evaluate`; the frames are as :func:`checked` has them."""
+    scores = np.zeros((len(questions), len(measures)))
+    for which, block in in_blocks(question_tables(run, verdicts, questions), deepest(measures)):
+        scores[which] = score_tables(measures, block)
     index = pd.Index([q.qid for q in questions], name="qid")
-    return pd.DataFrame(scores, index=index, columns=[str(m) for m in wanted])
+    return pd.DataFrame(scores, index=index, columns=[str(m) for m in measures])
 
 
-def checked_tables(
+def checked(
     run: pd.DataFrame,
     verdicts: pd.DataFrame,
     questions: Sequence[Question],
     measures: Sequence[Measure] = (),
-    called: str = "the run",
-) -> Iterator[Tables]:
-    """Return each question as tables; the run must hold the lists that the measures would look at."""
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return clean frames of a run and verdicts; the run must hold the lists that the measures would look at."""
     check_questions(questions, need_perspectives=True)
     run, verdicts = check_run(run), check_verdicts(verdicts)
-    check_same_questions(run, verdicts, questions, measures, called)
-    return question_tables(run, verdicts, questions)
+    check_same_questions(run, verdicts, questions, measures)
+    return run, verdicts
+
+
+def judged_questions(
+    questions: Sequence[Question],
+    verdicts: pd.DataFrame,
+    runs: Iterable[pd.DataFrame],
+    *,
+    recorded: bool | None = None,
+) -> list[Question]:
+    """Return the questions that can be scored, for all runs alike: those with at least one verdict that was read.
+
+    trec_eval leaves out the others, too. A judge is asked about what runs list: where they list nothing, a question
+    without its verdicts is unanswered, and stays. `recorded` says that the verdicts do not depend on the runs; None
+    for what their column `judge` says, "gold" or nothing.
+
+    Raises:
+        InputError: nobody judged any of the questions.
+    """
+    recorded = are_recorded(verdicts) if recorded is None else recorded
+    owner, read = list_ids(questions), set(read_pairs(verdicts)["qid"])
+    listed = {owner[list_id] for run in runs for list_id in run["qid"].unique() if list_id in owner}
+    if not any(q.qid in read for q in questions) and (recorded or listed):
+        raise InputError(f"none of the {len(questions)} questions has a verdict, so nothing can be scored", field="qid")
+    return [q for q in questions if q.qid in read or not (recorded or q.qid in listed)]
+
+
+def are_recorded(verdicts: pd.DataFrame) -> bool:
+    """Return whether verdicts name no judge but gold."""
+    return bool(len(verdicts)) and bool(verdicts["judge"].isin(["gold", "unknown"]).all())
+
+
+def left_out(asked: int, judged: int) -> str:
+    """Say how many questions have no verdict, "" for none.
+
+    >>> left_out(50, 20), left_out(2, 1)
+    ('30 of 50 questions have no verdict: left out', '1 of 2 questions has no verdict: left out')
+    """
+    without = asked - judged
+    return f"{without} of {asked} questions {'has' if without == 1 else 'have'} no verdict: left out" if without else ""
 
 
 def check_without_groups(measures: Iterable[Measure]) -> None:
@@ -440,7 +502,7 @@ def score_tables(measures: Sequence[Measure], tables: Tables) -> np.ndarray:
         kernel = MEASURES[str(one.NAME)].kernel
         assert kernel is not None
         # As trec_eval's, the ideal list of nDCG is whole where that of the run is.
-        whole = np.maximum(length, tables.pool.shape[-2]) if one.NAME == nDCG.NAME else length
+        whole = np.maximum(length, tables.pool_gains.shape[-1]) if one.NAME == nDCG.NAME else length
         cuts = np.stack([whole if k is None else np.full_like(length, k) for k in ks], axis=-1)
         scores[..., family] = kernel(parameters(one), tables, cuts)
     return scores
@@ -479,61 +541,53 @@ def deepest(measures: Sequence[Measure]) -> int | None:
 
 
 def check_same_questions(
+    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], measures: Sequence[Measure] = ()
+) -> None:
+    """Refuse a run or verdicts of other questions, and a run without the lists that the measures would look at."""
+    asked, both = {q.qid for q in questions}, list_ids(questions)
+    there = set(run["qid"].unique())
+    for what, ids, found in (("run", both.keys(), there), ("verdicts", asked, set(verdicts["qid"].unique()))):
+        if found and not ids & found:
+            of, wanted = min(found), questions[0].qid
+            raise InputError(f"the {what} and the questions do not belong together: {of!r} against {wanted!r} …")
+    own = both.keys() - asked
+    if there and looks_at_perspectives(measures) and not own & there:
+        wanted = perspective_qid(questions[0].qid, 0)
+        problem = f"pRecall needs a list for each perspective, under ids such as {wanted!r}"
+        raise InputError(f"{problem}; berdslib.search(…, perspectives=True) makes them")
+    if there and any_list(measures) and not asked & there:
+        only = min(own & there)
+        problem = f"the run holds lists of single perspectives only, such as {only!r}; search the questions, too"
+        raise InputError(problem)
+
+
+def lists_looked_at(questions: Sequence[Question], measures: Sequence[Measure]) -> dict[str, str]:
+    """Return the ids of the lists that the measures look at: id → qid; without measures, each question's one list."""
+    asked = {q.qid for q in questions}
+    of_perspectives, of_questions = looks_at_perspectives(measures), any_list(measures)
+    both = list_ids(questions).items()
+    return {list_id: qid for list_id, qid in both if (of_questions if list_id in asked else of_perspectives)}
+
+
+def tell_gaps(
     run: pd.DataFrame,
     verdicts: pd.DataFrame,
     questions: Sequence[Question],
     measures: Sequence[Measure] = (),
     called: str = "the run",
 ) -> None:
-    """Refuse a run or verdicts of other questions, and log which questions will score less for lack of data.
-
-    Without `measures`, each question's one list is looked at; some look at the lists of single perspectives.
-    """
-    asked = {q.qid: q.qid for q in questions}
-    own = {list_id: qid for list_id, qid in list_ids(questions).items() if list_id not in asked}
-    there = set(run["qid"].unique())
-    for what, ids, found in (("run", {**asked, **own}, there), ("verdicts", asked, set(verdicts["qid"].unique()))):
-        if found and not ids.keys() & found:
-            of, wanted = min(found), questions[0].qid
-            raise InputError(f"the {what} and the questions do not belong together: {of!r} against {wanted!r} …")
-    if not there:
+    """Log how many lists a run lacks, and whether the verdicts are about another corpus."""
+    lists = lists_looked_at(questions, measures)
+    if run.empty:
         return
-    looked_at: dict[str, str] = {}
-    if looks_at_perspectives(measures):
-        if not own.keys() & there:
-            problem = f"pRecall needs a list for each perspective, under ids such as {next(iter(own))!r}"
-            raise InputError(f"{problem}; berdslib.search(…, perspectives=True) makes them")
-        looked_at |= own
-    if any_list(measures):
-        if not asked.keys() & there:
-            only = min(own.keys() & there)
-            problem = f"the run holds lists of single perspectives only, such as {only!r}; search the questions, too"
-            raise InputError(problem)
-        looked_at |= asked
-    if unanswered := len(looked_at.keys() - there):
+    if unanswered := len(lists.keys() - set(run["qid"].unique())):
         logger.warning(
-            "%d of %d questions have no passage in %s; they count as unanswered", unanswered, len(looked_at), called
+            "%d of %d questions have no passage in %s; they count as unanswered", unanswered, len(lists), called
         )
-    rows = run.assign(list=run["qid"], qid=run["qid"].map(looked_at)).dropna(subset="qid")
-    rows["judged"] = pairs_of(rows).isin(pairs_of(verdicts))
-    if len(verdicts) and not rows.loc[rows["rank"] <= 10, "judged"].any():
+    top = run[run["rank"] <= 10]
+    top = top.assign(qid=top["qid"].map(lists)).dropna(subset="qid")
+    if len(verdicts) and not pairs_of(top).isin(pairs_of(verdicts)).any():
         logger.warning("no verdict is about a passage in the top 10 of %s; is it of another corpus?", called)
-    elif len(verdicts) and (verdicts["judge"] != "gold").any() and (said := _without_verdict(rows, measures)):
-        judges = " or ".join(verdicts["judge"].replace("unknown", "an unknown judge").unique())
-        logger.warning("passages without a verdict of %s, which count as no: %s", judges, said)
-
-
-def _without_verdict(rows: pd.DataFrame, measures: Iterable[Measure]) -> str:
-    """Say how many of the passages that each measure looks at nobody has judged; "" for none."""
-    alike = defaultdict[tuple[bool, int | None], list[str]](list)
-    for measure in measures:
-        alike[looks_at_perspectives([measure]), cutoff_of(measure)].append(str(measure))
-    found = []
-    for (from_perspectives, k), names in alike.items():
-        top = rows[((rows["list"] != rows["qid"]) == from_perspectives) & (rows["rank"] <= (k or len(rows)))]
-        if unjudged := int((~top["judged"]).sum()):
-            found.append(f"{unjudged} of the {len(top)} {f'in the top {k}' if k else 'listed'} ({', '.join(names)})")
-    return ", ".join(found)
 
 
 def single_perspectives(questions: Sequence[Question], measures: Iterable[str]) -> str:

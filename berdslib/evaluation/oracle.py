@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Question, check_k, check_run, ranked_run
-from berdslib.evaluation.measures import checked_tables
+from berdslib.data.records import Question, check_k, ranked_run
+from berdslib.evaluation.measures import checked
+from berdslib.evaluation.tables import question_tables
 
 EXACT_UP_TO = 12  # perspectives: the table has a column for each set of them
 
@@ -28,9 +29,9 @@ def oracle(
     """
     check_k(k)
     check_k(depth, "depth")
-    clean = check_run(run)
+    clean, said = checked(run, verdicts, questions)
     docnos = clean.groupby("qid")["docno"].agg(list).to_dict()
-    tables = checked_tables(clean, verdicts, questions)
+    tables = question_tables(clean, said, questions)
     best = {q.qid: best_rows(table.listed[:depth], k) for q, table in zip(questions, tables, strict=True)}
     return ranked_run({qid: [docnos[qid][row] for row in rows] for qid, rows in best.items()})
 

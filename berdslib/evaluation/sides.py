@@ -24,8 +24,8 @@ from berdslib.data.records import (
     perspective_qid,
 )
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import Coverage, checked_tables, pRecall
-from berdslib.evaluation.tables import check_not_taken, pairs_of
+from berdslib.evaluation.measures import Coverage, checked, judged_questions, pRecall
+from berdslib.evaluation.tables import check_not_taken, pairs_of, question_tables
 from berdslib.stats import cluster_bootstrap, holm, ratio_of_sums, wilson_interval
 
 UNKNOWN = "(unknown)"
@@ -55,7 +55,8 @@ def root_versus_full(
     """
     for k in ks:
         check_k(k)
-    tables = list(checked_tables(run, verdicts, questions, [Coverage, pRecall]))
+    clean, said = checked(run, verdicts, questions, [Coverage, pRecall])
+    tables = list(question_tables(clean, said, judged_questions(questions, said, [clean])))
     owner = [i for i, table in enumerate(tables) for _ in table.own]
     rows = []
     for k in ks:
@@ -118,7 +119,8 @@ def two_sided(questions: Sequence[Question]) -> list[Question]:
     found = [q for q in questions if sorted(map(str, q.stances)) == [OPPOSE, SUPPORT]]
     if not found:
         problem = "no question has recorded which of its two perspectives supports and which opposes"
-        raise InputError(f"{problem}; where the supporting one is listed first, say sides='by order'", field="stances")
+        hint = "where the supporting one is listed first, give stances='by order' (--stances 'by order')"
+        raise InputError(f"{problem}; {hint}", field="stances")
     return found
 
 

@@ -13,13 +13,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Question, list_ids, perspective_qid, shares
+from berdslib.data.records import GRADE, Question, list_ids, perspective_qid, read_pairs, shares
 from berdslib.errors import InputError
 
 # Cells of the tables that are scored together: some 100 MB in double precision, and enough to keep numpy busy.
 BLOCK = 2_000_000
 
 _ALIKE = np.ones(1)  # weights
+_NO_GAINS = np.zeros(0)
 
 # How many passages of a list a measure looks at; None for all.
 Cutoff = int | None
@@ -31,7 +32,8 @@ class Tables(NamedTuple):
     ``listed`` bool (…, n, m): the runs, best first; ``length`` int (…,). ``pool`` bool (…, d, m): every passage that
     supports a perspective, the largest docno first, as ndeval breaks ties of ideal lists. ``own`` bool (…, m, n', m):
     the lists that were found from each perspective, for p-Recall. ``weights`` (…, m): how much each perspective counts;
-    those of a question have a mean of 1.
+    those of a question have a mean of 1. ``judged`` bool (…, n): which listed passages somebody judged. ``gains`` float
+    (…, n): what each listed passage is worth to nDCG; ``pool_gains`` (…, p): what all passages above 0 are worth.
     """
 
     listed: np.ndarray
@@ -39,6 +41,9 @@ class Tables(NamedTuple):
     pool: np.ndarray
     own: np.ndarray = np.zeros((1, 0, 1), dtype=bool)
     weights: np.ndarray = _ALIKE
+    judged: np.ndarray = np.zeros(0, dtype=bool)
+    gains: np.ndarray = _NO_GAINS
+    pool_gains: np.ndarray = _NO_GAINS
 
 
 # ---------------------------------------------------------------- from frames to tables
@@ -61,31 +66,47 @@ def question_tables(run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequen
     The frames are taken as :func:`berdslib.data.records.check_run` and ``check_verdicts`` return them.
     """
     sizes = {q.qid: len(q.perspectives) for q in questions}
-    yes = verdicts[verdicts["supports"].to_numpy(dtype=bool) & verdicts["qid"].isin(sizes).to_numpy()]
-    pids, most = yes["pid"].to_numpy(dtype=np.int64), yes["qid"].map(sizes).to_numpy(dtype=np.int64)
-    if (wrong := (pids < 0) | (pids >= most)).any():
+    read = read_pairs(verdicts[verdicts["qid"].isin(sizes).to_numpy()])
+    gain = (read[GRADE] if GRADE in read.columns else read["supports"]).to_numpy(dtype=np.float64).clip(min=0)
+    yes = read["supports"].to_numpy(dtype=bool)
+    pids, most = read["pid"].to_numpy(dtype=np.int64), read["qid"].map(sizes).to_numpy(dtype=np.int64)
+    if (wrong := ((pids < 0) | (pids >= most)) & (yes | (gain > 0))).any():
         i = int(wrong.argmax())
-        problem = f"question {yes['qid'].iloc[i]!r} has {most[i]} perspectives, but a verdict has pid {pids[i]}"
+        problem = f"question {read['qid'].iloc[i]!r} has {most[i]} perspectives, but a verdict has pid {pids[i]}"
         raise InputError(problem, field="pid")
-    # A passage that supports something has a row; the last one, which -1 finds, is of all others.
-    pairs = pairs_of(yes).unique().sort_values()
+    # A passage that was judged has a row; the last one, which -1 finds, is of all others.
+    pairs = pairs_of(read).unique().sort_values()
+    of_pair = pairs.get_indexer(pairs_of(read))
     supports = np.zeros((len(pairs) + 1, max(sizes.values())), dtype=bool)
-    supports[pairs.get_indexer(pairs_of(yes)), pids] = True
+    supports[of_pair[yes], pids[yes]] = True
+    gains = np.bincount(of_pair, weights=gain, minlength=len(pairs) + 1)
     row = pairs.get_indexer(pairs_of(run.assign(qid=run["qid"].map(list_ids(questions)))))
     lists, pools = (pd.Series(0, index=ids).groupby(level=0).indices for ids in (run["qid"], pairs.get_level_values(0)))
     none = np.empty(0, dtype=np.int64)
     for q, (qid, m) in zip(questions, sizes.items(), strict=True):
-        ids = [qid, *(perspective_qid(qid, pid) for pid in range(m))]
-        listed, *own = (supports[row[lists.get(one, none)], :m] for one in ids)
-        pool = supports[pools.get(qid, none)[::-1], :m]
-        yield Tables(listed, np.array(len(listed)), pool, _padded(own), m * shares(q) if q.weights else np.ones(m))
+        top = row[lists.get(qid, none)]
+        own = [supports[row[lists.get(perspective_qid(qid, pid), none)], :m] for pid in range(m)]
+        pool = np.asarray(pools.get(qid, none))[::-1]
+        useful = pool[supports[pool].any(axis=1)]
+        yield Tables(
+            listed=supports[top, :m],
+            length=np.array(len(top)),
+            pool=supports[useful, :m],
+            own=_padded(own),
+            weights=m * shares(q) if q.weights else np.ones(m),
+            judged=top >= 0,
+            gains=gains[top],
+            pool_gains=gains[pool[gains[pool] > 0]],
+        )
 
 
 def in_blocks(tables: Iterable[Tables], depth: Cutoff) -> Iterator[tuple[list[int], Tables]]:
     """Yield (places, stacked tables) of questions with as many perspectives each, lists cut to `depth`."""
     alike = defaultdict[int, list[tuple[int, Tables]]](list)
     for place, one in enumerate(tables):
-        cut = one._replace(listed=one.listed[:depth], own=one.own[:, :depth])
+        cut = one._replace(
+            listed=one.listed[:depth], own=one.own[:, :depth], judged=one.judged[:depth], gains=one.gains[:depth]
+        )
         alike[one.listed.shape[1]].append((place, cut))
     for several in alike.values():
         cells = sum(max(table[i].size for _, table in several) for i in (0, 2, 3))
@@ -114,9 +135,9 @@ def novel_gains(listed: np.ndarray, alpha: float, weights: np.ndarray = _ALIKE) 
     return np.asarray((worth[seen_before] * listed * weights[..., None, :]).sum(axis=-1))
 
 
-def ideal_gains(pool: np.ndarray, depth: int) -> np.ndarray:
-    """Return how many perspectives each passage of the best order supports, (…, depth or less)."""
-    return np.asarray(-np.sort(-pool.sum(axis=-1), axis=-1)[..., :depth])
+def ideal_gains(gains: np.ndarray, depth: int) -> np.ndarray:
+    """Return gains (…, p) in the best order, (…, depth or less)."""
+    return np.asarray(-np.sort(-gains, axis=-1)[..., :depth])
 
 
 def ideal_novel_gains(pool: np.ndarray, alpha: float, depth: int, weights: np.ndarray = _ALIKE) -> np.ndarray:

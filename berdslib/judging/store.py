@@ -85,10 +85,14 @@ def judge_pairs(
     A passage of blank text supports nothing: no judge is asked. Of a committee each member is asked by itself. Gold
     verdicts and those of a plain function (:class:`berdslib.judging.base.FunctionJudge`) are never stored.
 
+    NaN stands for an answer that could not be read. It is not stored, so that the pair is asked again next time; a
+    committee of which one member's answer could not be read has none.
+
     Raises:
-        InputError: the judge returned something that is not a probability, or could not tell of a pair; what it said of
-            others is in the store.
+        InputError: a threshold that is not from 0 to 1, or the judge returned something that is not a probability, or
+            stopped; what it said before is in the store.
     """
+    check_threshold(judge)
     if isinstance(judge, Gold):
         return judge.p_yes(pairs), 0
     if isinstance(judge, Committee):
@@ -141,8 +145,15 @@ def judge_run(
     k: int,
     store: VerdictStore | None = None,
 ) -> pd.DataFrame:
-    """Return the verdicts on the top k of a run for every perspective of each question; see :func:`judge_pairs`."""
+    """Return the verdicts on the top k of a run for every perspective of each question; see :func:`judge_pairs`.
+
+    Of recorded verdicts, those that there are: a pair that nobody judged has none.
+    """
     pairs = pairs_of(run, questions, passages, k)
+    if isinstance(judge, Gold):
+        there = pd.MultiIndex.from_frame(judge.verdicts[["qid", "pid", "docno"]])
+        asked = there.isin([(pair.qid, pair.pid, pair.passage.docno) for pair in pairs])
+        return judge.verdicts[asked].assign(judge=judge.id).reset_index(drop=True)
     started = time.monotonic()
     p_yes, new = judge_pairs(judge, pairs, store)
     said = "judged %d pairs with %s: %d new, %d from the store, %.1f s"
@@ -150,10 +161,22 @@ def judge_run(
     return verdicts_of(pairs, p_yes, judge)
 
 
+def check_threshold(judge: Judge) -> Judge:
+    """Return a judge; one whose threshold is no number from 0 to 1 would say no, or yes, to everything.
+
+    Raises:
+        InputError: the threshold is NaN, or not from 0 to 1.
+    """
+    if not 0 <= judge.threshold <= 1:
+        problem = f"the judge {judge.id!r} has the threshold {judge.threshold!r}; a number from 0 to 1 is needed"
+        raise InputError(problem, field="threshold")
+    return judge
+
+
 def verdicts_of(pairs: Sequence[Pair], p_yes: np.ndarray, judge: Judge) -> pd.DataFrame:
     """Return judged pairs as a verdict frame: support is a probability of at least the threshold, and a text not blank.
 
-    Only people's verdicts, which belong to ids, may differ.
+    Only people's verdicts, which belong to ids, may differ. An answer that could not be read (NaN) supports nothing.
     """
 
     def supports(pair: Pair, p: float) -> bool:
@@ -192,6 +215,7 @@ def judged_aspects(
         if len(new):  # settings of one diversifier ask about the same passages again and again
             judged = judge_run(new, generated, corpus, judge, k=int(new["rank"].max()), store=store)
             judged = judged.rename(columns={"p_yes": "p"})[list(table.columns)]
+            judged = judged.fillna({"p": 0.0})  # an unread answer covers nothing
             table = pd.concat([table, judged], ignore_index=True) if len(table) else judged
         return table[_pairs(table).isin(_pairs(asked))].reset_index(drop=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from berdslib.data.collection import Collection
-from berdslib.data.records import Question, check_questions
+from berdslib.data.records import Question, check_k, check_questions
 from berdslib.data.scenario import Scenario
 from berdslib.data.trec import write_trec_run, write_verdicts
 from berdslib.errors import InputError, known, printable, says_what_it_takes
@@ -23,15 +24,28 @@ from berdslib.evaluation import measures as measuring
 from berdslib.evaluation.arguments import measures_of_scenario
 from berdslib.evaluation.measures import Measure
 from berdslib.evaluation.oracle import oracle
-from berdslib.files import StrPath
+from berdslib.files import StrPath, atomic_path, write_text
 from berdslib.judging.base import Judge, short_name
 from berdslib.judging.baselines import Gold
 from berdslib.retrieval.retrievers import OwnDense
 from berdslib.study import scoring
 from berdslib.study.scoring import AnyJudge, Data, Store, System, Systems, is_recorded, judge_of
-from berdslib.study.tables import MACRO, Shown, counted, escape, file_stems, paper_table, score_table, write_csv
+from berdslib.study.tables import (
+    MACRO,
+    NO_INTERVAL,
+    Shown,
+    counted,
+    escape,
+    file_stems,
+    paper_table,
+    score_table,
+    splits,
+    write_csv,
+)
+from berdslib.version import __version__
 
 logger = logging.getLogger(__name__)
+SETTINGS = "experiment.json"  # in a folder of results: what they are of, and which files belong to them
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,8 +61,10 @@ class Experiment(Shown):
         verdicts: what all systems were scored with.
         judge: id of whoever judged; a caption has its :func:`~berdslib.judging.base.short_name`.
         baseline: the system that the others were tested against, or None.
-        questions: what was asked, in the order of the scores.
+        questions: what was scored, in the order of the scores.
         letters: measure → letters of the systems, see :meth:`with_letters`; None where they are not shown.
+        notes: what else a reader has to know, in sentences: questions left out, places that nobody judged, short lists.
+        number_format: that of encoders and judges, such as "bfloat16"; "" where none took part.
     """
 
     table: pd.DataFrame
@@ -59,6 +75,8 @@ class Experiment(Shown):
     baseline: str | None = None
     questions: tuple[Question, ...] = ()
     letters: Mapping[str, pd.Series] | None = None
+    notes: tuple[str, ...] = ()
+    number_format: str = ""
 
     @property
     def shown(self) -> pd.DataFrame:
@@ -75,21 +93,31 @@ class Experiment(Shown):
         scores = pd.concat(self.scores.values())
         beyond = scores.columns[((scores < 0) | (scores > 1)).any()].tolist()  # see berdslib.stats.mean_interval
         graded = not scores.drop(columns=beyond).isin([0, 1]).all(axis=None)
-        kinds = "Wilson" + "; graded scores with their own spread" * graded
+        kinds = "Wilson" + "; graded scores: an interval from their own variance" * graded
         kinds += f"; {', '.join(beyond)}: Student's t" if beyond else ""
-        said = [f"Percent with 95% intervals ({kinds})", n, single, f"verdicts: {short_name(self.judge)}"]
+        split = splits(self.questions)
+        said = [f"Percent with 95% intervals ({kinds})", f"{n}; split: {split}" if split else n]
+        said.append(f"Verdicts: {short_name(self.judge)}")
         if (tested := self.table["p_value"].dropna()).size:
-            found = "* differs" if (tested < 0.05).any() else "nothing is shown to differ"
+            found = "* differs" if (tested < 0.05).any() else "Nothing is shown to differ"
             said.append(f"{found} from {self.baseline} (paired test, Holm, p < .05)")
         if self.letters:
-            said.append("systems that share a letter are not shown to differ (all pairs, Holm)")
-        return "; ".join(filter(None, said)) + "."
+            said.append("Systems that share a letter are not shown to differ (all pairs, Holm)")
+        if self.table["low"].isna().any():
+            said.append(f"{NO_INTERVAL}: no interval, since the questions are too few or all on one issue")
+        number_format = f"Number format: {self.number_format}" if self.number_format else ""
+        return ". ".join(filter(None, [*said, single, *self.notes, number_format])) + "."
 
     @property
     def _sizes(self) -> dict[str, int]:
         """Return data set → how many questions."""
         table = self.table[self.table["dataset"] != MACRO]
         return dict(zip(table["dataset"], table["n"], strict=True))
+
+    @property
+    def longest_lists(self) -> dict[str, int]:
+        """System → how many passages its longest list has."""
+        return {name: int(run["rank"].max()) if len(run) else 0 for name, run in self.runs.items()}
 
     def pairs(
         self, measure: Measure | str, baselines: str | Iterable[str] | None = None, *, full: bool = False
@@ -108,7 +136,7 @@ class Experiment(Shown):
         Raises:
             InputError: an unknown measure or baseline, or a single system.
         """
-        found = compare.all_pairs(self.scores, self.questions, str(measure), baselines=baselines)
+        found = compare.all_pairs(self.scores, self.questions, measure, baselines=baselines)
         return found if full else found.loc[:, :"p_value"]
 
     def questions_for(
@@ -127,10 +155,10 @@ class Experiment(Shown):
         Raises:
             InputError: an unknown measure or baseline, a single system, or a difference of 0.
         """
-        return compare.questions_for(self.scores, self.questions, str(measure), differences, baselines=baselines)
+        return compare.questions_for(self.scores, self.questions, measure, differences, baselines=baselines)
 
     def with_letters(self) -> Experiment:
-        """Return this experiment shown, also as LaTeX, with letters: systems that share one do not differ.
+        """Return this experiment shown with letters, also as LaTeX: systems that share one are not shown to differ.
 
         Raises:
             InputError: a single system.
@@ -173,6 +201,7 @@ def experiment(
     recordings: StrPath | None = None,
     store: Store = None,
     seed: int = 0,
+    list_length: int = 1,
 ) -> Experiment:
     """Run and score several systems on the same questions.
 
@@ -180,7 +209,8 @@ def experiment(
     measures with an ideal list (nDCG, alpha-nDCG, ERR-IA, StRecall) would otherwise flatter a system whose own list is
     all that is known. They remain relative to the pool, as does p-Recall with ``hit="recall"``; MRecall, Precision,
     Coverage and p-Recall as the paper has it do not depend on it.
-    What several systems list is judged once, with a store or without.
+    What several systems list is judged once, with a store or without. Questions without any verdict are left out, for
+    all systems alike, and counted in the caption.
 
     Args:
         systems: one or several: strings such as "minilm+mmr:0.9", retrievers of your own, or finished runs; a mapping
@@ -198,21 +228,24 @@ def experiment(
         recordings: a file of a chat model's answers: what is in it is not asked again, and what is new is added.
         store: where the judges' verdicts are kept, a store or its file; None for the user's cache.
         seed: of the test.
+        list_length: how many passages the lists of ``runs`` have, where that is more than the measures look at. The
+            scores do not depend on it.
 
     Raises:
         InputError: no systems, a data set called "macro", an unknown baseline, a measure without cut-off, neither a
-            judge nor recorded verdicts, a question that is in two collections, or a system that returns no run; the
-            message names the system.
+            judge nor recorded verdicts, no question that was judged, a question that is in two collections, or a system
+            that returns no run; the message names the system.
     """
     named = scoring.named_systems(systems)  # first: a collection in its place would be searched for systems
     wanted, collections = measuring.parse_measures(measures), scoring.collections_of(data)
+    check_k(list_length, "list_length")
     k, kept = scoring.deepest(wanted, depth), scoring.store_of(store)
     which = {"questions": measuring.any_list(wanted), "perspectives": measuring.looks_at_perspectives(wanted)}
     _check(collections, wanted, judge, named)
     if isinstance(seed, bool) or not isinstance(seed, Integral):
         raise InputError(f"a whole number is needed, not {seed!r}", field="seed")
     if baseline is not None:
-        known("baseline", baseline, named)
+        baseline = known("baseline", scoring.named_as(baseline, named), named)
     who = None if is_recorded(judge) else judge_of(judge, collections[0])
 
     @cache  # one judge for all collections, and none where no system needs it
@@ -223,20 +256,28 @@ def experiment(
             logger.warning("%s both reorders lists and scores them, so what it gains by that is circular", who.id)
         return found
 
-    options: dict[str, Any] = {"depth": depth, "recordings": recordings, "scorers": {}, **which}
+    options: dict[str, Any] = {"depth": depth, "recordings": recordings, "scorers": {}, "longer": list_length, **which}
+    recorded = who is None or isinstance(who, Gold)
+    finished = [name for name, system in named.items() if isinstance(system, pd.DataFrame)]
     runs, verdicts, scores, questions = defaultdict(list), [], defaultdict(list), list[Question]()
     for one in collections:
         found = scoring.search(named, one, k, aspect_judge=covering, store=kept, **options)
         verdicts.append(scoring.verdicts_on(found, one, who, k, kept))
+        asked = scoring.to_be_scored(one, verdicts[-1], [*found.values()], recorded)
         for name, run in found.items():
             runs[name].append(run)
-            scores[name].append(scoring.scored(run, verdicts[-1], one, wanted, name))
-        questions += [counted(q, one) for q in one.questions]
+            looked_at = run if name in finished else run[run["rank"] <= k]
+            scores[name].append(scoring.scored(looked_at, verdicts[-1], one, asked, wanted, name))
+        questions += [counted(q, one) for q in asked]
     scored = {name: pd.concat(frames) for name, frames in scores.items()}
     listed = {name: pd.concat(frames, ignore_index=True) for name, frames in runs.items()}
     said = pd.concat(verdicts).sort_values(["qid", "pid", "docno"], ignore_index=True)
     table, by = score_table(scored, questions, baseline=baseline, seed=seed), "gold" if who is None else who.id
-    return Experiment(table, scored, listed, said, by, baseline, tuple(questions))
+    notes = scoring.table_notes(listed, said, questions, collections, wanted, finished=finished, recorded=recorded)
+    number_format = scoring.number_formats(named, by)
+    return Experiment(
+        table, scored, listed, said, by, baseline, tuple(questions), notes=tuple(notes), number_format=number_format
+    )
 
 
 class Choice(NamedTuple):
@@ -248,8 +289,9 @@ class Choice(NamedTuple):
 
     def __repr__(self) -> str:
         """Show what was chosen, and the test's table."""
-        best = self.dev.table.query("dataset == @MACRO and system == @self.system")["mean"].iloc[0]
-        return f"chosen of {len(self.dev.scores)}: {printable(self.system)}, {100 * best:.1f} on dev\n{self.test!r}"
+        best = self.dev.table.query("dataset == @MACRO and system == @self.system").iloc[0]
+        dev = f"{best['measure']} {100 * best['mean']:.1f}% on {best['n']} questions of dev"
+        return f"{printable(self.system)}: the best of {len(self.dev.scores)} systems, {dev}\n{self.test!r}"
 
 
 @says_what_it_takes
@@ -308,6 +350,8 @@ def _check(
             measuring.check_without_groups(measures)
             if is_recorded(judge) and one.gold is None:
                 judge_of(None, one)  # says so
+            if not is_recorded(judge) and not isinstance(judge, Gold):
+                scoring.check_readable(one)
     bound = [name for name, system in named.items() if not isinstance(system, str | pd.DataFrame | OwnDense)]
     if len(collections) > 1 and bound:
         problem = "searches one corpus, and there are several; bd.register('retriever', …) a function that makes it"
@@ -323,10 +367,61 @@ def _check(
         scoring.check_belongs(name, frame, everybody)
 
 
+def check_folder(folder: StrPath) -> None:
+    """Refuse a folder that holds anything but an experiment: its files would stand beside those of another.
+
+    Raises:
+        InputError: it holds a file that its settings do not name.
+    """
+    folder = Path(folder)
+    others = sorted({path.name for path in folder.iterdir()} - _files_of(folder)) if folder.is_dir() else []
+    if others:
+        problem = f"holds {others[0]!r}, which belongs to no experiment that was written here; name another folder"
+        raise InputError(problem, path=folder)
+
+
+def _files_of(folder: Path) -> set[str]:
+    """Return the names of the files of the experiment in a folder; none where there is none."""
+    try:
+        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        return {SETTINGS, *settings["files"]}
+    except FileNotFoundError:
+        return set()
+    except (ValueError, LookupError, TypeError):
+        raise InputError("is not as an experiment writes it; name another folder", path=folder / SETTINGS) from None
+
+
 def write_experiment(folder: StrPath, result: Experiment) -> None:
-    """Write an experiment into a folder: a TREC run for each system, verdicts.tsv and scores.csv."""
-    folder, stems = Path(folder), file_stems(result.runs)
-    for name, run in result.runs.items():
-        write_trec_run(folder / f"{stems[name]}.trec", run, tag=stems[name])
-    write_verdicts(folder / "verdicts.tsv", result.verdicts)
-    write_csv(folder / "scores.csv", result.table)
+    """Write an experiment into a folder, in place of one that is there: runs, verdicts, scores and settings.
+
+    A TREC run for each system, verdicts.tsv, scores.csv and experiment.json, which says what they are of.
+
+    Raises:
+        InputError: a folder that cannot be written, or that holds other files.
+    """
+    check_folder(folder)
+    stems, longest = file_stems(result.runs), result.longest_lists
+    files = [*(f"{stem}.trec" for stem in stems.values()), "verdicts.tsv", "scores.csv"]
+    settings = {
+        "berdslib": __version__,
+        "systems": {name: {"file": f"{stems[name]}.trec", "passages": longest[name]} for name in result.runs},
+        "measures": result.table["measure"].unique().tolist(),
+        "questions": result._sizes,
+        "split": splits(result.questions),
+        "judge": result.judge,
+        "baseline": result.baseline,
+        "number_format": result.number_format,
+        "notes": result.notes,
+        "files": files,
+    }
+    with atomic_path(Path(folder), marker=SETTINGS) as unfinished:
+        unfinished.mkdir()
+        for name, run in result.runs.items():
+            write_trec_run(unfinished / f"{stems[name]}.trec", run, tag=stems[name])
+        write_verdicts(unfinished / "verdicts.tsv", result.verdicts)
+        write_csv(unfinished / "scores.csv", result.table)
+        with write_text(unfinished / SETTINGS) as file:
+            json.dump(settings, file, indent=1, ensure_ascii=False)
+        for path in Path(folder).glob("*"):  # of systems that are not in this experiment
+            if path.name not in (*files, SETTINGS):
+                path.unlink()

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from berdslib.data import trec
@@ -20,6 +21,7 @@ from berdslib.data.records import Passage, Question, check_k, check_run, check_v
 from berdslib.data.scenario import Handout, Scenario
 from berdslib.errors import InputError, check_call, known, says_what_it_takes
 from berdslib.evaluation import measures as measuring
+from berdslib.evaluation.arguments import evaluate_arguments
 from berdslib.files import StrPath
 from berdslib.judging.base import Pair, how_sure
 from berdslib.judging.registry import JUDGES, as_judge, make_judge
@@ -70,6 +72,8 @@ def search(
     collection = collection_of(data)
     options: dict[str, Any] = {"depth": depth, "recordings": recordings, "store": store_of(store)}
     covering = partial(judge_of, aspect_judge, collection)
+    if said := scoring.own_left_out(collection):
+        logger.warning("%s", said)
     runs = scoring.search(named, collection, k, perspectives=perspectives, aspect_judge=covering, **options)
     return next(iter(runs.values()))
 
@@ -98,7 +102,7 @@ def judge(run: pd.DataFrame, data: Data, judge: AnyJudge = None, k: int = 5, *, 
     if isinstance(collection, Handout) and collection.asked and not is_recorded(judge):
         problem = f"{collection.name!r} asks who wrote a text, which no judge may be asked; its answers are recorded"
         raise InputError(problem, field="judge")
-    clean = check_run(run)
+    clean = scoring.without_own(check_run(run), scoring.own_passages(collection), collection.questions)
     scoring.check_belongs("the run", clean, collection.questions)  # before a model is loaded
     verdicts = scoring.judged([clean], collection, judge_of(judge, collection), k, kept)
     return verdicts if is_recorded(judge) else scoring.warned_of_copies(verdicts, collection)
@@ -116,8 +120,8 @@ def supports(
         judge: a name, a judge, or a function from pairs to probabilities.
 
     Returns:
-        Frame perspective, passage, p_yes (calibrated where the judge is), supports, how_sure
-        (:func:`berdslib.judging.base.how_sure`); one row a pair.
+        Frame perspective, passage, p_yes (calibrated where the judge is; NaN where its answer could not be read),
+        supports, how_sure (:func:`berdslib.judging.base.how_sure`, or "unread"); one row a pair.
 
     Raises:
         InputError: a text that is blank or holds half of a surrogate pair, none at all, an unknown judge, recorded
@@ -134,7 +138,9 @@ def supports(
     p_yes = judge_pairs(chosen, pairs)[0]
     texts = [(pair.perspective, pair.passage.text) for pair in pairs]
     table = pd.DataFrame(texts, columns=["perspective", "passage"]).assign(p_yes=p_yes)
-    return table.assign(supports=p_yes >= chosen.threshold, how_sure=how_sure(p_yes, chosen.threshold))
+    unread = np.isnan(p_yes)
+    sure = how_sure(np.where(unread, 0.0, p_yes), chosen.threshold)
+    return table.assign(supports=p_yes >= chosen.threshold, how_sure=np.where(unread, "unread", sure))
 
 
 @says_what_it_takes
@@ -144,7 +150,10 @@ def evaluate(
     data: Data | Sequence[Question],
     measures: measuring.Measure | str | Iterable[measuring.Measure | str] = ("MRecall@5", "Precision@5"),
 ) -> pd.DataFrame:
-    """Score a run: one row per asked question, one column per measure; see :mod:`berdslib.evaluation.measures`.
+    """Score a run: one row per question, one column per measure; see :mod:`berdslib.evaluation.measures`.
+
+    Questions that nobody judged are left out. What a reader of the scores has to know is logged: how many these are,
+    what share of the first places was judged, lists that are shorter than a cut-off.
 
     Args:
         run: frame qid, docno and score (or rank).
@@ -154,7 +163,8 @@ def evaluate(
         measures: one or several, as ``MRecall @ 5`` or by name, ``"MRecall@5"``.
 
     Raises:
-        InputError: a frame that is none, or is about other questions, or an unknown measure.
+        InputError: a frame that is no run or no verdicts, or is about other questions or another corpus, no question
+            that was judged, or an unknown measure.
     """
     wanted = measuring.parse_measures(measures)
     collection = Collection("questions", data) if scoring.are_questions(data) else collection_of(data)  # type: ignore[arg-type]
@@ -165,7 +175,16 @@ def evaluate(
         if own is None or not check_verdicts(verdicts).equals(own):
             problem = f"{collection.name!r} is scored by its own answers; give None, or its gold"
             raise InputError(problem, field="verdicts")
-    return scoring.scored(run, verdicts, collection, wanted)
+    if isinstance(collection, Scenario):
+        return evaluate_arguments(run, collection, wanted)
+    clean, said_of = measuring.checked(run, verdicts, collection.questions, wanted)  # type: ignore[arg-type] # None is refused
+    clean = scoring.without_own(clean, scoring.own_passages(collection), collection.questions)
+    asked = scoring.to_be_scored(collection, said_of, [clean], None)
+    scores = scoring.scored(clean, said_of, collection, asked, wanted)
+    found, recorded = {"the run": clean}, measuring.are_recorded(said_of)
+    for note in scoring.table_notes(found, said_of, asked, [collection], wanted, finished=found, recorded=recorded):
+        logger.warning("%s", note)
+    return scores
 
 
 @says_what_it_takes

@@ -20,7 +20,13 @@ from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
 from berdslib.evaluation import system_order
 from berdslib.evaluation.judges import agreement_report, probability_report
-from berdslib.evaluation.measures import Measure, evaluate, looks_at_perspectives, parse_measures
+from berdslib.evaluation.measures import (
+    Measure,
+    looks_at_perspectives,
+    parse_measures,
+    scores_of,
+    single_perspectives,
+)
 from berdslib.evaluation.oracle import oracle
 from berdslib.files import StrPath
 from berdslib.judging.base import Pair
@@ -56,7 +62,12 @@ def judge_table(
     for name, judge in chosen.items():
         begin(f"{name} judges {len(pairs):,} labelled pairs")
         p_yes = judge_pairs(judge, as_asked(pairs), store)[0]
-        reports.append(measured_by_labels(pairs, p_yes, judge.threshold).assign(judge=name, threshold=judge.threshold))
+        read = ~np.isnan(p_yes)
+        if not read.all():
+            logger.warning("%d of %d pairs unread by %s: left out", (~read).sum(), len(pairs), name)
+        labelled = [pair for pair, was_read in zip(pairs, read, strict=True) if was_read]
+        report = measured_by_labels(labelled, p_yes[read], judge.threshold)
+        reports.append(report.assign(judge=name, threshold=judge.threshold))
     return pd.concat(reports, ignore_index=True)[["judge", "threshold", "measure", "value", "low", "high"]]
 
 
@@ -119,10 +130,15 @@ def judge_systems(
     names, k, kept = [str(m) for m in wanted], scoring.deepest(wanted), scoring.store_of(store)
     _check(collection, list(named), judges, wanted)
     chosen = {name: make_judge(name) for name in judges}  # before anything is searched
-    questions, clusters = list(collection.questions), question_clusters(collection)
     options: dict[str, Any] = {"depth": depth, "recordings": recordings, "store": kept}
     runs = scoring.search(named, collection, k, aspect_judge=partial(judge_of, aspect_judge, collection), **options)
     gold = scoring.verdicts_on(runs, collection, None, k, kept)
+    questions = scoring.to_be_scored(collection, gold, [*runs.values()], recorded=True)
+    finished = [name for name, system in named.items() if isinstance(system, pd.DataFrame)]
+    for note in scoring.table_notes(runs, gold, questions, [collection], wanted, finished=finished, recorded=True):
+        logger.warning("%s", note)
+    collection = collection.only(questions)
+    clusters = question_clusters(collection)
     verdicts = {GOLD: gold} | {n: judged(runs.values(), collection, judge, k, kept) for n, judge in chosen.items()}
     pool = scoring.pooled(runs.values(), questions, k)
     if len(pool):
@@ -130,7 +146,7 @@ def judge_systems(
     together = [q._replace(source="", root=cluster) for q, cluster in zip(questions, clusters, strict=True)]
     tables, scores = [], dict[tuple[str, str], pd.DataFrame]()
     for judge, said in verdicts.items():
-        found = {system: evaluate(run, said, questions, wanted) for system, run in runs.items()}
+        found = {system: scores_of(run, said, questions, wanted) for system, run in runs.items()}
         table = score_table(found, together)
         tables.append(table[table["dataset"] == MACRO].assign(judge=judge))
         scores |= {(judge, m): pd.DataFrame({s: frame[m] for s, frame in found.items()}) for m in names}
@@ -203,5 +219,8 @@ def _check(collection: Collection, systems: Sequence[str], judges: Sequence[str]
     ):
         if wrong:
             raise InputError(problem, field=field)
+    scoring.check_readable(collection)
+    if said := single_perspectives(collection.questions, map(str, measures)):
+        logger.warning("%s", said)
     if len(systems) < ENOUGH_SYSTEMS:
         logger.warning("%d systems: a tau of fewer than %d moves in large steps", len(systems), ENOUGH_SYSTEMS)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as Collected
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
@@ -17,19 +19,20 @@ from berdslib.data.datasets import load
 from berdslib.data.records import Passage, Question, check_k, list_ids, make_verdicts, perspective_qid, ranked_run
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
+from berdslib.evaluation import notes
 from berdslib.evaluation.arguments import evaluate_arguments
-from berdslib.evaluation.measures import Measure, cutoff_of, evaluate
+from berdslib.evaluation.measures import Measure, checked, cutoff_of, judged_questions, left_out, scores_of, tell_gaps
 from berdslib.files import StrPath
 from berdslib.judging.base import Judge, contains_perspective, short_name
 from berdslib.judging.baselines import Gold
 from berdslib.judging.registry import as_judge, make_judge
-from berdslib.judging.store import VerdictStore, judge_run, judged_aspects
+from berdslib.judging.store import VerdictStore, check_threshold, judge_run, judged_aspects
 from berdslib.progress import bar, bars_are_seen, begin
 from berdslib.retrieval.base import Retriever, checked_search, run_of
-from berdslib.retrieval.diversify import AspectsOf
+from berdslib.retrieval.diversify import DIVERSIFIERS, VECTORS, AspectsOf
 from berdslib.retrieval.rerank import Scorer
-from berdslib.retrieval.retrievers import OwnDense
-from berdslib.retrieval.systems import Workshop
+from berdslib.retrieval.retrievers import OwnDense, encoding_of, is_dense
+from berdslib.retrieval.systems import Workshop, parse_system
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +40,8 @@ AnyJudge = Judge | Callable[..., Any] | str | None
 Data = Collection | str | Path
 Store = VerdictStore | str | Path | None
 _OF_WHOLE_LISTS = ("RR", "AP", "nDCG")  # as trec_eval has them
+_NUMBERED = re.compile(r"subtopic \d+")  # what loading calls a perspective of which only the number is known
+_OF_NETWORKS = re.compile(r"\||^laptop\(")  # the ids of our encoders, and of judges: they name no float32
 System = str | Retriever | OwnDense | pd.DataFrame
 Systems = System | Sequence[System] | Mapping[str, System]
 
@@ -45,17 +50,44 @@ Systems = System | Sequence[System] | Mapping[str, System]
 
 
 def named_systems(systems: Systems) -> dict[str, System]:
-    """Return name → system; a string is its own name, a retriever says what it is called, and a run is checked here."""
+    """Return name → system; a string is its own name, a retriever says what it is called, and a run is checked here.
+
+    A system that a list names twice, perhaps in two spellings ("bm25+mmr:.9", "BM25+mmr:0.90"), is one system, under
+    the first.
+    """
     if isinstance(systems, Mapping):
         named = list(systems.items())
     else:
         several = systems if isinstance(systems, Sequence) and not isinstance(systems, str) else [systems]
-        named = [(_name_of(system), system) for system in several]
+        named = _without_repeats([(_name_of(system), system) for system in several])
     if not named:
         raise InputError("at least one system is needed, such as 'bm25'", field="systems")
     if twice := [name for name, count in Counter(name for name, _ in named).items() if count > 1]:
         raise InputError(f"two systems are called {twice[0]!r}; give a mapping, name → system")
     return {name: _as_system(name, system) for name, system in named}
+
+
+def _without_repeats(named: Sequence[tuple[str, System]]) -> list[tuple[str, System]]:
+    kept: dict[object, tuple[str, System]] = {}
+    for place, (name, system) in enumerate(named):
+        # Only strings say what a system is: of other systems with one name, each is kept, and refused later.
+        meaning = parse_system(name).text if isinstance(system, str) else place
+        if meaning in kept:
+            logger.warning("%r and %r are the same system, which has one row", kept[meaning][0], name)
+        kept.setdefault(meaning, (name, system))
+    return list(kept.values())
+
+
+def named_as(name: str, named: Mapping[str, System]) -> str:
+    """Return the name of the system that a string means, which may be spelt in another way; else the string."""
+    if name in named:
+        return name
+    try:
+        meaning = parse_system(name).text
+    except InputError:
+        return name
+    texts = {other: parse_system(other).text for other, system in named.items() if isinstance(system, str)}
+    return next((other for other, text in texts.items() if text == meaning), name)
 
 
 def _as_system(name: object, system: Any) -> System:
@@ -71,7 +103,7 @@ def _as_system(name: object, system: Any) -> System:
         return cast("System", system)
     problem = "a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
     is_model = callable(system) or hasattr(system, "encode")
-    hint = "; a model is one once it has a name: bd.register('retriever', 'mine', bd.dense(model))" * is_model
+    hint = "; register a model under a name first: bd.register('retriever', 'mine', bd.dense(model))" * is_model
     raise InputError(f"a system is {problem}; {name!r} is of type {type(system).__name__}{hint}", field="systems")
 
 
@@ -152,7 +184,17 @@ def judge_of(judge: AnyJudge, collection: Collection) -> Judge:
         if collection.gold is None:
             raise InputError(f"{collection.name!r} has no recorded verdicts; name one, such as 'laptop'", field="judge")
         return Gold(collection.gold)
-    return make_judge(judge.strip(), collection.gold) if isinstance(judge, str) else as_judge(judge)
+    return check_threshold(make_judge(judge.strip(), collection.gold) if isinstance(judge, str) else as_judge(judge))
+
+
+def check_readable(collection: Collection) -> None:
+    """Refuse perspectives that are numbers of subtopics only, which say nothing to a judge that reads."""
+    numbered = [q for q in collection.questions if any(map(_NUMBERED.fullmatch, q.perspectives))]
+    if numbered:
+        n, (first, *_) = len(collection.questions), numbered
+        problem = f"{len(numbered)} of {n} questions have numbered subtopics in place of perspectives, such as"
+        hint = "a judge reads perspectives: give the questions some, or score by recorded verdicts"
+        raise InputError(f"{problem} {first.perspectives[0]!r} of {first.qid!r}; {hint}", field="perspectives")
 
 
 # ---------------------------------------------------------------- runs
@@ -168,39 +210,106 @@ def search(
     questions: bool = True,
     perspectives: bool = False,
     depth: int = 100,
+    longer: int = 0,
     recordings: StrPath | None = None,
     scorers: dict[str, Scorer] | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Return the run of each system: its lists for a collection's questions, for their perspectives, or for both.
 
-    Of a finished run, what was not asked is left out. ``aspect_judge`` returns the judge, loaded when needed; the last
-    three are those of :class:`berdslib.retrieval.systems.Workshop`.
+    Of a finished run, what was not asked is left out; of all runs, the passages of :func:`own_passages`. ``longer``:
+    how long lists are, where that is more than k; their first k places are those of a search for k. ``aspect_judge``
+    returns the judge, loaded when needed; the last three are those of :class:`berdslib.retrieval.systems.Workshop`.
     """
     check_k(depth, "depth")
     began, texts = time.monotonic(), [system for system in named.values() if isinstance(system, str)]
     if searching := [name for name, system in named.items() if not isinstance(system, pd.DataFrame)]:
         sizes = f"{len(collection.questions):,} questions, {len(collection.passages):,} passages"
         begin(f"{collection.name}: {sizes}; making models and indexes ready for {', '.join(searching)}")
+    own = own_passages(collection)
+    spare = 1 if own else 0  # the place of the passage that is left out
     built = dict[str, Retriever]()
     if texts:
         kept = Path(recordings) if recordings else None
-        options: dict[str, Any] = {"depth": depth, "recordings": kept, "scorers": scorers}
+        options: dict[str, Any] = {"depth": depth + spare, "recordings": kept, "scorers": scorers}
         built = workshop(collection, aspect_judge=aspect_judge, store=store, **options).make(texts)
         logger.info("models and indexes are ready: %.1f s", time.monotonic() - began)
     queries = collection.queries if perspectives else []
     asked = [part for part in (list(collection.questions) if questions else [], queries) if part]
+
+    def lists(searcher: Retriever, places: int) -> pd.DataFrame:
+        found = pd.concat([checked_search(searcher, part, places + spare) for part in asked], ignore_index=True)
+        found = without_own(found, own, collection.questions)
+        return found[found["rank"] <= places].reset_index(drop=True)
+
     runs = {}
     for name, system in bar(named.items(), desc="systems", unit="system"):
         started = time.monotonic()
         if isinstance(system, pd.DataFrame):
-            runs[name] = system[system["qid"].isin(list_ids(collection.questions))]
+            of_these = system[system["qid"].isin(list_ids(collection.questions))]
+            runs[name] = without_own(of_these, own, collection.questions)
         else:
-            own = over_passages(system, name, collection)
-            searcher = built[own] if isinstance(own, str) else own
-            runs[name] = pd.concat([checked_search(searcher, part, k) for part in asked], ignore_index=True)
+            over = over_passages(system, name, collection)
+            searcher = built[over] if isinstance(over, str) else over
+            runs[name] = lists(searcher, k)
+            # A system that chooses among `depth` candidates lists no more of them.
+            most = min(longer, depth) if isinstance(over, str) and parse_system(over).chooses else longer
+            if most > k:
+                runs[name] = _extended(runs[name], lists(searcher, most))
             if not bars_are_seen():  # a line would cut through them
                 begin(f"{name}: done, {time.monotonic() - started:.0f} s")
     return runs
+
+
+def _extended(run: pd.DataFrame, deeper: pd.DataFrame) -> pd.DataFrame:
+    """Return the lists of a run, and behind them what deeper lists hold besides."""
+    first = deeper.merge(run[["qid", "docno", "rank"]], on=["qid", "docno"], how="left", suffixes=("", "_of_run"))
+    if first["rank_of_run"].fillna(first["rank"]).eq(first["rank"]).all() and run["docno"].isin(deeper["docno"]).all():
+        return deeper
+    # Some systems, such as those that fuse lists, order the first places in another way when asked for more.
+    both = pd.concat([run, deeper]).drop_duplicates(["qid", "docno"])
+    return ranked_run({str(qid): part["docno"].tolist() for qid, part in both.groupby("qid", sort=False)})
+
+
+# ---------------------------------------------------------------- questions that find themselves
+
+
+def own_passages(collection: Collection) -> set[str]:
+    """Return the ids of the questions that stand in the corpus, as in ArguAna and Quora.
+
+    A passage with the id and the text of the question is left out of the question's own list, as BEIR does it
+    (`ignore_identical_ids`), unless recorded verdicts say that it is relevant. An equal id alone means nothing.
+    """
+    corpus = by_docno(collection.passages)
+    found = {q.qid for q in collection.questions if (own := corpus.get(q.qid)) is not None and _says_the_same(q, own)}
+    if found and collection.gold is not None:
+        gold = collection.gold
+        found -= set(gold.loc[gold["supports"] & (gold["qid"] == gold["docno"]), "qid"])
+    return found
+
+
+def _says_the_same(question: Question, passage: Passage) -> bool:
+    texts = [" ".join(text.split()).casefold() for text in (question.text, passage.text, passage.full_text)]
+    return texts[0] in texts[1:]
+
+
+def own_left_out(collection: Collection) -> str:
+    """Say how many questions stand in the corpus; "" for none."""
+    if not (own := own_passages(collection)):
+        return ""
+    n, verb = len(collection.questions), "stands" if len(own) == 1 else "stand"
+    return (
+        f"{len(own)} of {n} questions {verb} in the corpus under the question's own id: "
+        "left out of its own lists, as in BEIR"
+    )
+
+
+def without_own(run: pd.DataFrame, own: Collected[str], questions: Sequence[Question]) -> pd.DataFrame:
+    """Return a run without the passages that are the question itself; `own` is of :func:`own_passages`."""
+    is_own = (run["docno"] == run["qid"].map(list_ids(questions))) & run["docno"].isin(own)
+    if not is_own.any():
+        return run
+    rest = run[~is_own].reset_index(drop=True)
+    return rest.assign(rank=rest.groupby("qid", sort=False).cumcount() + 1)
 
 
 def over_passages(system: str | Retriever | OwnDense, name: str, collection: Collection) -> str | Retriever:
@@ -237,8 +346,11 @@ def judged(
     if not collection.passages:
         problem = f"{collection.name!r} has questions only; a judge reads passages: name the corpus"
         raise InputError(problem, field="passages")
+    if not isinstance(judge, Gold):
+        check_readable(collection)
     pool = pooled(runs, collection.questions, k)
-    begin(f"{short_name(judge.id)} judges {len(pool):,} passages of {len(collection.questions):,} questions")
+    n = len(collection.questions)
+    begin(f"{short_name(judge.id)} judges {len(pool):,} passages of {n:,} question{'s' * (n != 1)}")
     return judge_run(pool, collection.questions, by_docno(collection.passages), judge, k=max(1, len(pool)), store=store)
 
 
@@ -265,17 +377,128 @@ def verdicts_on(
     return recorded[recorded["qid"].isin({q.qid for q in collection.questions})]
 
 
+def to_be_scored(
+    collection: Collection, verdicts: pd.DataFrame, runs: Sequence[pd.DataFrame], recorded: bool | None
+) -> list[Question]:
+    """Return the questions that are scored, see :func:`~berdslib.evaluation.measures.judged_questions`.
+
+    The answers of a scenario of PerspectiveArg are complete: all of its questions are scored.
+
+    Raises:
+        InputError: no question was judged, or the verdicts are about another corpus.
+    """
+    if isinstance(collection, Scenario):
+        return list(collection.questions)
+    listed = {docno for run in runs for docno in run["docno"].unique()}
+    judged = set(verdicts["docno"].unique())
+    if collection.passages and judged and not judged & listed and not notes.in_corpus(judged, collection.passages):
+        problem = f"none of the judged passages, such as {min(judged)!r}, is in the corpus or in a run"
+        raise InputError(f"{problem}; they are of another corpus", field="docno")
+    return judged_questions(collection.questions, verdicts, runs, recorded=recorded)
+
+
 def scored(
     run: pd.DataFrame,
-    verdicts: pd.DataFrame | None,
+    verdicts: pd.DataFrame,
     collection: Collection,
+    questions: Sequence[Question],
     measures: Sequence[Measure],
     called: str = "the run",
 ) -> pd.DataFrame:
-    """Return the scores of a run, a row a question; those of a scenario of PerspectiveArg come from its release."""
+    """Return the scores of these questions, a row each; those of a scenario of PerspectiveArg come from its release."""
     if isinstance(collection, Scenario):
         return evaluate_arguments(run, collection, measures)
-    return evaluate(run, verdicts, collection.questions, measures, called)  # type: ignore[arg-type] # None is refused there
+    clean, said = checked(run, verdicts, questions, measures)
+    tell_gaps(clean, said, questions, measures, called)
+    return scores_of(clean, said, questions, measures)
+
+
+def table_notes(
+    runs: Mapping[str, pd.DataFrame],
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
+    collections: Sequence[Collection],
+    measures: Sequence[Measure],
+    *,
+    finished: Iterable[str],
+    recorded: bool,
+) -> list[str]:
+    """Return sentences that belong below a table of scores.
+
+    Args:
+        runs: system → run, of all collections.
+        verdicts: what they were scored by.
+        questions: those that were scored, of all collections.
+        collections: what was searched.
+        measures: what was computed.
+        finished: the systems that did not search here.
+        recorded: whether the verdicts were there before.
+    """
+    asked = [q for one in collections for q in one.questions]
+    said = [*map(own_left_out, collections), _own_ids(runs, collections), left_out(len(asked), len(questions))]
+    scored_by = verdicts[verdicts["qid"].isin({q.qid for q in questions})]
+    if not any(isinstance(one, Scenario) for one in collections):
+        judged = notes.places_judged(runs, scored_by, questions, measures)
+        said += [judged, notes.pairs_unread(verdicts), notes.grades_used(scored_by, measures)]
+        if recorded:
+            said += _of_corpora(runs, scored_by, questions, collections, measures, some_unjudged=bool(judged))
+    most = max(len(one.passages) for one in collections)
+    return [*filter(None, said), *notes.short_lists(runs, questions, measures, list(finished), most)]
+
+
+def _own_ids(runs: Mapping[str, pd.DataFrame], collections: Sequence[Collection]) -> str:
+    """Say how many lists hold the question's own id where no corpus tells whether it is the question itself."""
+    owner = {id: qid for one in collections if not one.passages for id, qid in list_ids(one.questions).items()}
+    found = sum(int((run["docno"] == run["qid"].map(owner)).sum()) for run in runs.values())
+    holds = "1 list holds" if found == 1 else f"{found} lists hold"
+    hint = "BEIR leaves it out; with the corpus, it is left out where the texts are equal"
+    return f"{holds} a passage with the question's own id ({hint})" if found else ""
+
+
+def _of_corpora(
+    runs: Mapping[str, pd.DataFrame],
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
+    collections: Sequence[Collection],
+    measures: Sequence[Measure],
+    *,
+    some_unjudged: bool,
+) -> list[str]:
+    """Say what recorded verdicts and corpora have to do with each other: copies of judged passages, and the ceiling."""
+    copies, reachable = Counter[str](), []
+    for one in collections:
+        mine = [q for q in questions if q.qid in {asked.qid for asked in one.questions}]
+        if not one.passages or not mine:
+            return []
+        if some_unjudged:
+            copies.update(notes.copies_listed(runs, verdicts, mine, measures, one.passages))
+        reachable.append(notes.within_reach(mine, verdicts, one.passages, runs))
+    each = ", ".join(f"{name} {n}" for name, n in copies.items() if n)
+    told = f"Unjudged places that hold a copy of a judged passage: {each}" if each else ""
+    return [told, notes.ceiling(questions, pd.concat(reachable), measures)]
+
+
+def number_formats(named: Mapping[str, System], judge_id: str) -> str:
+    """Return in which number format encoders and judges computed, "" where none took part or nobody knows."""
+    names = set[str]()
+    for system in (parse_system(text) for text in named.values() if isinstance(text, str)):
+        by_vectors = any(
+            part.kind in DIVERSIFIERS and DIVERSIFIERS[part.kind].needs == VECTORS for part in system.parts
+        )
+        if is_dense(system.first):
+            names.add(system.first)
+        elif by_vectors:
+            names.add("minilm")  # what a workshop takes behind a retriever without an encoder
+    ids = [encoding_of(name)[0].id for name in names] + [judge_id]
+    return ", ".join(sorted(set(filter(None, map(_number_format, ids)))))
+
+
+def _number_format(model_id: str) -> str:
+    """Return the number format, and the engine if it is not torch, that an encoder's or a judge's id says."""
+    if not (found := re.search(r"\b(bfloat16|float16|4bit)\b", model_id)) and not _OF_NETWORKS.search(model_id):
+        return ""
+    engine = " (openvino)" if "openvino" in model_id else ""
+    return (found[1] if found else "float32") + engine
 
 
 def check_belongs(what: str, frame: pd.DataFrame, questions: Sequence[Question]) -> None:

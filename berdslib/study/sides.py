@@ -7,16 +7,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from berdslib.data.collection import Collection
 from berdslib.data.records import Question, check_k, perspective_qid
 from berdslib.errors import InputError, known, says_what_it_takes
 from berdslib.evaluation import sides as leaning
+from berdslib.evaluation.measures import Precision, pRecall
 from berdslib.files import StrPath
+from berdslib.judging.base import short_name
+from berdslib.judging.baselines import Gold
 from berdslib.study import scoring
 from berdslib.study.scoring import AnyJudge, Data, Store, Systems, judge_of
-from berdslib.study.tables import Shown
+from berdslib.study.tables import NO_INTERVAL, Shown, splits
 
 STATEMENT, QUESTION_FIRST = "statement", "question first"
 FORMS = (STATEMENT, QUESTION_FIRST)
@@ -37,6 +41,7 @@ class Sides(Shown):
         judge: id of whoever judged.
         k: how many passages of each list.
         form: what was searched with for a perspective, one of ``FORMS``.
+        notes: what else a reader has to know, see :class:`berdslib.study.experiment.Experiment`.
     """
 
     listed: pd.DataFrame
@@ -46,6 +51,7 @@ class Sides(Shown):
     judge: str
     k: int
     form: str = STATEMENT
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def shares(self) -> pd.DataFrame:
@@ -87,7 +93,10 @@ class Sides(Shown):
         rows = of_whole(self.sycophancy).set_index("system").reindex(list(self.runs))
         second = rows[[leaning.SUPPORTING, leaning.QUESTION, leaning.OPPOSING]].round(2)
         spans = rows[["follows", "follows_low", "follows_high"]].to_numpy()
-        second["follows"] = [f"{value:.2f} [{low:.2f}, {high:.2f}]" for value, low, high in spans]
+        second["follows"] = [
+            f"{value:.2f} {NO_INTERVAL}" if np.isnan(low) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+            for value, low, high in spans
+        ]
         first["p (one side as often as the other)"], second["p"] = tested, rows["p_value"].round(4)
         return {FIGURE_2: first, FIGURE_3: second}
 
@@ -95,12 +104,16 @@ class Sides(Shown):
     def caption(self) -> str:
         """How the tables are to be read."""
         n, unknown = len(self.questions), self.sycophancy["follows_low"].isna().any()
-        return (
-            f"First {self.k} passages, {n:,} question{'' if n == 1 else 's'} with a supporting and an opposing "
-            f"perspective, verdicts: {self.judge}; searched with the question and with each perspective ({self.form}); "
-            "95% intervals over issues, p with Holm's correction over systems."
-            + (" nan: a data set has one issue only, which does not say how others turn out." if unknown else "")
-        )
+        split = splits(self.questions)
+        said = [
+            f"First {self.k} passages of {n:,} question{'' if n == 1 else 's'} with a supporting and an opposing "
+            "perspective" + (f"; split: {split}" if split else ""),
+            f"Searched with the question and with each perspective ({self.form})",
+            f"Verdicts: {short_name(self.judge)}",
+            "95% intervals over issues; p with Holm's correction over systems",
+            f"{NO_INTERVAL}: no interval, since a data set has one issue only" if unknown else "",
+        ]
+        return ". ".join(filter(None, [*said, *self.notes])) + "."
 
     def titled(self) -> list[tuple[str, pd.DataFrame]]:
         """Return title → table."""
@@ -164,8 +177,12 @@ def sides(
         for name, run in scoring.search(given, stated_by, k, **options).items():
             runs[name] = pd.concat([runs[name], run], ignore_index=True)
     verdicts = scoring.verdicts_on(runs, collection, who, k, kept)
-    found = leaning.listed_sides(runs, verdicts, collection.questions, k)
-    return Sides(found, collection.questions, runs, verdicts, who.id, k, form)
+    recorded = isinstance(who, Gold)
+    judged = scoring.to_be_scored(collection, verdicts, [*runs.values()], recorded)
+    found = leaning.listed_sides(runs, verdicts, judged, k)
+    finished, looked_at = named.keys() - given.keys(), [Precision @ k, pRecall @ k]
+    notes = scoring.table_notes(runs, verdicts, judged, [collection], looked_at, finished=finished, recorded=recorded)
+    return Sides(found, judged, runs, verdicts, who.id, k, form, tuple(notes))
 
 
 def statements(collection: Collection) -> Collection:

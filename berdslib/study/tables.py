@@ -20,12 +20,26 @@ from berdslib.files import write_text
 from berdslib.stats import holm, macro_mean, mean_interval, paired_test
 
 MACRO = "macro"
+NO_INTERVAL = "–"
 
 
 def counted(question: Question, collection: Collection) -> Question:
     """Return a question as a table counts it: with a data set, and in a scenario with the issue it asks about."""
     source = question.source or collection.name
     return question._replace(source=source, root=issue_of(question) if isinstance(collection, Scenario) else "")
+
+
+def splits(questions: Sequence[Question]) -> str:
+    """Say of which split questions are, and of several how many of each; "" where no question says.
+
+    >>> splits([Question("a", "?", split="dev"), Question("b", "?", split="test"), Question("c", "?", split="test")])
+    'all (dev 1, test 2)'
+    """
+    counts = Counter(q.split for q in questions)
+    if not any(counts):
+        return ""
+    each = ", ".join(f"{split or 'none'} {n}" for split, n in sorted(counts.items()))
+    return next(iter(counts)) if len(counts) == 1 else f"all ({each})"
 
 
 def score_table(
@@ -73,7 +87,8 @@ def paper_table(
     if intervals:
         mean, low, high = ((table[column] * 100).map("{:.1f}".format) for column in ("mean", "low", "high"))
         stars = table["p_value"].lt(0.05).map({True: "*", False: ""})
-        shown["cell"] = mean + stars + " [" + low + ", " + high + "]"
+        ends = (" [" + low + ", " + high + "]").where(table["low"].notna(), f" {NO_INTERVAL}")
+        shown["cell"] = mean + stars + ends
         for measure, of_system in (letters or {}).items():
             here = (shown["dataset"] == MACRO) & (shown["measure"] == measure)
             shown.loc[here, "cell"] += " " + shown.loc[here, "system"].map(of_system)

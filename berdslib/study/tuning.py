@@ -16,7 +16,7 @@ from berdslib.data.collection import Collection
 from berdslib.data.records import Question, check_k
 from berdslib.errors import InputError, known
 from berdslib.evaluation.compare import Scores, score_columns
-from berdslib.evaluation.measures import evaluate, parse_measures
+from berdslib.evaluation.measures import parse_measures, scores_of
 from berdslib.evaluation.oracle import oracle
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.systems import EXPANDING, RECORDED, parse_system
@@ -96,7 +96,8 @@ class Lists:
 
     ``table``: a row a way and measure on the held-out questions: retriever, way, system, measure, n, mean, low, high,
     gain (over the retriever) with its interval, p_value and letters (Holm), share (of the oracle's gain), chosen, note.
-    ``tried``: every system and its way on the questions to choose by; ``winner``: the way that these would choose.
+    ``tried``: every system and its way on the questions to choose by; ``winner``: the way that these would choose;
+    ``notes``: what a reader of the table has to know, see :class:`berdslib.study.experiment.Experiment`.
     """
 
     table: pd.DataFrame
@@ -104,6 +105,7 @@ class Lists:
     winner: str
     choosing: list[Question]
     held_out: list[Question]
+    notes: tuple[str, ...] = ()
 
     @property
     def shown(self) -> pd.DataFrame:
@@ -162,8 +164,8 @@ def lists_table(
     choosing, held_out = dev_test_split(data.questions)
     by: dict[str, Any] = {"judge": judge, "aspect_judge": aspect_judge, "depth": depth, "store": store}
 
-    scores = experiment(list(way_of), data.only(choosing), [cost, gain], **by).scores
-    tried = gains_and_losses(scores, choosing, first, gain=gain, cost=cost)
+    on_choosing = experiment(list(way_of), data.only(choosing), [cost, gain], **by)
+    tried = gains_and_losses(on_choosing.scores, on_choosing.questions, first, gain=gain, cost=cost)
     tried["way"] = tried["system"].map(way_of)
     least = tried.groupby("way", sort=False)["loss"].min()
     best = {str(way): choose_system(part, max(most_loss, least[way])) for way, part in tried.groupby("way", sort=False)}
@@ -172,13 +174,13 @@ def lists_table(
 
     found = experiment(best, data.only(held_out), measures, baseline=NONE, **by).with_letters()
     deep = experiment(first, data.only(held_out), f"MRecall@{depth}", **by)
-    candidates, verdicts = deep.runs[first], deep.verdicts
-    ideal = [(m, oracle(candidates, verdicts, held_out, m["cutoff"], depth=depth)) for m in measures]
-    at_best = pd.concat([evaluate(run, verdicts, held_out, [m]) for m, run in ideal], axis=1)
-    table = pd.concat([found.table, score_table({ORACLE: at_best}, held_out)]).query("dataset == @MACRO")
+    candidates, verdicts, scored = deep.runs[first], deep.verdicts, found.questions
+    ideal = [(m, oracle(candidates, verdicts, scored, m["cutoff"], depth=depth)) for m in measures]
+    at_best = pd.concat([scores_of(run, verdicts, scored, [m]) for m, run in ideal], axis=1)
+    table = pd.concat([found.table, score_table({ORACLE: at_best}, scored)]).query("dataset == @MACRO")
     table = table.rename(columns={"system": "way"}).set_index(["way", "measure"])
     every = [(way, str(m)) for way in (*best, ORACLE) for m in measures]
-    more = [gain_recovered({**found.scores, ORACLE: at_best}, held_out, NONE, way, ORACLE, m) for way, m in every]
+    more = [gain_recovered({**found.scores, ORACLE: at_best}, scored, NONE, way, ORACLE, m) for way, m in every]
     table = table.join(pd.DataFrame(more, pd.MultiIndex.from_tuples(every, names=["way", "measure"])))
     rows = pd.MultiIndex.from_product([[*offered, ORACLE], map(str, measures)], names=["way", "measure"])
     table = table.reindex(rows).reset_index()
@@ -191,4 +193,5 @@ def lists_table(
         note=[notes.get(way, "") for way in table["way"]],
     )
     front = ["retriever", "way", "system", "measure", "n", "mean", "low", "high", "gain", "gain_low", "gain_high"]
-    return Lists(table[[*front, "p_value", "letters", "share", "chosen", "note"]], tried, winner, choosing, held_out)
+    shown = table[[*front, "p_value", "letters", "share", "chosen", "note"]]
+    return Lists(shown, tried, winner, list(on_choosing.questions), list(scored), found.notes)

@@ -6,8 +6,10 @@ import re
 import pytest
 from shell import berds, tried
 
+from berdslib.errors import InputError
 from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.bm25 import BM25
+from berdslib.study import experiment as experiment_module
 
 
 @pytest.fixture
@@ -41,11 +43,71 @@ def test_what_cannot_be_written_is_said_before_the_search(files, tmp_path, monke
     assert result.exit_code == 1 and "q.jsonl/out: cannot be written: its folder is a file" in result.stderr
 
 
-def test_a_table_that_cannot_be_written_has_been_printed(tmp_path):
-    (tmp_path / "out" / "bm25.trec").mkdir(parents=True)
+def test_a_table_that_cannot_be_written_has_been_printed(tmp_path, monkeypatch):
+    def full(*_):
+        raise InputError("cannot be written: the disk is full", path=tmp_path / "out")
+
+    monkeypatch.setattr(experiment_module, "write_verdicts", full)
     result = tried("experiment", "-q", "sample", "--limit", "2", "-r", "bm25", "-o", tmp_path / "out")
-    assert result.exit_code == 1 and "bm25.trec: cannot be written" in result.stderr
-    assert "MRecall@5" in result.stdout
+    assert result.exit_code == 1 and "cannot be written" in result.stderr and "MRecall@5" in result.stdout
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_other_files_is_refused_before_the_search(tmp_path, monkeypatch):
+    def search(self, questions, k):
+        raise AssertionError("searched")
+
+    monkeypatch.setattr(BM25, "search", search)
+    (tmp_path / "bm25.trec").write_text("")
+    result = tried("experiment", "-q", "sample", "-r", "bm25", "-o", tmp_path)
+    assert result.exit_code == 1 and "bm25.trec" in result.stderr
+
+
+def test_an_experiment_writes_a_hundred_places(tmp_path):
+    command = ("experiment", "-q", "sample", "--limit", "3", "-r", "bm25,bm25+mmr:0.9", "-o", tmp_path / "out")
+    said = berds(*command).stderr
+    assert "100" in said and len((tmp_path / "out" / "bm25.trec").read_text().splitlines()) == 300
+    scored = ("experiment", "-q", "sample", "--limit", "3", "-r", "bm25", "-m", "nDCG@10")
+    rows = json.loads(berds(*scored, "--run", f"again={tmp_path / 'out' / 'bm25.trec'}", "--json").stdout)
+    means = {row["system"]: row["mean"] for row in rows if row["dataset"] == "macro"}
+    assert means["again"] == means["bm25"]
+
+
+def test_questions_without_a_verdict_are_left_out_by_each_command(tmp_path):
+    berds("data", "export", tmp_path, "-q", "sample", "--split", "all", "--layout", "trec")
+    lines = (tmp_path / "qrels.txt").read_text().splitlines(keepends=True)
+    part, run = tmp_path / "part.txt", tmp_path / "run.trec"
+    part.write_text("".join(line for line in lines if line.startswith("k")))
+    asked = ("-q", "sample", "--split", "all", "-m", "MRecall@5")
+    berds("retrieve", "-q", "sample", "--split", "all", "-r", "bm25", "-k", "5", "-o", run)
+    for command in (
+        ("experiment", *asked, "--gold", part, "-r", "bm25"), ("evaluate", *asked, "--verdicts", part, "--run", run),
+    ):  # fmt: skip
+        shown = berds(*command, "--json")
+        rows = json.loads(shown.stdout)
+        assert {row["dataset"] for row in rows} <= {"sample-kialo", "macro"} and {row["n"] for row in rows} == {8}
+        assert shown.stderr.count("16 of 24 questions") == 1
+
+
+def test_a_run_that_holds_the_questions_own_passage_is_scored_without_it(tmp_path):
+    questions, corpus, qrels, run = (tmp_path / name for name in ("q.jsonl", "c.jsonl", "g.txt", "run.trec"))
+    questions.write_text('{"qid": "tram", "question": "Pay for trams.", "perspectives": ["Pay for trams."]}\n')
+    corpus.write_text('{"_id": "tram", "text": "Pay for trams."}\n{"_id": "no", "text": "Never pay for trams."}\n')
+    qrels.write_text("tram 0 no 1\n")
+    run.write_text("tram Q0 tram 1 2 x\ntram Q0 no 2 1 x\n")
+    command = ("evaluate", "-q", questions, "--verdicts", qrels, "--run", run, "-m", "P@1", "--json")
+    with_corpus, without = berds(*command, "-c", corpus), berds(*command)
+    assert [json.loads(shown.stdout)[0]["mean"] for shown in (with_corpus, without)] == [1.0, 0.0]
+    assert "1 of 1 questions" in with_corpus.stderr and "1 list" in without.stderr
+
+
+def test_verdicts_of_another_corpus_are_refused_by_evaluate(tmp_path):
+    run, verdicts = tmp_path / "run.trec", tmp_path / "v.tsv"
+    berds("retrieve", "-q", "sample", "-r", "bm25", "-k", "5", "-o", run)
+    (qid, *_), *_ = (line.split() for line in run.read_text().splitlines())
+    verdicts.write_text(f"qid\tpid\tdocno\tsupports\n{qid}\t0\telsewhere\t1\n")
+    result = tried("evaluate", "-q", "sample", "--run", run, "--verdicts", verdicts)
+    assert result.exit_code == 1 and "elsewhere" in result.stderr
 
 
 def test_the_published_cutoff_is_there_by_name(tmp_path):
@@ -152,9 +214,12 @@ def test_what_verdicts_leave_out_and_single_perspectives_are_said(files, tmp_pat
     said = berds(
         "evaluate", "-q", questions, "--run", run, "--verdicts", verdicts, "-m", "MRecall@1,Precision@2"
     ).stderr
-    left_out = f"without a verdict of {verdicts}, which count as no: 1 of the 2 in the top 2 (Precision@2)"
-    single = "1 of 1 questions have a single perspective, where MRecall amounts to a hit rate"
-    assert caplog.text.count(left_out) == said.count(single) == 1
+    single = "1 of 1 questions have a single perspective"
+    assert said.count("in the first 2: 50%") == said.count(single) == 1
+    whole = tmp_path / "whole.jsonl"
+    whole.write_text('{"_id": "a", "text": "Cats are kind."}\n{"_id": "c", "text": "Cats are not kind."}\n')
+    command = ("experiment", "-q", questions, "-c", whole, "--gold", verdicts, "--run", run, "-m", "Precision@2")
+    assert berds(*command).stdout.count("in the first 2: 50%") == 1  # the same, whoever scores
     corpus = tmp_path / "c.jsonl"
     corpus.write_text('{"_id": "a", "text": "Cats are kind."}\n')
     command = ("experiment", "-q", questions, "-c", corpus, "-r", "bm25", "-j", "overlap")

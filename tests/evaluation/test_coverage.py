@@ -66,7 +66,8 @@ def test_passages_without_a_verdict_are_counted():
 def test_within_k_agrees_with_mrecall_and_the_sizes_with_a_plain_loop(lists, yes):
     questions = [Question(f"q{i}", "?", ("x", "y", "z")) for i in range(len(lists))]
     run = ranked_run({f"q{i}": [f"d{d}" for d in order] for i, order in enumerate(lists)})
-    rows = [(f"q{q}", p, f"d{d}", 1.0, True) for q, p, d in sorted(yes) if q < len(lists)]
+    pairs = [(q, p, d) for q in range(len(lists)) for p in range(3) for d in range(6)]
+    rows = [(f"q{q}", p, f"d{d}", 1.0, (q, p, d) in yes) for q, p, d in pairs]
     verdicts = make_verdicts(rows, "any")
     sizes = documents_needed(run, verdicts, questions)
     for i, order in enumerate(lists):

@@ -25,7 +25,6 @@ from berdslib.evaluation.measures import (
     evaluate,
     official_cutoff,
     parse_measure,
-    pRecall,
     single_perspectives,
 )
 
@@ -126,6 +125,8 @@ def test_mrecall_precision_coverage_against_a_plain_loop():
     for _ in range(500):
         q, run, verdicts = random_case(rng)
         k = int(rng.integers(1, 12))
+        if verdicts.empty:
+            continue
         yes = {(r.docno, r.pid) for r in verdicts.itertuples() if r.supports}
         top = run["docno"].tolist()[:k]
         covered = {pid for pid in range(len(q.perspectives)) for d in top if (d, pid) in yes}
@@ -190,12 +191,13 @@ def test_b9_verdicts_are_keyed_so_judging_twice_changes_nothing():
         make_verdicts([("q", 0, "a", 1.0, True), ("q", 0, "a", 0.0, False)], "gold")
 
 
-def test_empty_run_and_empty_verdicts_score_zero():
+def test_an_empty_run_and_verdicts_that_are_all_no_score_zero():
     q = [question("q", 2)]
     everything = [MRecall @ 5, Precision @ 5, Coverage @ 5, StRecall @ 5, alpha_nDCG @ 5, ERR_IA @ 5, nDCG @ 5, P @ 5]
-    none = make_verdicts([], "gold")
-    assert (evaluate(ranked_run({}), none, q, everything).to_numpy() == 0).all()
-    assert (evaluate(ranked_run({"q": ["a"]}), none, q, everything).to_numpy() == 0).all()
+    no = make_verdicts([("q", 0, "a", 0.0, False)], "gold")
+    assert (evaluate(ranked_run({}), make_verdicts([], "gold"), q, everything).to_numpy() == 0).all()
+    assert (evaluate(ranked_run({}), no, q, everything).to_numpy() == 0).all()
+    assert (evaluate(ranked_run({"q": ["a"]}), no, q, everything).to_numpy() == 0).all()
 
 
 def test_inside_ir_measures_gives_the_same_numbers():
@@ -233,7 +235,7 @@ def test_inside_a_pyterrier_experiment_gives_the_same_numbers():
 
 
 def test_gaps_are_named(caplog):
-    asked, verdicts = [question("q", 1), question("q2", 1)], verdicts_of({("q", "a"): [1]})
+    asked, verdicts = [question("q", 1), question("q2", 1)], verdicts_of({("q", "a"): [1], ("q2", "b"): [0]})
     evaluate(ranked_run({"q": ["ghost"]}), verdicts, asked, [MRecall @ 5])
     assert "1 of 2 questions have no passage" in caplog.text and "of another corpus?" in caplog.text
 
@@ -245,21 +247,6 @@ ASKED = [Question("q", "Is it?", ("It is.", "It is not."))]
 SHOWN = make_verdicts([("q", 0, "a", 1.0, True), ("q", 1, "b", 1.0, True)], "hand")
 LISTED = ranked_run({"q": ["a", "b", "c"]})
 SEVERAL = [MRecall @ 2, Precision @ 2, nDCG @ 3, alpha_nDCG @ 3, Coverage @ 1]
-
-
-def test_verdicts_that_are_shallower_than_a_measure_are_told_once(caplog):
-    run = ranked_run({"q": ["a", "b", "c"], "q#0": ["a", "d"], "q#1": ["b"]})
-    measures = [MRecall @ 2, Precision @ 3, nDCG @ 3, nDCG @ 4, pRecall @ 2]
-    assert evaluate(run, SHOWN, ASKED, measures)["Precision@3"].item() == 2 / 3
-    (record,) = caplog.records
-    assert record.getMessage() == (
-        "passages without a verdict of hand, which count as no: 1 of the 3 in the top 3 (Precision@3, nDCG@3), "
-        "1 of the 3 in the top 4 (nDCG@4), 1 of the 3 in the top 2 (pRecall@2)"
-    )
-    caplog.clear()
-    evaluate(run, SHOWN, ASKED, [MRecall @ 2])  # all of that is judged
-    evaluate(run, SHOWN.assign(judge="gold"), ASKED, measures)  # labels are of a part, and nobody says otherwise
-    assert not caplog.records
 
 
 def test_single_perspectives_are_counted_where_they_change_what_a_measure_means():
@@ -366,6 +353,86 @@ def test_questions_together_score_as_each_alone(monkeypatch, block, single):
     pd.testing.assert_frame_equal(together, pd.concat(alone), rtol=0, atol=1e-12)
 
 
+# ---------------------------------------------------------------- graded relevance
+
+
+def graded_cases(rng, n, least, most, most_subtopics=1):
+    """Return graded rows (qid, pid, docno, grade) of n topics, and a run: some passages are unjudged, some unlisted."""
+    rows, lists, questions = [], {}, []
+    for i in range(n):
+        docs = [f"d{j:02d}" for j in range(int(rng.integers(1, 26)))]
+        m = int(rng.integers(1, most_subtopics + 1))
+        questions.append(question(f"q{i}", m))
+        grades = rng.integers(least, most + 1, (len(docs), m))
+        judged = rng.random((len(docs), m)) < 0.7
+        judged[0, 0], grades[0, 0] = True, abs(grades[0, 0])  # pytrec_eval crashes on a topic of negative ones alone
+        rows += [(f"q{i}", p, docs[j], int(grades[j, p])) for j, p in np.argwhere(judged)]
+        lists[f"q{i}"] = [str(d) for d in rng.permutation(docs)[: int(rng.integers(1, len(docs) + 1))]]
+    return rows, ranked_run(lists), questions
+
+
+def graded_verdicts(rows, level=1):
+    columns = ["qid", "pid", "docno", "p_yes", "supports", "judge", "grade"]
+    made = [(q, pid, d, float(g >= level), g >= level, "gold", float(g)) for q, pid, d, g in rows]
+    return pd.DataFrame(made, columns=columns)
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+def test_a_thousand_graded_qrels_score_as_trec_eval_scores_them(level):
+    import pytrec_eval
+
+    rows, run, questions = graded_cases(np.random.default_rng(level), 400, -2, 4)
+    qrels, lists = {}, {}
+    for qid, _, docno, grade in rows:
+        qrels.setdefault(qid, {})[docno] = grade
+    for row in run.itertuples():
+        lists.setdefault(row.qid, {})[row.docno] = row.score
+    names = {"ndcg", "ndcg_cut.1,3,5,10,20", "P.1,3,5,10,20", "map", "recip_rank", "recall.5,10"}
+    theirs = pytrec_eval.RelevanceEvaluator(qrels, names, relevance_level=level).evaluate(lists)
+    cuts = (1, 3, 5, 10, 20)
+    ours = [nDCG, *(nDCG @ k for k in cuts), *(P @ k for k in cuts), AP, RR, R @ 5, R @ 10]
+    want = ["ndcg", *(f"ndcg_cut_{k}" for k in cuts), *(f"P_{k}" for k in cuts), "map", "recip_rank"]
+    got = evaluate(run, graded_verdicts(rows, level), questions, ours)
+    expected = [[theirs[qid][name] for name in (*want, "recall_5", "recall_10")] for qid in got.index]
+    assert len(got) == 400
+    np.testing.assert_allclose(got.to_numpy(), expected, atol=1e-9)
+
+
+def test_a_thousand_graded_qrels_of_subtopics_score_as_ndeval_scores_them():
+    rows, run, questions = graded_cases(np.random.default_rng(12), 1000, -2, 3, 5)
+    qrels = [pyndeval.SubtopicQrel(qid, str(pid + 1), d, grade) for qid, pid, d, grade in rows]
+    docs = [pyndeval.ScoredDoc(r.qid, r.docno, r.score) for r in run.itertuples()]
+    names = ["alpha-nDCG@5", "alpha-nDCG@10", "ERR-IA@10", "strec@5", "strec@10"]
+    theirs = pyndeval.RelevanceEvaluator(qrels, names).evaluate(docs)
+    ours = [alpha_nDCG @ 5, alpha_nDCG @ 10, ERR_IA @ 10, StRecall @ 5, StRecall @ 10]
+    got = evaluate(run, graded_verdicts(rows), questions, ours)
+    answerable = [qid for qid in got.index if qid in theirs]  # ndeval leaves out topics without anything relevant
+    expected = [[theirs[qid][name] for name in names] for qid in answerable]
+    assert len(answerable) > 900
+    np.testing.assert_allclose(got.loc[answerable].to_numpy(), expected, atol=1e-6)
+
+
+def test_gains_of_several_perspectives_are_the_sums_of_their_grades():
+    rows = [("q", 0, "a", 3), ("q", 1, "a", -2), ("q", 0, "b", 1), ("q", 1, "b", 1), ("q", 1, "c", 3)]
+    run = ranked_run({"q": ["b", "x", "c", "a"]})
+    by_hand = (2 / np.log2(2) + 3 / np.log2(4)) / (3 / np.log2(2) + 3 / np.log2(3) + 2 / np.log2(4))
+    got = evaluate(run, graded_verdicts(rows), [question("q", 2)], nDCG @ 3).iloc[0, 0]
+    assert got == pytest.approx(by_hand, abs=1e-12)
+    plain = graded_verdicts([(qid, pid, d, int(grade > 0)) for qid, pid, d, grade in rows])
+    without = evaluate(run, plain.drop(columns="grade"), [question("q", 2)], nDCG @ 3)
+    assert evaluate(run, plain, [question("q", 2)], nDCG @ 3).equals(without)
+
+
+def test_judged_is_that_of_ir_measures():
+    rows, run, questions = graded_cases(np.random.default_rng(13), 100, 0, 1)
+    qrels = pd.DataFrame([(q, d, grade) for q, _, d, grade in rows], columns=["query_id", "doc_id", "relevance"])
+    wanted = [ir_measures.Judged @ k for k in (1, 5, 30)]
+    theirs = ir_measures.iter_calc(wanted, qrels, run.rename(columns={"qid": "query_id", "docno": "doc_id"}))
+    ours = evaluate(run, graded_verdicts(rows), questions, "judged@1,Judged@5,Judged@30")
+    for found in theirs:
+        assert ours.loc[found.query_id, str(found.measure)] == pytest.approx(found.value)
+
+
 # ---------------------------------------------------------------- weights of perspectives
 
 
@@ -402,6 +469,10 @@ def test_weighted_perspectives_against_brute_force_and_equal_ones_as_without():
     questions, runs, verdicts = zip(*cases, strict=True)
     measures = [m for k in ks for m in (Coverage @ k, alpha_nDCG(alpha=0.5) @ k)]
     run, verdicts = pd.concat(runs), pd.concat(verdicts)
+    judged = set(verdicts["qid"])
+    assert len(judged) > 990
+    cases = [case for case in zip(questions, runs, strict=True) if case[0].qid in judged]
+    questions, runs = zip(*cases, strict=True)
     scores = evaluate(run, verdicts, questions, measures)
     yes = verdicts[verdicts["supports"]].groupby(["qid", "docno"])["pid"].agg(set)
     worst = 0.0

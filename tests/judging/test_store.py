@@ -12,11 +12,12 @@ import pytest
 from tiny import pair
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
-from berdslib.data.records import Passage, Question, ranked_run
+from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import MRecall, evaluate
-from berdslib.judging.baselines import Gold
-from berdslib.judging.store import VerdictStore, judge_pairs, judge_run, verdict_key
+from berdslib.judging.base import EachByItself, pairs_of
+from berdslib.judging.baselines import Committee, Gold
+from berdslib.judging.store import VerdictStore, judge_pairs, judge_run, judged_aspects, verdict_key
 from berdslib.retrieval.retrievers import make_retriever
 
 
@@ -185,3 +186,43 @@ def test_a_run_counted_from_0_is_judged_to_its_kth_passage_and_no_further():
     for ranks in (run["rank"] - 1, [7, 7, 7]):
         verdicts = judge_run(run.assign(rank=ranks), questions, passages, Yes(), k=2)
         assert verdicts["docno"].tolist() == ["a", "b"]
+
+
+class SometimesUnreadable(EachByItself):
+    """Answers that pass the test of one word only; the others cannot be read. Counts what it is asked."""
+
+    id, threshold = "sometimes", 0.5
+
+    def __init__(self):
+        self.asked = []
+
+    def p_yes_each(self, pairs):
+        self.asked += pairs
+        return np.array([np.nan if pair.passage.text == "unreadable" else 0.9 for pair in pairs]), None
+
+
+def test_an_unread_pair_is_no_verdict_is_not_stored_and_is_asked_again(tmp_path):
+    judge, store = SometimesUnreadable(), VerdictStore(tmp_path / "v.sqlite")
+    questions, passages = [Question("q", "Is it?", ("It is.", "It is not."))], {}
+    for docno, text in (("a", "unreadable"), ("b", "text")):
+        passages[docno] = Passage(docno, text)
+    run = ranked_run({"q": ["a", "b"]})
+    for time_asked in (1, 2):
+        verdicts = judge_run(run, questions, passages, judge, k=2, store=store)
+        unread = verdicts[verdicts["docno"] == "a"]
+        assert unread["p_yes"].isna().all() and not unread["supports"].any() and len(unread) == 2
+        assert verdicts[verdicts["docno"] == "b"]["supports"].all() and len(store) == 2
+        assert len(judge.asked) == 2 + 2 * time_asked
+    committee = Committee([judge, Yes()])
+    p_yes, _ = judge_pairs(committee, pairs_of(run, questions, passages, 2), store)
+    assert np.isnan(p_yes).tolist() == [True, True, False, False]
+    aspects = judged_aspects({"q": [("x", "It is."), ("y", "It is not.")]}, list(passages.values()), judge, store)
+    table = aspects(run, questions).set_index("docno")["p"]
+    assert table["a"].tolist() == [0, 0] and table["b"].tolist() == [0.9, 0.9]
+
+
+def test_recorded_verdicts_on_a_run_are_those_that_there_are():
+    gold = make_verdicts([("q", 0, "a", 1.0, True), ("q", 0, "c", 1.0, True)], "hand")
+    questions, passages = [Question("q", "Is it?", ("It is.",))], {d: Passage(d, f"text {d}") for d in "abc"}
+    verdicts = judge_run(ranked_run({"q": ["a", "b"]}), questions, passages, Gold(gold), k=2)
+    assert verdicts["docno"].tolist() == ["a"]  # nobody judged b, and c is not listed

@@ -381,6 +381,16 @@ class Own:
         return ELSEWHERE
 
 
+class Named:
+    """A retriever with a name."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def search(self, questions, k):
+        return {q.qid: ["a"] for q in questions}
+
+
 def own_data_set():
     bd.register("dataset", "mine", lambda: None)
     bd.load("mine")
@@ -400,7 +410,7 @@ def own_data_set():
         (lambda: bd.experiment("bm25", PETS, seed="x"), "[seed]: a whole number is needed, not 'x'"),
         # nothing at all, or something else
         (lambda: bd.experiment([], PETS), "[systems]: at least one system is needed, such as 'bm25'"),
-        (lambda: bd.experiment(["bm25", "bm25"], PETS), "two systems are called 'bm25'; give a mapping, name"),
+        (lambda: bd.experiment(["bm25", Named("bm25")], PETS), "two systems are called 'bm25'"),
         (lambda: bd.search(["bm25", "rank-bm25"], PETS), "one system that searches is needed; bd.experiment takes "),
         (lambda: bd.experiment("bm25", QUESTIONS), "questions alone cannot be searched or judged; bd.Collection("),
         (lambda: bd.judge(RUN, PETS, "overlap", store=RUN), "[store]: a store of verdicts or its file is needed, not "),

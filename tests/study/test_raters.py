@@ -15,6 +15,7 @@ from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.judges import calibration_error
 from berdslib.evaluation.measures import evaluate
+from berdslib.judging.base import EachByItself
 from berdslib.judging.baselines import Overlap
 from berdslib.judging.registry import JUDGES, own_judge
 from berdslib.judging.store import VerdictStore
@@ -117,7 +118,9 @@ def test_the_scores_are_those_of_an_experiment(judges):
 
 def test_of_questions_that_all_overlap_there_are_no_intervals(small, runs, judges):
     first = small.questions[0]
-    same = Collection("same", (first, first._replace(qid="again")), small.passages, small.gold)
+    gold = [*small.gold.query("qid == @first.qid")[["qid", "pid", "docno"]].itertuples(index=False)]
+    rows = [(qid, pid, docno, 1.0, True) for _, pid, docno in gold for qid in (first.qid, "again")]
+    same = Collection("same", (first, first._replace(qid="again")), small.passages, make_verdicts(rows, "hand"))
     order = judge_systems(runs, same, ["knows"], "Coverage@2", labelled=(20,)).order.iloc[0]  # none is tried
     assert order["tau"] == 1 and order[["tau_low", "tau_high", "same_low", "kappa_high"]].isna().all()
     with pytest.raises(InputError, match="all questions overlap"):
@@ -160,6 +163,27 @@ def test_the_table_has_auc_calibration_and_the_judge_that_always_says_yes(tmp_pa
     assert list(table.columns) == ["judge", "threshold", "measure", "value", "low", "high"]
     ordered = table[table["measure"] != "calibration_error"]
     assert (ordered["low"] <= ordered["value"] + 1e-9).all() and (ordered["value"] <= ordered["high"] + 1e-9).all()
+
+
+def test_questions_without_a_verdict_are_left_out_of_the_order(small, runs, judges):
+    part = Collection("part", small.questions, small.passages, small.gold.query("qid != 'cars' and qid != 'bees'"))
+    found = judge_systems(runs, part, ["knows"], ["Coverage@2"], labelled=(3,), draws=2)
+    want = judge_systems(runs, small.only(small.questions[1:4] + small.questions[5:]), ["knows"], ["Coverage@2"],
+                         labelled=(3,), draws=2)  # fmt: skip
+    assert set(found.table["n"]) == {4} and found.order.equals(want.order)
+
+
+def test_pairs_that_a_judge_could_not_read_are_left_out_of_the_table(monkeypatch, caplog):
+    class Half(EachByItself):
+        id, threshold = "half", 0.5
+
+        def p_yes_each(self, pairs):
+            return np.array([np.nan if i % 2 else float(i % 5 == 0) for i in range(len(pairs))]), None
+
+    monkeypatch.setitem(JUDGES._things, "half", own_judge(Half, "half"))
+    pairs = [pair._replace(document=f"{i}: {pair.document}") for i, pair in enumerate(PAIRS)]
+    found = judge_table(pairs, ["half"]).set_index(["judge", "measure"])["value"]
+    assert found["half", "accuracy"] == 1.0 and "20 of 40" in caplog.text
 
 
 KINDS = [

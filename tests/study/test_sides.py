@@ -51,8 +51,8 @@ def test_bm25_follows_the_words_of_the_query():
     assert (row["supporting"], row["opposing"], row["follows"]) == (1, -1, 2)
     assert found.flips.iloc[0]["turn"] == 1
     assert list(found.shown) == [FIGURE_2, FIGURE_3]
-    said = ("2.00 [nan, nan]", "nan: a data set has one issue only", "1 question with", "gold")
-    assert all(words in repr(found) for words in said)
+    assert "2.00 –" in repr(found) and "nan" not in repr(found) and "–:" in found.caption
+    assert "1 question with" in found.caption and "gold" in found.caption
     assert "<td>" in found._repr_html_()
 
 
@@ -63,6 +63,22 @@ def test_a_finished_run_needs_lists_of_perspectives():
     only = found.runs["bm25"].query("qid == 'zoos'")
     with pytest.raises(bd.InputError, match="'theirs' lists nothing for perspectives, such as 'zoos#0'"):
         bd.sides({"theirs": only}, TOY, 2)
+
+
+def test_questions_without_a_verdict_are_left_out_and_names_of_judges_are_short():
+    again = ASKED._replace(qid="again")
+    both = bd.Collection("toy", [ASKED, again], PASSAGES, GOLD)
+    found = bd.sides("bm25", both, 2)
+    assert [q.qid for q in found.questions] == ["zoos"] and set(found.listed["qid"]) == {"zoos"}
+    assert set(found.shares["n"]) == {1} and "1 of 2 questions" in found.caption
+    judged = bd.sides("bm25", both, 2, judge="overlap")
+    assert (
+        len(judged.questions) == 2
+        and "overlap" in judged.caption
+        and "(" not in judged.caption.split("Verdicts:")[1][:12]
+    )
+    with pytest.raises(bd.InputError):
+        bd.sides("bm25", both.only([again]), 2)
 
 
 def test_stances_that_nobody_recorded():
