@@ -81,6 +81,7 @@ def search(versions):
     for name in ("bm25", "minilm"):
         runs = {name: bd.search(name, data, k=5)}
         for version, rule in versions.items():
+            expansion._templates.cache_clear()  # of the version before
             with mock.patch.object(expansion, "two_sides", rule):
                 runs[f"expand:rule, {version}"] = bd.search(f"{name}+expand:rule", data, k=5)
         result = bd.experiment(runs, data, ["MRecall@5", "Precision@5"], baseline=name)

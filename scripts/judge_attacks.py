@@ -2,8 +2,8 @@
 
     BERDS_DATA=../shared/data python scripts/judge_attacks.py similarity laptop … -o attacks.csv
 
-The passages are theperspective's, 60 to 150 words long: from another question (off topic), or with people's verdict
-that they argue the other side alone. Of each kind the first N that the judge itself says no to, in an order of their
+The passages are theperspective's, 60 to 150 words long: from another question (off topic), or written for
+the other side alone. Of each kind the first N that the judge itself says no to, in an order of their
 own, are changed in each of the ways below; so every cell is N passages that the judge gets right as they are. The first
 way is the control: a perspective of another question. Verdicts are kept in the user's cache, and a run that was cut off
 goes on where it was.

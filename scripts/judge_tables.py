@@ -319,19 +319,19 @@ def write_all(result: JudgedSystems, folder: Path, title: str) -> None:
 def of_lists(
     collection: Collection, judges: Sequence[str], depth: int, store: VerdictStore, folder: Path | None
 ) -> None:
-    """Compare judges with people on all that each retriever lists first: the shape of BeRDS Table 18."""
+    """Compare judges with gold on all that each retriever lists first: the shape of BeRDS Table 18."""
     rows, clusters = [], dict(zip((q.qid for q in collection.questions), question_clusters(collection), strict=True))
     for retriever in ("bm25", "minilm"):
         run = bd.search(retriever, collection, depth)
-        people = bd.judge(run, collection, judge="gold", k=depth)
-        drawn, labels = people["qid"].map(clusters).tolist(), people["supports"].to_numpy(dtype=bool)
+        gold = bd.judge(run, collection, judge="gold", k=depth)
+        drawn, labels = gold["qid"].map(clusters).tolist(), gold["supports"].to_numpy(dtype=bool)
         for judge in judges:
-            said = people[PAIR_KEY].merge(bd.judge(run, collection, judge=judge, k=depth, store=store), on=PAIR_KEY)
+            said = gold[PAIR_KEY].merge(bd.judge(run, collection, judge=judge, k=depth, store=store), on=PAIR_KEY)
             found = agreement_report(labels, said["supports"].to_numpy(dtype=bool), drawn).set_index("measure")
             told = {name: interval(*found.loc[name], 100) for name in ("accuracy", "f1", "said_yes")}
-            rows.append({"retriever": retriever, "judge": judge, "n": len(people)} | told)
+            rows.append({"retriever": retriever, "judge": judge, "n": len(gold)} | told)
             rows[-1]["positive"] = percent(labels.mean())
-    heading("Beside people, on lists", f"first {depth} places, {len(collection.questions)} questions; in percent")
+    heading("Beside gold, on lists", f"first {depth} places, {len(collection.questions)} questions; in percent")
     show(pd.DataFrame(rows), folder, "lists")
 
 

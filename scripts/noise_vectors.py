@@ -3,7 +3,7 @@
     BERDS_NUMBER_FORMAT=float32 BERDS_DATA=FOLDER python scripts/noise_vectors.py
 
 A vector is q + sigma z, z of length 1, in any direction or among the first in which the question's 200 nearest passages
-vary. Lists are fused by reciprocal ranks; the mean of four seeds. theperspective, people's verdicts, minilm.
+vary. Lists are fused by reciprocal ranks; the mean of four seeds. theperspective, minilm.
 """
 
 from itertools import product

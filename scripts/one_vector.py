@@ -2,8 +2,8 @@
 
 Usage: BERDS_ENGINE=openvino BERDS_DATA=FOLDER python scripts/one_vector.py [minilm mpnet]
 
-theperspective (people's verdicts), the theses of the ArguAna corpus (its own labels: which argument is for, which is
-against) and the four tasks of PIR's demo release. Beside each question's gold passages as many random ones: what any
+theperspective (its site's two columns), the theses of the ArguAna corpus (its own labels: which argument is for, which
+is against) and the four tasks of PIR's demo release. Beside each question's gold passages as many random ones: what any
 vector can tell apart says little if it can tell those apart as well.
 """
 

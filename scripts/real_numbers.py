@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 
 import berdslib as bd
-from berdslib.data.datasets import load_pairs
+from berdslib.data.datasets import load_pairs, load_questions
+from berdslib.data.records import issue_of
 from berdslib.judging.registry import make_judge
 from berdslib.study.raters import as_asked
 
@@ -31,12 +32,16 @@ JUDGES = ["overlap", "similarity", "similarity:mpnet", "laptop", "laptop-mpnet"]
 
 
 def lists(k: int = 20) -> pd.DataFrame:
-    """Two retrievers, three queries a question; of the question's own list also what is among the first hundred."""
+    """Three retrievers, three queries a question; of the question's own list also what is among the first hundred.
+
+    `issue` is the number of the first question with the same text: eight are there twice, and find the same passages.
+    """
     listed = bd.sides(RETRIEVERS, "theperspective", k=100).listed
     near, far = words(listed[listed["rank"] <= k], RETRIEVERS), words(listed, RETRIEVERS)
     for name in RETRIEVERS:
         of_question = far[name].where(far["asked"] == "question", "").map(set)
         near[f"{name} 100"] = [_letter({"A", "X"} & s, {"B", "X"} & s) if s else "" for s in of_question]
+    near["issue"] = near["question"].map(_issues(load_questions("theperspective")))
     return near
 
 
@@ -96,6 +101,14 @@ def _numbers(names: Sequence[str]) -> list[int]:
     known = sorted(set(names))
     number = dict(zip(known, (np.random.default_rng(3).permutation(len(known)) + 1).tolist(), strict=True))
     return [number[name] for name in names]
+
+
+def _issues(questions: Sequence[bd.Question]) -> dict[int, int]:
+    """Return the number of each question → the smallest number of a question about the same issue."""
+    numbers, first = _numbers([q.qid for q in questions]), {}
+    for number, question in sorted(zip(numbers, questions, strict=True)):
+        first.setdefault(issue_of(question), number)
+    return {number: first[issue_of(question)] for number, question in zip(numbers, questions, strict=True)}
 
 
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {

@@ -103,7 +103,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=[*CORPORA, "pir"])
     parser.add_argument("--passages", type=int, default=0, help="search that many at random; 0 = all")
-    parser.add_argument("--judge", default="laptop", help="theperspective has the verdicts of people")
+    parser.add_argument("--judge", default="laptop", help="theperspective has verdicts of its own")
     parser.add_argument("--depth", type=int, default=100, help="how far the oracle looks; all of it is judged")
     asked = parser.parse_args()
     if asked.what == "pir":
