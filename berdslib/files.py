@@ -7,6 +7,7 @@ import gzip
 import io
 import logging
 import os
+import re
 import shutil
 import sqlite3
 import struct
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 StrPath = str | Path
 Done = TypeVar("Done")
 
+# A spreadsheet takes a cell that begins so for a formula, and texts of others may hold anything.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 # What the system says of a write, without a file's name, when the place takes nothing more.
 _PLACE_IS_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
 # What SQLite says of a file that is no database, or not of ours, or damaged.
@@ -54,6 +57,16 @@ def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
         raise InputError(problem, path=path, line=line) from None
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise InputError(f"damaged gzip file, readable up to line {line}: {error}", path=path) from None
+
+
+def guarded(cell: str) -> str:
+    """Return a cell of a table for people with a ' before it where a spreadsheet would take it for a formula."""
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def unguarded(cell: str) -> str:
+    """Return a cell without the ' of :func:`guarded`."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def unfinished_names(path: Path) -> str:

@@ -21,7 +21,7 @@ import pandas as pd
 from berdslib.data.records import Question, check_questions
 from berdslib.data.tables import check_new, read_jsonl
 from berdslib.errors import InputError
-from berdslib.files import StrPath, read_lines, write_text
+from berdslib.files import StrPath, guarded, read_lines, unguarded, write_text
 from berdslib.judging.examples import draw_questions
 from berdslib.stats import percentiles, resampled_sums
 
@@ -44,8 +44,6 @@ ASKED: Mapping[str, str] = {
 }
 LEVEL = 0.95  # of all intervals
 LONGEST_SOURCE = 1500  # characters of a source that a reviewer is shown, about 250 words
-# A spreadsheet takes a cell that begins so for a formula, and texts of others may hold anything.
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 _UNWRITTEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")  # no text, and not read back
 
 
@@ -137,11 +135,7 @@ def write_sheet(path: StrPath, rows: Sequence[SheetRow]) -> None:
         file.write("\ufeff")  # else a spreadsheet under Windows takes UTF-8 for something else
         writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
         writer.writerow(SheetRow._fields)
-        writer.writerows([_guarded(_UNWRITTEN.sub("", cell)) for cell in row] for row in rows)
-
-
-def _guarded(cell: str) -> str:
-    return f"'{cell}" if _FORMULA.match(cell) else cell
+        writer.writerows([guarded(_UNWRITTEN.sub("", cell)) for cell in row] for row in rows)
 
 
 def read_sheet(path: StrPath) -> list[SheetRow]:
@@ -200,8 +194,7 @@ def _read_cells(path: StrPath) -> list[tuple[int, list[str]]]:
 
 
 def _cell(value: str) -> str:
-    text = value.replace("\r\n", "\n")
-    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+    return unguarded(value.replace("\r\n", "\n"))
 
 
 # ---------------------------------------------------------------- what it says

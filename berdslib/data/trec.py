@@ -24,7 +24,7 @@ from berdslib.data.records import (
 )
 from berdslib.data.tables import Row, read_json, read_jsonl, read_table
 from berdslib.errors import InputError, errors_in
-from berdslib.files import StrPath, read_lines, write_text
+from berdslib.files import StrPath, read_lines, unguarded, write_text
 
 logger = logging.getLogger(__name__)
 
@@ -156,19 +156,28 @@ def are_qrels(path: StrPath) -> bool:
 def read_verdicts(path: StrPath, *, first_subtopic: int | None = None) -> pd.DataFrame:
     """Read a verdict table (JSONL, CSV or TSV: qid, pid, docno, p_yes or supports, judge), or TREC diversity qrels.
 
-    `first_subtopic` is for qrels, see :func:`read_trec_qrels`.
+    `first_subtopic` is for qrels, see :func:`read_trec_qrels`. A sheet of ``berds rate pairs`` has labels instead,
+    whose blank ones are left out and counted.
     """
     if are_qrels(path):
         return read_trec_qrels(path, first_subtopic=first_subtopic)
-    rows = []
+    rows, unlabelled = [], 0
     for _, row in read_table(path):
-        pid, (name, value) = row.number("pid"), row.first("p_yes", "supports")
+        pid, (name, value) = row.number("pid"), row.first("p_yes", "supports", "label")
+        if name == "label" and not str(value).strip():
+            unlabelled += 1
+            continue
         if pid % 1 or not 0 <= pid < MOST_PERSPECTIVES:
             raise row.wrong("pid", f"{row['pid']!r} is not a whole number from 0, the index of the perspective")
         p_yes = row.verdict(name, value)
         supports = row.verdict("supports", row["supports"]) if "supports" in row else p_yes
         judge = row.text("judge", default="gold")
-        rows.append((row.text("qid"), pid, row.text("docno"), p_yes, supports >= 0.5, judge))
+        qid, docno = row.text("qid"), row.text("docno")
+        if name == "label":
+            qid, docno = unguarded(qid), unguarded(docno)
+        rows.append((qid, pid, docno, p_yes, supports >= 0.5, judge))
+    if unlabelled:
+        logger.warning("%s: %d of %d pairs have no label and are left out", path, unlabelled, unlabelled + len(rows))
     if not rows:
         raise InputError("holds no verdicts", path=path)
     with errors_in(path):

@@ -76,5 +76,6 @@ def test_weights_that_were_cut_short_name_the_checkpoint(tmp_path):
     )
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(InputError, match=rf"{tmp_path}: its weights are damaged or cut short"):
+    with pytest.raises(InputError) as caught:
         load_weights(BertModel, str(tmp_path))
+    assert caught.value.path == str(tmp_path)
