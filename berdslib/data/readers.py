@@ -178,7 +178,7 @@ def read_labelled_pairs(path: StrPath) -> list[LabelledPair]:
     pairs, unlabelled = [], 0
     for _, row in read_table(path):
         said = str(row.get("label")).strip().lower()
-        if "label" in row and not row.has("label"):
+        if "label" in row and (not said or is_missing(row["label"])):
             unlabelled += 1
             continue
         if said not in labels:

@@ -94,7 +94,7 @@ class Causal:
         self._weights = WeightsMark(model, named=loaded)
         self._marks = control_tokens(tokenizer)
         self._yes, self._no = answer_tokens(tokenizer, "yes"), answer_tokens(tokenizer, "no")
-        self._shares: list[float] = []  # of Yes and No, for each pair that was read
+        self.shares: list[float] = []  # of Yes and No, for each pair that was read
         self._thoughts_off = self.chat and _without_thoughts(tokenizer)
 
     @property
@@ -150,11 +150,11 @@ class Causal:
 
     def _look_at_shares(self) -> None:
         """Warn, once, where Yes and No are hardly what the model would write: their proportion then means nothing."""
-        share = float(np.mean(self._shares))
+        share = float(np.mean(self.shares))
         if share < self.least_share:
             said = "%s: Yes and No have %.2g %% of the probability of all words, over %d pairs; %.0f %% are expected"
             hint = "Such answers mean little: the model may need its chat template, another prompt, or think first"
-            logger.warning(f"{said}. {hint}", self.name, 100 * share, len(self._shares), 100 * self.least_share)
+            logger.warning(f"{said}. {hint}", self.name, 100 * share, len(self.shares), 100 * self.least_share)
             self.least_share = 0.0
 
     def _opening(self, prompts: Sequence[list[int]]) -> tuple[torch.Tensor, Any] | None:
@@ -206,7 +206,7 @@ class Causal:
                 logits, _, _ = self._behind(opening, [ids for group in groups for ids in group])
             logits = logits.double()
             yes, no = (logits[:, tokens].logsumexp(dim=1) for tokens in (self._yes, self._no))
-            self._shares += torch.exp(torch.logaddexp(yes, no) - logits.logsumexp(dim=1)).tolist()
+            self.shares += torch.exp(torch.logaddexp(yes, no) - logits.logsumexp(dim=1)).tolist()
             return torch.sigmoid(yes - no).cpu().numpy()
 
     def _logits_reusing(

@@ -1,4 +1,4 @@
-"""Adapters that do not fit are refused, wherever a model is loaded; those that do, of every kind, change the answers."""
+"""Adapters that do not fit are refused, wherever a model is loaded; those that fit, of every kind, are used."""
 
 import json
 import shutil
@@ -77,6 +77,9 @@ def copy(adapter, tmp_path):
     return shutil.copytree(adapter, tmp_path / "adapter")
 
 
+MORE = {"base_model.model.more.lora_A.weight": torch.ones(2)}
+
+
 def rewrite(folder, change, more=None):
     """Write the weights of an adapter anew, as a function of name and weight says; None leaves one out."""
     weights = load_file(folder / "adapter_model.safetensors")
@@ -102,9 +105,7 @@ DAMAGE = {
     "lora_B left out": lambda f: rewrite(f, lambda n, w: None if "lora_B" in n else (n, w)),
     "one layer left out": lambda f: rewrite(f, lambda n, w: None if "layers.1" in n else (n, w)),
     "no weights": lambda f: rewrite(f, lambda *_: None),
-    "a weight too many": lambda f: rewrite(
-        f, lambda n, w: (n, w), more={"base_model.model.more.lora_A.weight": torch.ones(2)}
-    ),
+    "a weight too many": lambda f: rewrite(f, lambda n, w: (n, w), more=MORE),
     "fewer modules in the settings": lambda f: configure(f, target_modules=["q_proj"]),
     "other modules in the settings": lambda f: configure(f, target_modules=["up_proj"]),
     "modules that are not there": lambda f: configure(f, target_modules=["query"]),
@@ -142,7 +143,7 @@ def test_an_adapter_of_a_model_that_is_not_here_warns_or_fails_by_its_shape(mode
     """A folder moves; that a model has another name says nothing of its weights."""
     configure(copy, base_model_name_or_path="gone/base")
     assert load_causal(str(models / "base"), adapter=str(copy)).p_yes(PAIRS).shape == (2,)
-    assert [record.name for record in caplog.records if record.levelname == "WARNING"][0] == "berdslib.models.loading"
+    assert caplog.records[0].levelname == "WARNING" and caplog.records[0].name == "berdslib.models.loading"
     with pytest.raises(InputError) as caught:
         load_causal(str(models / "narrow"), adapter=str(copy))
     assert str(caught.value.path) == str(copy)
@@ -164,7 +165,7 @@ KINDS = {
     "a whole head": lora(modules_to_save=["lm_head"]),
     "a pattern": lora(target_modules=r".*\.(q|o)_proj"),
     "all layers": lora(target_modules="all-linear"),
-    "IA3": IA3Config(target_modules=[*PROJECTIONS, "down_proj"], feedforward_modules=["down_proj"], task_type="CAUSAL_LM"),
+    "IA3": IA3Config(target_modules=["v_proj", "down_proj"], feedforward_modules=["down_proj"], task_type="CAUSAL_LM"),
     "LoHa": LoHaConfig(r=4, target_modules=PROJECTIONS, task_type="CAUSAL_LM"),
     "VeRA": VeraConfig(r=4, target_modules=["q_proj"], task_type="CAUSAL_LM"),
     "no task": lora(task_type=None),

@@ -1,13 +1,16 @@
 """Labelled pairs: the paper's arithmetic, near-duplicates by hand and by brute force, labels, files, sources."""
 
+import csv
 import random
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.records import Passage, Question, ranked_run
+from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Overlap
@@ -113,6 +116,31 @@ def test_labels_of_a_judge_on_the_sample(tmp_path):
     with pytest.raises(InputError) as caught:  # nothing is labelled yet
         read_examples(tmp_path / "people.tsv")
     assert caught.value.path == tmp_path / "people.tsv"
+
+
+def test_a_sheet_that_people_fill_in_partly_is_pairs_and_verdicts(tmp_path, caplog):
+    """It keeps ids, so that labels become gold verdicts; no cell is a formula in a spreadsheet."""
+    asked = [question("=q")]
+    texts = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "'=kept", "'plain", "Trams\tstop.", "\ttab"]
+    passages = [Passage(f"-{i}", text) for i, text in enumerate(texts)]
+    pairs = [Pair("=q", pid, p, asked[0].perspectives[pid]) for p in passages for pid in (0, 1)]
+    sheet = tmp_path / "sheet.tsv"
+    write_unlabelled(sheet, pairs, asked)
+    assert not any(cell[0] in "=+-@\t" for row in csv.reader(sheet.open(), delimiter="\t") for cell in row if cell)
+    table = pd.read_csv(sheet, sep="\t", dtype=str, keep_default_na=False)
+    table["label"] = ["1", "0", "", "yes", "no", " ", "1.0", "0.0", *[""] * 8]
+    table.to_csv(sheet, sep="\t", index=False)
+    labelled = [pairs[i] for i in (0, 1, 3, 4, 6, 7)]
+    said = [True, False, True, False, True, False]
+    examples = read_examples(sheet)
+    assert [(e.document, e.statement, e.supports) for e in examples] == [
+        (p.passage.text, p.perspective, yes) for p, yes in zip(labelled, said, strict=True)
+    ]
+    verdicts = read_verdicts(sheet)
+    assert sorted(verdicts[["qid", "pid", "docno", "supports"]].to_numpy().tolist()) == sorted(
+        [p.qid, p.pid, p.passage.docno, yes] for p, yes in zip(labelled, said, strict=True)
+    )
+    assert len(caplog.records) == 2 and all("10 of 16" in record.getMessage() for record in caplog.records)
 
 
 _TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(str.strip)

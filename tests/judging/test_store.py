@@ -16,6 +16,7 @@ from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import MRecall, evaluate
 from berdslib.judging.baselines import Gold
+from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs, judge_run, verdict_key
 from berdslib.retrieval.retrievers import make_retriever
 
@@ -185,3 +186,12 @@ def test_a_run_counted_from_0_is_judged_to_its_kth_passage_and_no_further():
     for ranks in (run["rank"] - 1, [7, 7, 7]):
         verdicts = judge_run(run.assign(rank=ranks), questions, passages, Yes(), k=2)
         assert verdicts["docno"].tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("text", [".", "…", "?!", " - ", "—", "👍", "\u200b", "___"])
+def test_a_passage_without_a_word_supports_nothing(text):
+    judge = make_judge("laptop")
+    pairs = [pair(text, claim) for claim in ("Zoos should close.", "Trams are good.")]
+    p_yes, asked = judge_pairs(judge, pairs)
+    assert not p_yes.any() and asked == 0
+    assert judge_pairs(judge, [pair("7"), pair("é"), pair("動")])[1] == 3
