@@ -65,18 +65,18 @@ def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
         raise InputError(f"damaged gzip file, readable up to line {line}: {error}", path=path) from None
 
 
-def guarded_cell(text: str) -> str:
-    """Return a text as a cell that no spreadsheet takes for a formula: a ' stands before one that begins like it.
+def guarded(cell: str) -> str:
+    """Return a cell of a table for people with a ' before it where a spreadsheet would take it for a formula.
 
-    >>> guarded_cell("=1+1"), unguarded_cell(guarded_cell("=1+1")), guarded_cell("1+1")
+    >>> guarded("=1+1"), unguarded(guarded("=1+1")), guarded("1+1")
     ("'=1+1", '=1+1', '1+1')
     """
-    return f"'{text}" if _FORMULA.match(text) else text
+    return f"'{cell}" if _FORMULA.match(cell) else cell
 
 
-def unguarded_cell(text: str) -> str:
-    """Return the text of a cell that :func:`guarded_cell` may have changed."""
-    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+def unguarded(cell: str) -> str:
+    """Return a cell without the ' of :func:`guarded`."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def _unfinished_prefix(path: Path) -> str:

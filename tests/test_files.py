@@ -8,7 +8,7 @@ import os
 import pytest
 
 from berdslib.errors import InputError
-from berdslib.files import Rows, atomic_path, guarded_cell, left_unfinished, read_lines, unguarded_cell, write_text
+from berdslib.files import Rows, atomic_path, guarded, left_unfinished, read_lines, unguarded, write_text
 
 
 @pytest.mark.parametrize(
@@ -177,5 +177,5 @@ def test_a_store_can_be_read_and_written_by_whom_the_umask_says(tmp_path, mask):
 
 @pytest.mark.parametrize("text", ["=1+1", "'=1+1", "''@x", "-3", "\tx", "plain", "'plain", "", "＝x"])
 def test_a_cell_is_read_back_and_begins_no_formula(text):
-    assert unguarded_cell(guarded_cell(text)) == text
-    assert guarded_cell(text)[:1] not in tuple("=+-@\t\r＝")
+    assert unguarded(guarded(text)) == text
+    assert guarded(text)[:1] not in tuple("=+-@\t\r＝")

@@ -21,7 +21,7 @@ import pandas as pd
 from berdslib.data.records import Question, check_questions
 from berdslib.data.tables import check_new, read_jsonl
 from berdslib.errors import InputError
-from berdslib.files import StrPath, guarded_cell, read_lines, unguarded_cell, write_text
+from berdslib.files import StrPath, guarded, read_lines, unguarded, write_text
 from berdslib.judging.examples import draw_questions
 from berdslib.stats import percentiles, resampled_sums
 
@@ -135,7 +135,7 @@ def write_sheet(path: StrPath, rows: Sequence[SheetRow]) -> None:
         file.write("\ufeff")  # else a spreadsheet under Windows takes UTF-8 for something else
         writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
         writer.writerow(SheetRow._fields)
-        writer.writerows([guarded_cell(_UNWRITTEN.sub("", cell)) for cell in row] for row in rows)
+        writer.writerows([guarded(_UNWRITTEN.sub("", cell)) for cell in row] for row in rows)
 
 
 def read_sheet(path: StrPath) -> list[SheetRow]:
@@ -194,8 +194,7 @@ def _read_cells(path: StrPath) -> list[tuple[int, list[str]]]:
 
 
 def _cell(value: str) -> str:
-    text = value.replace("\r\n", "\n")
-    return unguarded_cell(text)
+    return unguarded(value.replace("\r\n", "\n"))
 
 
 # ---------------------------------------------------------------- what it says

@@ -22,7 +22,7 @@ from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_ques
 from berdslib.data.tables import Row, is_missing, read_jsonl, read_table
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, MissingDataError
-from berdslib.files import StrPath, unguarded_cell
+from berdslib.files import StrPath, unguarded
 
 logger = logging.getLogger(__name__)
 
@@ -166,35 +166,29 @@ class LabelledPair(NamedTuple):
     label: bool
 
 
-SHEET_IDS = ("qid", "pid", "docno")  # further columns of a sheet that people fill in, which make its labels verdicts
-
-
 def read_labelled_pairs(path: StrPath) -> list[LabelledPair]:
     """Read pairs from TSV, CSV or JSONL with the columns question, document, perspective, label.
 
     A label is 1/0, true/false or yes/no. The published training script knows only the string "True", and so finds no
     positive example in the released file, which has 1/0 (divergences.md B10); here a file with one class is refused.
-    Rows of a sheet to fill in (`berds rate pairs`) that have no label yet are left out, which is logged.
+    Rows whose label is blank are left out, and counted in a warning.
     """
     labels = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+    labels |= {"1.0": True, "0.0": False}  # of a column that pandas read with empty cells
     pairs, unlabelled = [], 0
     for _, row in read_table(path):
-        is_sheet = all(name in row for name in SHEET_IDS)
-        said = str(row.get("label") or "").strip().lower()
-        if is_sheet and not said:
+        said = str(row.get("label")).strip().lower()
+        if "label" in row and (not said or is_missing(row["label"])):
             unlabelled += 1
             continue
-        label = labels.get(said)
-        if label is None:
+        if said not in labels:
             raise row.wrong("label", f"{row.get('label')!r} is not a label; accepted: 1/0, true/false, yes/no")
-        question, document, perspective = (row.text(name) for name in LabelledPair._fields[:3])
-        if is_sheet:
-            question, document, perspective = map(unguarded_cell, (question, document, perspective))
-        pairs.append(LabelledPair(question, document, perspective, label))
+        question, document, claim = (unguarded(row.text(name)) for name in ("question", "document", "perspective"))
+        pairs.append(LabelledPair(question, document, claim, labels[said]))
     if unlabelled:
-        logger.warning("%s: %d of %d rows have no label and are left out", path, unlabelled, unlabelled + len(pairs))
+        logger.warning("%s: %d of %d pairs have no label and are left out", path, unlabelled, unlabelled + len(pairs))
     if not pairs:
-        raise InputError("holds no pairs", path=path)
+        raise InputError("holds no labelled pairs", path=path)
     if len({p.label for p in pairs}) < 2:
         raise InputError("all labels are the same; a judge cannot be evaluated on one class", path=path, field="label")
     return pairs

@@ -32,9 +32,9 @@ from berdslib.data.records import (
     read_pairs,
     verdicts_from_qrels,
 )
-from berdslib.data.tables import Row, check_new, look, read_json, read_table
+from berdslib.data.tables import Row, check_new, is_missing, look, read_json, read_table
 from berdslib.errors import InputError, errors_in
-from berdslib.files import StrPath, read_lines, write_text
+from berdslib.files import StrPath, read_lines, unguarded, write_text
 
 logger = logging.getLogger(__name__)
 
@@ -350,16 +350,28 @@ def read_judgements(path: StrPath | Mapping[str, Any]) -> Qrels | pd.DataFrame:
 
 def _verdicts_of(rows: Iterable[Row], path: StrPath) -> pd.DataFrame:
     found: list[dict[str, Any]] = []
+    unlabelled = 0
     for row in rows:
+        is_sheet = {"label", "perspective"} <= row.keys()  # of `berds rate pairs`, filled in by people
+        if is_sheet and (is_missing(row["label"]) or not str(row["label"]).strip()):
+            unlabelled += 1
+            continue
         pid = row.number("pid")
         if pid % 1 or not 0 <= pid < MOST_PERSPECTIVES:
             raise row.wrong("pid", f"{row['pid']!r} is not a whole number from 0, the index of the perspective")
         cells: dict[str, Any] = {"qid": row.text(*QID_NAMES), "pid": pid, "docno": row.text(*DOCNO_NAMES)}
-        if not row.has("p_yes", "supports") and row.has(*RELEVANCE_NAMES):
+        if is_sheet:
+            cells |= {name: unguarded(cells[name]) for name in ("qid", "docno")}
+            cells["supports"] = row.verdict("label", row["label"]) >= 0.5
+        elif not row.has("p_yes", "supports") and row.has(*RELEVANCE_NAMES):
             cells["relevance"] = row.number(row.first(*RELEVANCE_NAMES)[0])
         else:
             cells |= _said(row)
         found.append(cells)
+    if unlabelled:
+        logger.warning("%s: %d of %d pairs have no label and are left out", path, unlabelled, unlabelled + len(found))
+    if not found:
+        raise InputError("holds no verdicts", path=path)
     with errors_in(path):
         return check_verdicts(pd.DataFrame(found))
 

@@ -82,19 +82,25 @@ class Similarity:
         self, encoder: Encoder, threshold: float = SIMILARITY_THRESHOLDS["minilm"], title_position: str = "before"
     ) -> None:
         self.encoder, self.threshold, self.title_position = encoder, threshold, title_position
-        self.id = f"similarity(cosine,{encoder.id},title={title_position},threshold={threshold})"
+
+    @property
+    def id(self) -> str:
+        """Names everything that the answers depend on."""
+        return f"similarity(cosine,{self.encoder.id},title={self.title_position},threshold={self.threshold})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the cosine of each pair, from 0 to 1."""
         if not pairs:
             return np.empty(0, dtype=np.float64)
-        texts, text_rows = np.unique(
-            [document_text(p.passage, self.title_position) for p in pairs], return_inverse=True
-        )
-        claims, claim_rows = np.unique([p.perspective for p in pairs], return_inverse=True)
-        documents = _unit(self.encoder.encode_passages(texts.tolist()))[text_rows]
-        perspectives = _unit(self.encoder.encode_passages(claims.tolist()))[claim_rows]
+        texts = [document_text(p.passage, self.title_position) for p in pairs]
+        documents = self._vectors(texts)
+        perspectives = self._vectors([p.perspective for p in pairs])
         return np.clip(np.einsum("nd,nd->n", documents, perspectives), 0.0, 1.0)
+
+    def _vectors(self, texts: list[str]) -> np.ndarray:
+        """Return a vector of length 1 for each text; equal texts are encoded once."""
+        place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        return _unit(self.encoder.encode_passages(list(place)))[[place[text] for text in texts]]
 
 
 def load_similarity(name: str, **options: Any) -> Similarity:

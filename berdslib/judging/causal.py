@@ -8,6 +8,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import itertools
+import logging
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,19 +23,37 @@ from berdslib.judging.base import Pair, document_text
 from berdslib.llm.prompting import Prompt, load_prompt, templated_ids
 from berdslib.llm.untrusted import control_tokens, defuse, defuse_tag, one_line
 from berdslib.models.loading import (
+    WeightsMark,
     checkpoint_mark,
+    folder_mark,
     language_model_numbers,
     load_model,
     load_weights,
     number_format_mark,
     padded,
     read_tokenizer,
+    with_adapter,
 )
 
 if TYPE_CHECKING:
     import torch
 
+logger = logging.getLogger(__name__)
+
 _NEEDS = ("document", "statement")
+LEAST_SHARE = 0.5  # of the probability of all words that Yes and No should have together
+# How templates are told to leave thoughts out: Qwen, GLM and SmolLM; Granite and DeepSeek; Command.
+_NO_THOUGHTS = {"enable_thinking": False, "thinking": False, "reasoning": False}
+# Marks around thoughts: <think>, </thinking>, <|START_THINKING|>, [THINK], <seed:think>, ◁think▷, <|inner_prefix|>, and
+# channels such as <|channel|>analysis or <|channel>thought … <channel|>.
+_THOUGHT = re.compile(
+    r"[<\[◁][^<>\[\]◁▷\s]{0,30}?(?:think|thought|reason|reflect|analysis|scratchpad|inner_)[^<>\[\]◁▷\s]{0,30}[>\]▷]"
+    r"|<\|?channel\|?>[ \t]*\w*",
+    re.IGNORECASE,
+)
+_THOUGHT_BEGINS = re.compile(
+    r"(?!.*(?:/|end|stop|close|suffix|no_?think)).*(?:think|thought|reason|reflect|analysis|scratch|inner_)", re.I
+)
 _SPELLINGS = {"yes": ("Yes", " Yes", "yes", " yes", "YES", " YES"), "no": ("No", " No", "no", " no", "NO", " NO")}
 
 
@@ -42,7 +62,11 @@ class Causal:
 
     `name` is what the id calls the model, adapter included; `prompt` None is ours; `chat` None uses the tokenizer's
     chat template where it has one; of a prompt longer than `max_length` tokens the document is cut; `batch_tokens`
-    count padding.
+    count padding. A model that thinks first is asked not to, and refused if its template begins a thought
+    nevertheless. Where Yes and No have less than `least_share` of the probability of all words, a warning says so.
+
+    Raises:
+        InputError: no token for Yes or No, or a chat template that fails or begins a thought.
     """
 
     threshold = 0.5
@@ -59,17 +83,28 @@ class Causal:
         title_position: str = "after",
         batch_tokens: int = 8192,
         reuse_prefix: bool = True,
+        least_share: float = LEAST_SHARE,
+        loaded: bool = False,
     ) -> None:
         self.model, self.tokenizer, self.batch_tokens, self.reuse_prefix = model, tokenizer, batch_tokens, reuse_prefix
         self.prompt = prompt or load_prompt("perspective_detection", needs=_NEEDS)
         self.chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
         self.max_length, self.title_position = max_length, title_position
+        self.name, self.least_share = name, least_share
+        self._weights = WeightsMark(model, named=loaded)
         self._marks = control_tokens(tokenizer)
         self._yes, self._no = answer_tokens(tokenizer, "yes"), answer_tokens(tokenizer, "no")
-        template = hashlib.sha256(tokenizer.chat_template.encode()).hexdigest()[:8] if self.chat else "none"
-        self.id = (
-            f"causal({name},prompt={self.prompt.name}:{self.prompt.hash},shots=0,chat={template},"
-            f"max_length={max_length},title={title_position})"
+        self.shares: list[float] = []  # of Yes and No, for each pair that was read
+        self._thoughts_off = self.chat and _without_thoughts(tokenizer)
+
+    @property
+    def id(self) -> str:
+        """Names everything that the answers depend on, as it is now: a model can be trained, its prompt replaced."""
+        template = hashlib.sha256(str(self.tokenizer.chat_template).encode()).hexdigest()[:8] if self.chat else "none"
+        thoughts = ",thinking=off" if self._thoughts_off else ""
+        return (
+            f"causal({self.name}{self._weights.of(self.model)},prompt={self.prompt.name}:{self.prompt.hash},shots=0,"
+            f"chat={template}{thoughts},max_length={self.max_length},title={self.title_position})"
         )
 
     def token_ids(self, pair: Pair) -> list[int]:
@@ -92,7 +127,8 @@ class Causal:
 
     def _encode(self, document: str, statement: str) -> list[int]:
         if self.chat:
-            return templated_ids(self.tokenizer, self.prompt.messages(document=document, statement=statement))
+            asked = self.prompt.messages(document=document, statement=statement)
+            return templated_ids(self.tokenizer, asked, **_NO_THOUGHTS)
         user = self.prompt.fill(document=document, statement=statement)
         parts = [self.prompt.system, " ".join(self.prompt.example), user]
         ids: list[int] = self.tokenizer("\n\n".join(p for p in parts if p))["input_ids"]
@@ -109,7 +145,17 @@ class Causal:
         for batch in self._batches(prompts, pairs):
             rows = list(itertools.chain.from_iterable(batch))
             found[rows] = self._judge_batch([[prompts[i] for i in group] for group in batch], opening)
+            self._look_at_shares()
         return found
+
+    def _look_at_shares(self) -> None:
+        """Warn, once, where Yes and No are hardly what the model would write: their proportion then means nothing."""
+        share = float(np.mean(self.shares))
+        if share < self.least_share:
+            said = "%s: Yes and No have %.2g %% of the probability of all words, over %d pairs; %.0f %% are expected"
+            hint = "Such answers mean little: the model may need its chat template, another prompt, or think first"
+            logger.warning(f"{said}. {hint}", self.name, 100 * share, len(self.shares), 100 * self.least_share)
+            self.least_share = 0.0
 
     def _opening(self, prompts: Sequence[list[int]]) -> tuple[torch.Tensor, Any] | None:
         """Return the mask and the cache of what all prompts begin with, less a token; None where that is nothing."""
@@ -160,6 +206,7 @@ class Causal:
                 logits, _, _ = self._behind(opening, [ids for group in groups for ids in group])
             logits = logits.double()
             yes, no = (logits[:, tokens].logsumexp(dim=1) for tokens in (self._yes, self._no))
+            self.shares += torch.exp(torch.logaddexp(yes, no) - logits.logsumexp(dim=1)).tolist()
             return torch.sigmoid(yes - no).cpu().numpy()
 
     def _logits_reusing(
@@ -216,7 +263,7 @@ def random_causal() -> Causal:
         vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
         num_key_value_heads=2,
     )  # fmt: skip
-    return Causal(MistralForCausalLM(config).eval(), tokenizer, "random")
+    return Causal(MistralForCausalLM(config).eval(), tokenizer, "random", least_share=0.0)  # all words are alike to it
 
 
 def load_causal(
@@ -234,14 +281,13 @@ def load_causal(
     dtype = language_model_numbers()
     model = load_weights(AutoModelForCausalLM, checkpoint, "4bit" if four_bit else "float32", dtype=dtype)
     if adapter:
-        from peft import PeftModel
-
-        model = PeftModel.from_pretrained(model, str(adapter_folder(adapter)))
         # Merged weights would be rounded to 4 bits anew, most of a small adapter with them; so it stays beside them.
-        model = model.eval() if four_bit else model.merge_and_unload().eval()
-    marked = [one and one + checkpoint_mark(one) for one in (checkpoint, adapter)]  # another state is another judge
-    name = "+".join(filter(None, [*marked, "4bit-nf4" if four_bit else ""]))
-    return Causal(model, tokenizer, name + number_format_mark(dtype), prompt=prompt, **options)
+        model = with_adapter(model, adapter_folder(adapter), checkpoint, merge=not four_bit)
+    # Another state is another judge. An adapter's own mark is enough, as the model is named beside it.
+    marked = [checkpoint + checkpoint_mark(checkpoint)]
+    marked += [adapter + (folder_mark(adapter) or checkpoint_mark(adapter))] if adapter else []
+    name = "+".join(marked + ["4bit-nf4"] * four_bit)
+    return Causal(model, tokenizer, name + number_format_mark(dtype), prompt=prompt, loaded=True, **options)
 
 
 def adapter_folder(adapter: str) -> Path:
@@ -258,6 +304,26 @@ def adapter_folder(adapter: str) -> Path:
         raise MissingDataError(problem) if own else OSError(problem)
 
     return load_model(adapter, find)
+
+
+def _without_thoughts(tokenizer: Any) -> bool:
+    """Return whether a chat template leaves thoughts out when it is asked to, and writes them otherwise.
+
+    Raises:
+        InputError: the template fails, or ends inside a thought even so.
+    """
+    asked, question = [{"role": "user", "content": "QUESTION"}], "QUESTION"
+    write = partial(tokenizer.apply_chat_template, asked, tokenize=False, add_generation_prompt=True)
+    try:
+        usual, without = write(), write(**_NO_THOUGHTS)
+    except Exception as error:  # a template is a program of the checkpoint's, and raises what it likes
+        raise InputError(f"its chat template fails ({type(error).__name__}: {error})", field="chat_template") from error
+    marks = _THOUGHT.findall(without.rpartition(question)[2])
+    if marks and _THOUGHT_BEGINS.match(marks[-1]):
+        problem = f"its chat template begins a thought ({marks[-1]}) where Yes or No is read off"
+        hint = "judge with chat:, which reads the answer behind the thought, or take a model that answers at once"
+        raise InputError(f"{problem}; {hint}", field="chat_template")
+    return bool(usual != without)
 
 
 def answer_tokens(tokenizer: Any, answer: str) -> list[int]:

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
-from berdslib.data.readers import SHEET_IDS, LabelledPair, read_labelled_pairs
+from berdslib.data.readers import LabelledPair, read_labelled_pairs
 from berdslib.data.records import Passage, Question, check_questions
 from berdslib.errors import InputError
-from berdslib.files import StrPath, guarded_cell, write_text
+from berdslib.files import StrPath, guarded, write_text
 from berdslib.judging.base import Judge, Pair, document_text, pairs_of
 from berdslib.judging.store import VerdictStore, judge_pairs
 
@@ -67,31 +67,28 @@ def read_examples(path: StrPath, kind: str = "detection") -> list[Example]:
 
 def write_examples(path: StrPath, examples: Iterable[Example]) -> None:
     """Write labelled examples as TSV with the columns question, document, perspective, label (1 or 0)."""
-    _write(path, LabelledPair._fields, [(e.topic, e.document, e.statement, str(int(e.supports))) for e in examples])
+    rows = [(e.topic, e.document, e.statement, str(int(e.supports))) for e in examples]
+    _write(path, LabelledPair._fields, rows)
 
 
 def write_unlabelled(
     path: StrPath, pairs: Sequence[Pair], questions: Sequence[Question], *, title_position: str = "before"
 ) -> None:
-    """Write pairs as TSV with an empty column `label`, for people to fill in with 1 or 0.
+    """Write pairs as TSV with an empty last column `label`, for people to fill in with 1 or 0.
 
-    The columns qid, pid and docno make the labels verdicts (``gold="FILE"``). A text that a spreadsheet would take for
-    a formula has a ' before it.
+    The columns qid, docno and pid before the texts make it a table of verdicts as well.
     """
     texts = _texts(pairs, questions, title_position)
-    rows = [
-        (*map(guarded_cell, read), "", guarded_cell(pair.qid), str(pair.pid), guarded_cell(pair.passage.docno))
-        for read, pair in zip(texts, pairs, strict=True)
-    ]
-    _write(path, (*LabelledPair._fields, *SHEET_IDS), rows)
+    rows = [(p.qid, p.passage.docno, str(p.pid), *of_pair, "") for p, of_pair in zip(pairs, texts, strict=True)]
+    _write(path, ("qid", "docno", "pid", *LabelledPair._fields), rows)
 
 
-def _write(path: StrPath, names: Sequence[str], rows: Iterable[tuple[str, ...]]) -> None:
+def _write(path: StrPath, header: Sequence[str], rows: Iterable[tuple[str, ...]]) -> None:
     with write_text(path) as file:
         # All quoted: left to itself the writer forgets cells with a carriage return, which web pages do hold.
         writer = csv.writer(file, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_ALL)
-        writer.writerow(names)
-        writer.writerows(rows)
+        writer.writerow(header)
+        writer.writerows([guarded(cell) for cell in row] for row in rows)
 
 
 def _texts(pairs: Sequence[Pair], questions: Sequence[Question], title_position: str) -> list[tuple[str, str, str]]:

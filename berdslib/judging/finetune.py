@@ -9,7 +9,6 @@ import hashlib
 import json
 import logging
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,16 +17,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
-from transformers import Trainer, TrainingArguments
-from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
 from berdslib.judging.causal import Causal, answer_tokens, common_start
 from berdslib.judging.examples import Example
-from berdslib.models.loading import has_bf16, padded
+from berdslib.models.loading import has_bf16, padded, quiet_loading, quiet_peft, weights_hash
 from berdslib.models.pair_classifier import encode_pairs
+
+with quiet_loading():  # the import brings the news of missing kernels
+    from transformers import Trainer, TrainingArguments
+    from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +131,7 @@ def fine_tune_encoder(model: Any, tokenizer: Any, examples: Sequence[Example], r
     """
     if model.config.num_labels != 1:
         raise InputError(f"the classifier has {model.config.num_labels} outputs; one is needed (num_labels=1)")
-    made_of = _digest(recipe, examples, f"{type(model).__name__}({model.config.name_or_path})")
+    made_of = _digest(recipe, examples, f"{type(model).__name__}({weights_hash(model)})")
 
     def collate(rows: list[dict[str, Any]]) -> dict[str, Any]:
         inputs = [{key: value for key, value in row.items() if key != "labels"} for row in rows]
@@ -192,8 +193,7 @@ def _with_lora(model: Any, recipe: Recipe, task: str) -> Any:
 
     torch.manual_seed(recipe.seed)
     scale: dict[str, Any] = {"r": recipe.rank, "lora_alpha": recipe.alpha, "lora_dropout": recipe.dropout}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)  # peft asks by the old name
+    with quiet_peft():
         return get_peft_model(model, LoraConfig(**scale, target_modules="all-linear", task_type=task))
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ from berdslib.judging.base import Pair, document_text
 from berdslib.llm.untrusted import control_tokens, defuse
 from berdslib.models.cards import ENGINES, model_card
 from berdslib.models.loading import (
+    WeightsMark,
     engine_by_environment,
     fastest_format,
     has_bf16,
@@ -30,6 +30,7 @@ from berdslib.models.loading import (
     load_weights,
     package_folder,
     quiet_loading,
+    quiet_peft,
     read_tokenizer,
 )
 from berdslib.models.openvino import VectorsOfIds, openvino_reader, require_openvino
@@ -112,11 +113,11 @@ def new_model(design: Design = FAST, seed: int = 0) -> StanceModel:
         tokenizer = load_model(checkpoint, lambda local: read_tokenizer(AutoTokenizer, checkpoint, local))
     torch.manual_seed(seed)
     if design.rank:
-        from peft import LoraConfig, get_peft_model
+        with quiet_loading():
+            from peft import LoraConfig, get_peft_model
 
         adapter = LoraConfig(r=design.rank, lora_alpha=design.rank, target_modules="all-linear")
-        with warnings.catch_warnings():  # one library asks the other by a name that will go
-            warnings.simplefilter("ignore", FutureWarning)
+        with quiet_peft():
             encoder = get_peft_model(encoder, adapter)
     else:
         encoder.embeddings.requires_grad_(False)
@@ -182,7 +183,8 @@ class Laptop:
     """Judges with a trained model: P(the passage supports the perspective), calibrated on held-out topics.
 
     Each text is read once, in bfloat16 where the CPU has it: there a probability depends a little on what shared its
-    batch. `engine` is "torch", or "openvino" for the same network faster on a CPU.
+    batch. `engine` is "torch", or "openvino" for the same network faster on a CPU. `loaded` says that the weights are
+    those of the file that `name` names.
     """
 
     def __init__(
@@ -194,13 +196,14 @@ class Laptop:
         batch_size: int = 64,
         title_position: str = "before",
         engine: str = "torch",
+        loaded: bool = False,
     ) -> None:
         known("engine", engine, ENGINES)
         self.model, self.calibration, self.threshold = model.eval(), calibration, calibration.threshold
         self.batch_size, self.title_position = batch_size, title_position
         # What was read: many questions of a corpus list the same passages, in one call after another.
         self._read: dict[tuple[int, str], torch.Tensor] = {}
-        settings = ",".join(f"{value:.6g}" for value in calibration)
+        self._weights, self._read_by = WeightsMark(model, named=loaded), ""
         # The first laptop judge had but one design.
         made_of = "" if model.design == FAST else f",{','.join(map(str, model.design))}"
         self._by_openvino: VectorsOfIds | None = None
@@ -211,7 +214,14 @@ class Laptop:
             made_of += f",openvino:{number_format}"
         elif _multiplies_short(self.model):
             made_of += ",bfloat16"
-        self.id = f"laptop({name}{made_of},calibration={settings},title={title_position})"
+        self.name, self._made_of = name, made_of
+
+    @property
+    def id(self) -> str:
+        """Names everything that the answers depend on, as it is now: a model can be trained, or calibrated."""
+        settings = ",".join(f"{value:.6g}" for value in self.calibration)
+        made_of = f"{self.name}{self._weights.of(self.model)}{self._made_of}"
+        return f"laptop({made_of},calibration={settings},title={self.title_position})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return float64 (n,), the calibrated probability."""
@@ -232,8 +242,10 @@ class Laptop:
 
     def _vectors(self, texts: Sequence[str], max_tokens: int) -> torch.Tensor:
         """Return one vector a text, float32 (n, d); equal texts are read once, also over calls, the longest first."""
-        if len(self._read) > _MOST_REMEMBERED:
+        read_by = self._weights.of(self.model)
+        if len(self._read) > _MOST_REMEMBERED or read_by != self._read_by:
             self._read.clear()
+        self._read_by = read_by
         new = {text for text in texts if (max_tokens, text) not in self._read}
         order = sorted(new, key=lambda text: (-len(text), text))
         for start in range(0, len(order), self.batch_size):
@@ -254,12 +266,12 @@ def load_laptop(folder: Path = WEIGHTS, *, engine: str = "", **options: Any) -> 
     """Load a judge that :func:`save_laptop` wrote, by default the shipped one; `engine` "" is that of BERDS_ENGINE."""
     model, calibration = load_trained(folder)
     digest = hashlib.sha256((folder / TENSORS).read_bytes()).hexdigest()[:12]
-    return Laptop(merged(model), calibration, digest, engine=engine or engine_by_environment(), **options)
+    engine = engine or engine_by_environment()
+    return Laptop(merged(model), calibration, digest, engine=engine, loaded=True, **options)
 
 
 def load_trained(folder: Path) -> tuple[StanceModel, Calibration]:
     """Load a saved judge's model as it was trained, so that training may go on, and its calibration."""
-    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     for name in (TENSORS, SETTINGS):
@@ -270,14 +282,16 @@ def load_trained(folder: Path) -> tuple[StanceModel, Calibration]:
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         calibration = Calibration(*(float(settings["calibration"][name]) for name in Calibration._fields))
         design = Design(**settings.get("design", FAST._asdict()))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        if not np.isfinite(calibration).all() or not 0 <= calibration.threshold <= 1:
+            raise ValueError(f"calibration {tuple(calibration)}; finite numbers and a threshold from 0 to 1 are needed")
+        if list(map(type, design)) != [str, str, int]:
+            raise TypeError(f"design {tuple(design)}; two names and a whole number are needed")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         problem = f"is not the settings of a laptop judge ({type(error).__name__}: {error})"
         raise InputError(problem, path=folder / SETTINGS) from None
-    model, path = new_model(design), folder / TENSORS
-    try:
-        tensors = {name: weight.float() for name, weight in load_file(path).items()}
-    except SafetensorError as error:
-        raise InputError(f"cannot be read ({error}); train or install the judge anew", path=path) from None
+    path = folder / TENSORS
+    model = load_model(str(folder), lambda _: new_model(design))
+    tensors = load_model(str(path), lambda _: {name: weight.float() for name, weight in load_file(path).items()})
     wanted = {name: weight.shape for name, weight in learned(model).items()}
     if wanted != {name: weight.shape for name, weight in tensors.items()}:
         raise InputError("holds other weights than the design in its settings has", path=path)

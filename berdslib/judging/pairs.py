@@ -17,6 +17,7 @@ from berdslib.errors import InputError
 from berdslib.judging.base import Pair, document_text
 from berdslib.llm.untrusted import control_tokens, defuse
 from berdslib.models.loading import (
+    WeightsMark,
     checkpoint_mark,
     language_model_numbers,
     load_model,
@@ -35,13 +36,28 @@ _FIELD_NAME = re.compile(r"(premise|hypothesis)[\s▁]*:", re.IGNORECASE)
 
 
 class PairJudge:
-    """A judge on a classifier, whose id begins with `named`, its kind and model: yes at `threshold` and above."""
+    """A judge on a classifier, whose id begins with `named`, its kind and model: yes at `threshold` and above.
+
+    `loaded` says that the weights are those of the files that `named` names.
+    """
 
     def __init__(
-        self, named: str, classifier: PairClassifier, *, threshold: float = 0.5, title_position: str = "before"
+        self,
+        named: str,
+        classifier: PairClassifier,
+        *,
+        threshold: float = 0.5,
+        title_position: str = "before",
+        loaded: bool = False,
     ) -> None:
-        self.classifier, self.threshold, self.title_position = classifier, threshold, title_position
-        self.id = f"{named},max_length={classifier.max_length},title={title_position},threshold={threshold})"
+        self.named, self.classifier, self.threshold, self.title_position = named, classifier, threshold, title_position
+        self._weights = WeightsMark(classifier.model, named=loaded)
+
+    @property
+    def id(self) -> str:
+        """Names everything that the answers depend on, as it is now: a model can be trained."""
+        limits = f"max_length={self.classifier.max_length},title={self.title_position},threshold={self.threshold}"
+        return f"{self.named}{self._weights.of(self.classifier.model)},{limits})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return float64 (n,)."""
@@ -68,17 +84,11 @@ def load_cross_encoder(checkpoint: str, **options: Any) -> PairJudge:
     """Load a cross-encoder judge: a classifier of one output, or a folder with a LoRA adapter for one."""
     from transformers import AutoModelForSequenceClassification
 
-    if (Path(checkpoint) / "adapter_config.json").is_file():
-        from peft import PeftConfig, PeftModel
-
-        adapter = PeftConfig.from_pretrained(checkpoint)
-        # The adapter brings its own head, so the base's may be missing.
-        head, base = tuple(adapter.modules_to_save or ()), adapter.base_model_name_or_path
-        model = load_weights(AutoModelForSequenceClassification, base, unread=head, num_labels=1)
-        model = PeftModel.from_pretrained(model, checkpoint).merge_and_unload()
-    else:
-        model = load_weights(AutoModelForSequenceClassification, checkpoint)
-    return cross_encoder(model, _tokenizer(checkpoint), checkpoint + checkpoint_mark(checkpoint), **options)
+    # An adapter brings its own head; the base's config may tell of another.
+    outputs: dict[str, Any] = {"num_labels": 1} if (Path(checkpoint) / "adapter_config.json").is_file() else {}
+    model = load_weights(AutoModelForSequenceClassification, checkpoint, **outputs)
+    name = checkpoint + checkpoint_mark(checkpoint)
+    return cross_encoder(model, _tokenizer(checkpoint), name, loaded=True, **options)
 
 
 def _tokenizer(checkpoint: str) -> Any:
@@ -114,7 +124,7 @@ def load_nli(checkpoint: str, **options: Any) -> PairJudge:
     from transformers import AutoModelForSequenceClassification
 
     model = load_weights(AutoModelForSequenceClassification, checkpoint)
-    return nli(model, _tokenizer(checkpoint), checkpoint + checkpoint_mark(checkpoint), **options)
+    return nli(model, _tokenizer(checkpoint), checkpoint + checkpoint_mark(checkpoint), loaded=True, **options)
 
 
 def nli_t5(model: Any, tokenizer: Any, name: str, *, max_length: int = 512, **options: Any) -> PairJudge:
@@ -167,4 +177,5 @@ def load_nli_t5(checkpoint: str = NLI_T5, **options: Any) -> PairJudge:
         logger.warning("%s needs %d GB of memory on this machine", NLI_T5, 22 if dtype == torch.bfloat16 else 45)
     tokenizer = _tokenizer(checkpoint)
     model = load_weights(AutoModelForSeq2SeqLM, checkpoint, dtype=dtype)
-    return nli_t5(model, tokenizer, checkpoint + checkpoint_mark(checkpoint) + number_format_mark(dtype), **options)
+    name = checkpoint + checkpoint_mark(checkpoint) + number_format_mark(dtype)
+    return nli_t5(model, tokenizer, name, loaded=True, **options)

@@ -62,6 +62,9 @@ def as_judge(judge: object, name: str | None = None) -> Judge:
         if not isinstance(getattr(judge, "id", None), str) or not isinstance(threshold, Real):
             problem = "needs an `id`, a text that names all that its answers depend on, and a `threshold` such as 0.5"
             raise InputError(f"the judge {type(judge).__name__} {problem}", field="judge")
+        if not 0 <= float(threshold) <= 1:
+            problem = f"the judge {type(judge).__name__} has the threshold {threshold}; 0 to 1 is accepted"
+            raise InputError(problem, field="judge")
         return judge  # type: ignore[return-value]
     if not callable(judge) or isinstance(judge, type):
         problem = "a judge is a name, an object with p_yes(pairs), or a function from pairs to probabilities"

@@ -6,6 +6,7 @@ import hashlib
 import logging
 import os
 import platform
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -82,8 +83,8 @@ def judge_pairs(
 ) -> tuple[np.ndarray, int]:
     """Judge pairs, equal ones once, from the store where known: (p_yes float64 (n,), number judged anew).
 
-    A passage of blank text supports nothing: no judge is asked. Of a committee each member is asked by itself. Gold
-    verdicts and those of a plain function (:class:`berdslib.judging.base.FunctionJudge`) are never stored.
+    A passage without a letter or digit supports nothing: no judge is asked. Of a committee each member is asked by
+    itself. Gold verdicts and those of a plain function (:class:`berdslib.judging.base.FunctionJudge`) are never stored.
 
     NaN stands for an answer that could not be read. It is not stored, so that the pair is asked again next time; a
     committee of which one member's answer could not be read has none.
@@ -99,7 +100,8 @@ def judge_pairs(
         asked_each = [judge_pairs(member, pairs, store, chunk=chunk) for member in judge.judges]
         return judge.mean([p_yes for p_yes, _ in asked_each]), max(new for _, new in asked_each)
     store = None if isinstance(judge, FunctionJudge) else store
-    keys = [None if _is_blank(p) else verdict_key(judge.id, p) for p in pairs]  # hashing long texts takes time
+    named = judge.id  # once: a model in memory is looked at for it
+    keys = [None if _is_blank(p) else verdict_key(named, p) for p in pairs]  # hashing long texts takes time
     wanted = {key: pair for key, pair in zip(keys, pairs, strict=True) if key is not None}
     have = store.get(list(wanted)) if store is not None else {}
     missing, judged = [key for key in wanted if key not in have], 0
@@ -127,7 +129,7 @@ def judge_pairs(
 
 
 def _is_blank(pair: Pair) -> bool:
-    return not pair.passage.text.strip()
+    return re.search(r"[^\W_]", pair.passage.text) is None
 
 
 def _judged(judge: Judge, pairs: Sequence[Pair]) -> tuple[np.ndarray, BaseException | None]:

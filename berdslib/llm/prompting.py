@@ -108,9 +108,9 @@ class Prompt(NamedTuple):
         return _NAMED.sub(lambda match: values[match[1]], self.user)
 
 
-def templated_ids(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> list[int]:
-    """Return a conversation as the tokens of a model's chat template, ready for the answer."""
-    write = partial(tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)
+def templated_ids(tokenizer: Any, messages: Sequence[Mapping[str, str]], **options: Any) -> list[int]:
+    """Return a conversation as the tokens of a model's chat template, ready for the answer; `options` go to that."""
+    write = partial(tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True, **options)
     try:
         text = write(messages)
     except Exception as error:

@@ -19,6 +19,7 @@ from berdslib.errors import BerdsError, InputError, known
 from berdslib.models.cards import ENGINES, FASTEST, NUMBER_FORMATS, POOLINGS, Encoder, ModelCard, model_card
 from berdslib.models.loading import (
     LOADING,
+    NO_CODE,
     REPORT,
     arithmetic,
     checkpoint_mark,
@@ -305,6 +306,7 @@ def load_sentence_transformer(checkpoint: str, card: ModelCard, revision: str) -
             where,
             device=device,
             local_files_only=local,
+            **NO_CODE,
             # Weights of another shape are told below, with those that are missing.
             model_kwargs=number_options(number_format) | {"ignore_mismatched_sizes": True},
             revision=revision,
@@ -332,8 +334,10 @@ def _require_network(kind: Any, checkpoint: str, revision: str) -> None:
     modules = folder / "modules.json"
     inside = json.loads(modules.read_text(encoding="utf-8"))[0]["path"] if modules.exists() else ""
     with quiet_loading():
-        _, report = kind.from_pretrained(folder / inside, device_map="meta", **REPORT)
-    require_weights(checkpoint, report, unread=("pooler.",))  # what is pooled is the last layer
+        _, report = kind.from_pretrained(folder / inside, device_map="meta", **REPORT, **NO_CODE)
+    # What is pooled is the last layer. A weight of an adapter that has no place would be left out.
+    is_adapter = (folder / inside / "adapter_config.json").exists()
+    require_weights(checkpoint, report, unread=("pooler.",), exactly=is_adapter)
 
 
 def _transformer(checkpoint: str, card: ModelCard, revision: str) -> VectorsOf:
@@ -341,7 +345,7 @@ def _transformer(checkpoint: str, card: ModelCard, revision: str) -> VectorsOf:
     from transformers import AutoConfig, AutoModel, AutoTokenizer, DPRContextEncoder
 
     def beginning(of: Any) -> Any:
-        options = {"revision": revision}
+        options = {"revision": revision, **NO_CODE}
         return load_model(checkpoint, lambda local: of.from_pretrained(checkpoint, local_files_only=local, **options))
 
     tokenizer, config = beginning(AutoTokenizer), beginning(AutoConfig)

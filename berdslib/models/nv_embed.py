@@ -23,7 +23,7 @@ from torch import nn
 from transformers import AutoTokenizer, MistralConfig, MistralModel, PreTrainedConfig, PreTrainedModel
 
 from berdslib.errors import InputError
-from berdslib.models.loading import in_batches, load_model, load_weights
+from berdslib.models.loading import NO_CODE, in_batches, load_model, load_weights
 
 
 def nv_embed_vectors(
@@ -40,8 +40,7 @@ def nv_embed_vectors(
 
     def read(local: bool) -> tuple[Any, NvEmbedConfig]:
         config = NvEmbedConfig.from_pretrained(checkpoint, local_files_only=local, revision=revision)
-        # Without a config, the library would ask whether the checkpoint's own code may run.
-        own = {"config": config.text_config, "local_files_only": local, "revision": revision}
+        own = {"config": config.text_config, "local_files_only": local, "revision": revision, **NO_CODE}
         return AutoTokenizer.from_pretrained(checkpoint, **own), config
 
     tokenizer, config = load_model(checkpoint, read)

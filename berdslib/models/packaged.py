@@ -144,7 +144,11 @@ def _convert(gguf: Path, folder: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    source: dict[str, Any] = {"pretrained_model_name_or_path": str(gguf.parent), "gguf_file": gguf.name}
+    source: dict[str, Any] = {
+        "pretrained_model_name_or_path": str(gguf.parent),
+        "gguf_file": gguf.name,
+        "trust_remote_code": False,
+    }
     read = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
     # What was read bears the mark of a quantised model, which is not to be saved; its weights are plain numbers.
     config = read.config.__class__(**{k: v for k, v in read.config.to_dict().items() if k != "quantization_config"})

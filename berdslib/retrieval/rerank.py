@@ -11,7 +11,7 @@ import pandas as pd
 from berdslib.data.corpus import by_docno
 from berdslib.data.records import Passage, Question, check_k, make_run
 from berdslib.errors import InputError
-from berdslib.models.loading import load_model, load_weights, read_tokenizer
+from berdslib.models.loading import NO_CODE, load_model, load_weights, read_tokenizer
 from berdslib.models.pair_classifier import PairClassifier
 from berdslib.retrieval.base import Ours, Retriever, check_corpus, check_search, checked_search
 
@@ -103,7 +103,9 @@ def load_scorer(checkpoint: str, **options: Any) -> PairScorer:
     """Load the scorer of a sequence-pair classifier, or of an encoder-only T5 such as TART-full, by id or folder."""
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, T5Tokenizer
 
-    config = load_model(checkpoint, lambda local: AutoConfig.from_pretrained(checkpoint, local_files_only=local))
+    config = load_model(
+        checkpoint, lambda local: AutoConfig.from_pretrained(checkpoint, local_files_only=local, **NO_CODE)
+    )
     enc_t5 = "EncT5ForSequenceClassification" in (config.architectures or [])
     # TART's files name a tokenizer class of its authors' own; the vocabulary is T5's.
     reader = T5Tokenizer if enc_t5 else AutoTokenizer

@@ -2,6 +2,7 @@
 
 import os
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -15,7 +16,15 @@ from berdslib.data.records import Passage
 from berdslib.errors import InputError, MissingDataError
 from berdslib.evaluation.judges import agreement
 from berdslib.judging.base import Pair, contains_perspective, document_text, how_sure, pairs_of, threshold_at_half
-from berdslib.judging.baselines import OVERLAP_THRESHOLD, SIMILARITY_THRESHOLDS, Committee, Gold, Overlap, Random
+from berdslib.judging.baselines import (
+    OVERLAP_THRESHOLD,
+    SIMILARITY_THRESHOLDS,
+    Committee,
+    Gold,
+    Overlap,
+    Random,
+    Similarity,
+)
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.retrieval.retrievers import make_retriever
@@ -217,3 +226,35 @@ def test_a_word_says_how_far_from_the_threshold_an_answer_is():
     words = ["sure", "sure", "fairly sure", "unsure", "unsure", "unsure", "unsure", "unsure", "fairly sure",
              "fairly sure", "sure", "sure"]  # thirds of 0 to 0.2: 0.067, 0.133; of 0.2 to 1: 0.467, 0.733  # fmt: skip
     assert how_sure(p, 0.2).tolist() == words
+
+
+def test_a_long_passage_takes_no_memory_for_the_short_ones():
+    """An array of texts has the width of the longest, four bytes a character, for each of them."""
+
+    class Lengths:
+        id = "lengths"
+
+        def encode_passages(self, texts):
+            return np.array([[len(text), 1.0] for text in texts])
+
+    long = [pair(text, "It is.", docno=str(i)) for i, text in enumerate(["x" * 200_000, *(f"{i}" for i in range(511))])]
+    judge = Similarity(Lengths())
+    tracemalloc.start()
+    p_yes = judge.p_yes(long)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5e6 and p_yes.shape == (512,)
+
+
+def test_texts_that_differ_in_an_ending_zero_byte_are_two():
+    asked = []
+
+    class Asked:
+        id = "asked"
+
+        def encode_passages(self, texts):
+            asked.append(list(texts))
+            return np.ones((len(texts), 2))
+
+    Similarity(Asked()).p_yes([pair("zoo"), pair("zoo\0"), pair("zoo")])
+    assert asked == [["zoo", "zoo\0"], ["Cats are kind."]]

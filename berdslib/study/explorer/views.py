@@ -12,7 +12,7 @@ import pandas as pd
 
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question
 from berdslib.evaluation.sides import lean
-from berdslib.files import guarded_cell
+from berdslib.files import guarded
 from berdslib.judging.base import contains_perspective
 from berdslib.retrieval.bm25 import analyser
 from berdslib.study.figures.lists import colour_of, ink_on, letter_of
@@ -262,5 +262,5 @@ def table_of(view: Mapping[str, Any]) -> pd.DataFrame:
 
 def csv_of(table: pd.DataFrame) -> str:
     """Return a table as CSV in which no spreadsheet takes a text for a formula."""
-    safe = table.map(lambda cell: guarded_cell(cell) if isinstance(cell, str) else cell)
+    safe = table.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)
     return str(safe.to_csv(index=False, lineterminator="\n"))
