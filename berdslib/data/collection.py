@@ -6,14 +6,51 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from reprlib import repr as shortened
-from typing import Self
+from typing import NamedTuple, Self
 
 import pandas as pd
 
-from berdslib.data.records import Passage, Question, check_passages, check_questions, check_verdicts, perspective_qid
+from berdslib.data.corpus import by_docno
+from berdslib.data.records import (
+    Passage,
+    Question,
+    check_passages,
+    check_questions,
+    check_verdicts,
+    counted,
+    perspective_qid,
+)
 from berdslib.errors import InputError
 
 Expansions = Mapping[str, Sequence[tuple[str, str]]]
+
+
+class Missing(NamedTuple):
+    """Counts of what recorded verdicts lack.
+
+    ``questions`` are asked; ``unjudged`` of them have no verdict, ``unanswerable`` have some, and no relevant passage
+    in the corpus. ``judged`` passages have a verdict; ``absent`` of them, such as ``such_as``, are not in the corpus.
+    """
+
+    questions: int
+    unjudged: int = 0
+    unanswerable: int = 0
+    judged: int = 0
+    absent: int = 0
+    such_as: str = ""
+
+    def in_words(self) -> list[str]:
+        """Return a sentence for each count that is not 0."""
+        said = []
+        if self.unjudged:
+            said.append(f"{self.unjudged:,} of {counted(self.questions, 'question')} have no verdict")
+        if self.absent:
+            such_as = f"such as {self.such_as!r}"
+            said.append(f"{self.absent:,} of {counted(self.judged, 'judged passage')} are not in the corpus, {such_as}")
+        if self.unanswerable:
+            of = counted(self.questions, "question")
+            said.append(f"{self.unanswerable:,} of {of} have no relevant passage in the corpus; no system answers them")
+        return said
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,14 +116,41 @@ class Collection:
         object.__setattr__(part, "questions", tuple(check_questions(questions)))
         return part
 
-    def __repr__(self) -> str:
-        """Say how much of what there is."""
-        parts = [_count(len(self.questions), "question"), _count(len(self.passages), "passage")]
+    @property
+    def missing(self) -> Missing:
+        """What the recorded verdicts on these questions lack."""
         asked = {q.qid for q in self.questions}
-        gold = None if self.gold is None else _count(int(self.gold["qid"].isin(asked).sum()), "gold verdict")
-        parts.append(gold or "no gold verdicts")
+        if self.gold is None:
+            return Missing(len(asked))
+        gold = self.gold[self.gold["qid"].isin(asked)]
+        judged = gold["docno"].unique()
+        corpus = by_docno(self.passages)
+        absent = {docno for docno in judged if docno not in corpus} if self.passages else set()
+        answered = gold[gold["supports"] & ~gold["docno"].isin(absent)]["qid"].nunique()
+        with_verdict = gold["qid"].nunique()
+        return Missing(
+            len(asked),
+            len(asked) - with_verdict,
+            with_verdict - answered,
+            len(judged),
+            len(absent),
+            min(absent, default=""),
+        )
+
+    def __repr__(self) -> str:
+        """Say how much of what there is, and what is missing."""
+        questions, gold = counted(len(self.questions), "question"), "no gold verdicts"
+        if self.gold is not None:
+            asked = {q.qid for q in self.questions}
+            gold = counted(int(self.gold["qid"].isin(asked).sum()), "gold verdict")
+            lacking = self.missing
+            if lacking.unjudged:
+                questions += f" ({lacking.unjudged:,} without a verdict)"
+            if lacking.absent:
+                gold += f" ({lacking.absent:,} of {counted(lacking.judged, 'judged passage')} not in the corpus)"
+        parts = [questions, counted(len(self.passages), "passage"), gold]
         if self.expansions:
-            parts.append(f"expansions of {_count(len(self.expansions), 'question')}")
+            parts.append(f"expansions of {counted(len(self.expansions), 'question')}")
         return f"Collection {self.name!r}: {', '.join(parts)}"
 
 
@@ -137,7 +201,3 @@ def _check_expansions(given: object) -> None:
 def are_full_queries(question: Question, pairs: Sequence[tuple[str, str]]) -> bool:
     """Return whether expansions are a question's full queries, which contain it: named by exactly its perspectives."""
     return bool(pairs) and tuple(name for name, _ in pairs) == tuple(question.perspectives)
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"

@@ -9,13 +9,15 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from berdslib.data import formats, own
@@ -24,14 +26,28 @@ from berdslib.data.catalogue import DATASETS, Dataset
 from berdslib.data.collection import Collection
 from berdslib.data.corpus import Corpus, Written, cut_rows, is_corpus, make_corpus, open_corpus
 from berdslib.data.fetch import every_place, fetch_files, fetch_hint, marked
-from berdslib.data.gold import share_verdicts
+from berdslib.data.gold import share_verdicts, unjudged_copies
 from berdslib.data.passages import CUTS, corpus_statistics
 from berdslib.data.pir import is_pir, load_task
 from berdslib.data.readers import READERS, LabelledPair, aspects_at, beir_at, from_ir_datasets, nuggets_at, table_at
-from berdslib.data.records import Passage, Question, check_questions, check_verdicts
+from berdslib.data.records import (
+    GRADE,
+    QRELS_COLUMNS,
+    Passage,
+    Qrels,
+    Question,
+    as_qrels,
+    at_level,
+    check_questions,
+    check_verdicts,
+    counted,
+    judged_still,
+    verdicts_from_qrels,
+    with_perspectives,
+)
 from berdslib.data.scenario import Scenario, load_scenario
 from berdslib.data.tables import Records, is_records
-from berdslib.data.trec import are_qrels
+from berdslib.data.trec import read_judgements
 from berdslib.data.web import OwnCorpora, is_web_corpora, open_web_corpora
 from berdslib.errors import InputError, MissingDataError, errors_in, known, says_what_it_takes
 
@@ -212,8 +228,12 @@ def load(
     split: str | None = None,
     gold: str | Path | Records | None = None,
     limit: int = 0,
+    relevance_level: float | None = None,
+    first_subtopic: int | None = None,
 ) -> Collection:
     """Return questions with their corpus and what is known about them.
+
+    What is missing is logged, with counts: questions without a verdict, judged passages that are not in the corpus.
 
     Args:
         name: a data set ("sample", "theperspective", "kialo", …); a task of PIR ("pir-demo:allsides",
@@ -227,9 +247,13 @@ def load(
         split: a split of the data set, or "all", which PerspectiveArg has not; None for "dev" where there is one, else
             for its first ("test" of a BEIR folder); for everything of what is not split, and of a file. A question's
             field `split` says which it is of.
-        gold: verdicts to score by: a file, a data set, a frame or list of dicts; None for the data set's own.
-            Where questions list no perspectives, the subtopics that these number take their place.
+        gold: verdicts or qrels to score by: a file, a data set, a frame or list of dicts; None for the data set's own.
+            Where questions list no perspectives, the subtopics that some passage is relevant to take their place; where
+            there are no subtopics either, the question's own text.
         limit: only the first so many questions of each; 0 for all.
+        relevance_level: of graded qrels, the smallest relevance that is a yes, as trec_eval's -l; None for 1.
+        first_subtopic: of qrels, the number of a topic's first subtopic, 0 or 1; None to decide for each topic, see
+            :func:`berdslib.data.records.verdicts_from_qrels`.
 
     Raises:
         InputError: an unknown name or split, or a file that cannot be read.
@@ -250,34 +274,158 @@ def load(
         if isinstance(one, Scenario) and (passages is not None or gold is not None or len(loaded) > 1):
             problem = f"{one.name!r} comes with its own arguments and answers, and stands alone"
             raise InputError(problem, field="passages" if gold is None else "gold")
+    everything = [q.qid for one in loaded for q in one.questions]
+    loaded = [_of_file(one, split) if _is_table(name) else one for name, one in zip(several, loaded, strict=True)]
     if limit:
         loaded = [one.only(one.questions[:limit]) for one in loaded]
     whole = loaded[0] if len(loaded) == 1 else _joined(loaded, shared or ())
-    if gold is None:
+    if gold is not None:
+        whole = _with_gold(whole, gold, relevance_level, first_subtopic)
+    elif relevance_level is not None and whole.gold is not None:
+        whole = replace(whole, gold=at_level(whole.gold, relevance_level, whole.name))
+    if isinstance(whole, Scenario) or whole.gold is None:
         return whole
-    if is_records(gold):
-        gold = pd.DataFrame(gold)
-    verdicts = check_verdicts(load_gold(gold) if isinstance(gold, str | Path) else gold)
-    if isinstance(whole.passages, list | tuple) and len(verdicts):  # one on disk is not read through for this
+    said = [*whole.missing.in_words(), _copies_in_words(whole)]
+    if relevance_level is None:
+        said.append(_grades_in_words(whole))
+    if gold is not None and all(map(_is_table, several)):  # of a data set, another split may be judged too
+        others = whole.gold.loc[~whole.gold["qid"].isin(everything), "qid"].unique()
+        if len(others):
+            judged = counted(len(others), "judged question")
+            said.append(f"{judged}, such as {others[0]!r}, not among the questions: the verdicts are ignored")
+    for sentence in filter(None, said):
+        logger.warning("%s: %s", whole.name, sentence)
+    return whole
+
+
+def _is_table(name: Any) -> bool:
+    """Return whether questions are rows in memory or in a file, of which nothing else is known."""
+    if is_records(name):
+        return True
+    return Path(name).is_file() and not is_pir(Path(name)) and find(name).reader == "table"
+
+
+def _of_file(whole: Collection, split: str | None) -> Collection:
+    """Return the questions of a split; without one all, and if there are several splits, say so."""
+    if split is not None:
+        return whole.only(_of_split(whole.questions, split, whole.name))
+    splits = Counter(q.split for q in whole.questions)
+    if len(splits) > 1:
+        there = ", ".join(f"{name or 'none'} {n}" for name, n in splits.items())
+        logger.warning("%s: split: all (%s); split='%s' takes one", whole.name, there, next(filter(None, splits)))
+    return whole
+
+
+def _with_gold(
+    whole: Collection, given: str | Path | Records, relevance_level: float | None, first_subtopic: int | None
+) -> Collection:
+    """Return a collection with other verdicts, and with perspectives where its questions list none."""
+    found = _judgements(given)
+    level = 1.0 if relevance_level is None else relevance_level
+    listed = {q.qid: len(q.perspectives) for q in whole.questions}
+    firsts: Mapping[str, int] = {}
+    if isinstance(found, Qrels):
+        most = max(whole.questions, key=lambda q: len(q.perspectives))
+        if len(most.perspectives) > 1 and first_subtopic is None and not found.rows["subtopic"].any():
+            problem = f"these qrels name no perspectives, and question {most.qid!r} has {len(most.perspectives)}"
+            hint = "diversity qrels number them (iteration); to score relevance alone, give questions without any"
+            raise InputError(f"{problem}; {hint}", field="gold")
+        verdicts, firsts = verdicts_from_qrels(found, listed, first_subtopic=first_subtopic, relevance_level=level)
+    else:
+        verdicts = found if relevance_level is None else at_level(found, level)
+    if isinstance(whole.passages, list | tuple) and len(verdicts):
         docnos = {p.docno for p in whole.passages}
         if docnos and not verdicts["docno"].isin(docnos).any():
             problem = f"none of its passages, such as {verdicts['docno'].iloc[0]!r}, is in the corpus"
             raise InputError(f"{problem}, which has {next(iter(whole.passages)).docno!r}", field="gold")
-    questions = _with_subtopics(whole.questions, verdicts)
-    most = max(questions, key=lambda q: len(q.perspectives))
-    if len(most.perspectives) > 1 and not verdicts["pid"].any() and _are_qrels(gold):
-        problem = f"these qrels name no perspectives, and question {most.qid!r} has {len(most.perspectives)}"
-        hint = "diversity qrels number them (iteration); to score relevance alone, give questions without any"
-        raise InputError(f"{problem}; {hint}", field="gold")
+    questions, verdicts = _with_subtopics(whole.questions, verdicts, firsts)
     return replace(whole, questions=questions, gold=verdicts)
 
 
-def _are_qrels(gold: str | Path | pd.DataFrame) -> bool:
-    """Return whether verdicts were read from qrels, where a perspective 0 may stand for relevance alone."""
-    if isinstance(gold, pd.DataFrame):
-        return "pid" not in gold.columns
-    one = find(gold)
-    return one.reader in ("beir", "table") and are_qrels(one.place)
+def _judgements(given: str | Path | Records) -> Qrels | pd.DataFrame:
+    """Return qrels, or verdicts, of a file, a data set, a frame or a list of rows."""
+    if isinstance(given, Mapping):
+        return read_judgements(given)
+    if not isinstance(given, str | Path):
+        frame = pd.DataFrame(given) if is_records(given) else given
+        qrels = as_qrels(frame)
+        return check_verdicts(frame) if qrels is None else qrels
+    one = find(given)
+    if one.reader == "table":
+        return read_judgements(one.place)
+    gold = load_gold(given)
+    if one.reader != "beir":
+        return gold
+    relevance = gold[GRADE] if GRADE in gold else gold["supports"].astype(float)
+    return Qrels(gold.assign(subtopic=gold["pid"], relevance=relevance)[QRELS_COLUMNS], one.place)
+
+
+def _with_subtopics(
+    questions: Sequence[Question], verdicts: pd.DataFrame, firsts: Mapping[str, int]
+) -> tuple[list[Question], pd.DataFrame]:
+    """Make subtopics the perspectives of questions that list none, and number the verdicts by these.
+
+    As in ndeval, a subtopic that nothing is relevant to is none, unless the topic has no other; of a topic in the
+    layout of TREC Web, whose subtopics count from 1, also where the question lists it. A passage that was judged for
+    such subtopics only counts as judged. A question without subtopics has its own text for a perspective.
+    """
+    bare = {q.qid for q in questions if not q.perspectives}
+    numbered = verdicts[verdicts["qid"].isin(bare | {q.qid for q in questions if firsts.get(q.qid) == 1})]
+    has_yes = numbered.groupby(["qid", "pid"])["supports"].any()
+    kept: dict[str, list[int]] = {}
+    names: dict[str, tuple[str, ...]] = {}
+    for name, found in has_yes.groupby(level="qid"):
+        qid, first = str(name), firsts.get(str(name), 1)  # verdicts that are no qrels number their first perspective 0
+        pids = found.index.get_level_values("pid")
+        if found.any():
+            kept[qid] = pids[found].tolist()
+        elif qid in bare:
+            kept[qid] = [pids.min()]
+        if pids.max() > 0 or first > 0:
+            names[qid] = tuple(f"subtopic {pid + first}" for pid in kept.get(qid, ()))
+    named = []
+    for question in questions:
+        if question.qid in bare:
+            named.append(question._replace(perspectives=names.get(question.qid, (question.text,))))
+        else:
+            named.append(with_perspectives(question, kept.get(question.qid, range(len(question.perspectives)))))
+    fewer = [q.qid for q, now in zip(questions, named, strict=True) if len(now.perspectives) < len(q.perspectives)]
+    if fewer:
+        problem = "perspectives that no passage is relevant to are left out, as in ndeval"
+        logger.warning("%s; of %s, such as %r", problem, counted(len(fewer), "question"), fewer[0])
+    places = {(qid, pid): place for qid, pids in kept.items() for place, pid in enumerate(pids)}
+    pairs = zip(verdicts["qid"], verdicts["pid"], strict=True)
+    place = [places.get((qid, pid), -1 if qid in kept else pid) for qid, pid in pairs]
+    verdicts = verdicts.assign(pid=np.array(place, dtype=np.int64))
+    left_out = verdicts["pid"] < 0
+    return named, check_verdicts(judged_still(verdicts[~left_out], verdicts[left_out]))
+
+
+def _grades_in_words(whole: Collection) -> str:
+    """Say which grades there are where no cut was named, and how negative ones count; "" where there are none."""
+    if whole.gold is None or GRADE not in whole.gold:
+        return ""
+    grades = whole.gold.loc[whole.gold["qid"].isin([q.qid for q in whole.questions]), GRADE]
+    if grades.isin([0, 1]).all():
+        return ""
+    hint = "relevance_level=2 asks for more" if grades.max() >= 2 else "relevance_level=0.5 asks for less"
+    said = f"grades {grades.min():g} to {grades.max():g}; a yes is 1 or more, {hint}"
+    if negative := int((grades < 0).sum()):
+        said += f"; {negative:,} below 0 (spam in TREC Web) count as not relevant"
+    return said
+
+
+def _copies_in_words(whole: Collection) -> str:
+    """Say how many texts of the corpus are judged under some of their ids only, capitals and blanks aside."""
+    if whole.gold is None or not isinstance(whole.passages, list | tuple):  # one on disk is not read through for this
+        return ""
+    gold = whole.gold[whole.gold["qid"].isin([q.qid for q in whole.questions])]
+    plain = [Passage(p.docno, " ".join(p.full_text.casefold().split())) for p in whole.passages]
+    n = unjudged_copies(gold, plain)["text"].nunique()
+    if not n:
+        return ""
+    stands = "stands" if n == 1 else "stand"
+    return f"{counted(n, 'text')} {stands} under several ids, of which some are judged; the copies are not judged"
 
 
 def _check_place(given: str | Path) -> None:
@@ -288,13 +436,6 @@ def _check_place(given: str | Path) -> None:
         coded = b"\0"
     if b"\0" in coded or max(map(len, coded.split(b"/"))) > _LONGEST_NAME:
         raise InputError(f"{shortened(str(given))} is neither a name nor a path")
-
-
-def _with_subtopics(questions: Sequence[Question], verdicts: pd.DataFrame) -> list[Question]:
-    """Name the subtopics of verdicts as the perspectives of questions without any, as TREC's topics are."""
-    many = verdicts.groupby("qid")["pid"].max() + 1
-    named = {qid: tuple(f"subtopic {i + 1}" for i in range(m)) for qid, m in many.items()}
-    return [q if q.perspectives else q._replace(perspectives=named.get(q.qid, ())) for q in questions]
 
 
 def _several(given: str | Path | Records | Sequence[str | Path]) -> list[Any]:
@@ -312,7 +453,7 @@ def _load_one(name: str | Path | Records, shared: Sequence[Passage] | None, spli
     """Return everything that a name stands for; its own corpus is read only where no other takes its place."""
     if is_records(name):
         read = formats.read_questions(name, source="questions")
-        return Collection("questions", _of_split(read, split or "all", type(name).__name__), shared or ())
+        return Collection("questions", read, shared or ())
     if str(name).startswith(IR_DATASETS):
         theirs = from_ir_datasets(str(name).removeprefix(IR_DATASETS), with_passages=shared is None)
         found: Collection | None = _part_of(theirs, split)
@@ -323,7 +464,7 @@ def _load_one(name: str | Path | Records, shared: Sequence[Passage] | None, spli
         if one.make is not None:
             found = _made(one, split)
         else:
-            questions = load_questions(name, split)
+            questions = load_questions(name, None if one.reader == "table" else split)
             own_passages = load_passages(name) if shared is None and "passages" in one.parts else ()
             gold = load_gold(name) if "gold" in one.parts else None
             found = Collection(one.name, questions, own_passages, gold, _recorded_expansions(one, split))

@@ -29,7 +29,7 @@ GRADE = "grade"  # a further column of verdicts that were read from graded relev
 QRELS_COLUMNS = ["qid", "subtopic", "docno", "relevance"]
 # What other tools call the columns of runs and of qrels, in the order in which they are looked for.
 QID_NAMES = ("qid", "query_id", "query-id", "q_id", "topic_id", "topic")
-DOCNO_NAMES = ("docno", "doc_id", "docid", "corpus-id", "corpus_id")
+DOCNO_NAMES = ("docno", "doc_id", "docid", "corpus-id", "corpus_id", "passage_id", "passage-id")
 SUBTOPIC_NAMES = ("subtopic", "iteration", "subtopic_id", "iter")
 RELEVANCE_NAMES = ("relevance", "label", "rel", "score")
 _REAL = int | float | np.integer | np.floating | np.bool_
@@ -72,6 +72,17 @@ def shares(question: Question) -> np.ndarray:
     """
     weights = np.asarray(question.weights or (1.0,) * len(question.perspectives), dtype=np.float64)
     return np.asarray(weights / weights.sum())
+
+
+def with_perspectives(question: Question, pids: Sequence[int]) -> Question:
+    """Return a question with some of its perspectives, and what it says of these.
+
+    >>> with_perspectives(Question("q", "Who?", ("a", "b", "c"), labels=("x", "y", "z")), [0, 2]).labels
+    ('x', 'z')
+    """
+    lists = {name: getattr(question, name) for name in _LISTS}
+    some: dict[str, Any] = {name: tuple(of[pid] for pid in pids) if of else () for name, of in lists.items()}
+    return question._replace(**some)
 
 
 def issue_of(question: Question) -> str:
@@ -321,7 +332,8 @@ def _is_clean_run(run: pd.DataFrame) -> bool:
         return False
     rank, score = run["rank"].to_numpy(), run["score"].to_numpy()
     counted = (rank == run.groupby("qid", sort=False).cumcount() + 1).all() and (np.abs(score) <= LARGEST_SCORE).all()
-    falling = ((np.diff(score.astype(np.float32)) < 0) | (rank[1:] == 1)).all()
+    single = score.astype(np.float32)
+    falling = ((single[1:] < single[:-1]) | (rank[1:] == 1)).all()
     return bool(counted and falling) and not run.duplicated(["qid", "docno"]).any()
 
 
@@ -735,11 +747,18 @@ def _strictly_decreasing(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     The step is one in single precision: trec_eval and its kin read scores as such, and break ties their own way.
     """
     single = scores.astype(np.float32)
-    if not ((np.diff(single) >= 0) & (ranks[1:] > 1)).any():
+    if not ((single[1:] >= single[:-1]) & (ranks[1:] > 1)).any():
         return scores
     out = scores.copy()
     for i in range(1, len(out)):
         if ranks[i] > 1 and single[i] >= single[i - 1]:
             single[i] = np.nextafter(single[i - 1], np.float32(-np.inf))
             out[i] = single[i]
+    lowest = np.nextafter(np.float32(-LARGEST_SCORE), np.float32(0))
+    for i in range(len(out) - 1, -1, -1):  # what was lowered beyond the limit is lifted, and those above it with it
+        is_last = i + 1 == len(out) or ranks[i + 1] == 1
+        least = lowest if is_last else np.nextafter(single[i + 1], np.float32(np.inf))
+        if single[i] < least:
+            single[i] = least
+            out[i] = least
     return out

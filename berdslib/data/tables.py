@@ -299,6 +299,7 @@ _BINARY = {
     b"BZh": "compressed by bzip2; decompress it, or use gzip",
     b"\xfd7zXZ": "compressed by xz; decompress it, or use gzip",
     b"(\xb5/\xfd": "compressed by zstd; decompress it, or use gzip",
+    b"\x04\x22\x4d\x18": "compressed by lz4; decompress it, or use gzip",
     b"SQLite format": "an SQLite database; export its table as CSV",
     b"%PDF": "a PDF",
 }

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import logging
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +16,12 @@ import pandas as pd
 
 from berdslib.data.records import (
     DOCNO_NAMES,
+    GRADE,
     MOST_PERSPECTIVES,
     QID_NAMES,
     QRELS_COLUMNS,
     RELEVANCE_NAMES,
     SUBTOPIC_NAMES,
-    VERDICT_COLUMNS,
     Passage,
     Qrels,
     Question,
@@ -25,9 +29,10 @@ from berdslib.data.records import (
     check_verdicts,
     make_run,
     make_run_as_trec_eval,
+    read_pairs,
     verdicts_from_qrels,
 )
-from berdslib.data.tables import Row, read_json, read_jsonl, read_table
+from berdslib.data.tables import Row, check_new, look, read_json, read_table
 from berdslib.errors import InputError, errors_in
 from berdslib.files import StrPath, read_lines, write_text
 
@@ -48,45 +53,174 @@ def read_trec_run(path: StrPath) -> pd.DataFrame:
 
 
 def read_run(path: StrPath | Mapping[str, Any]) -> pd.DataFrame:
-    """Read a run by the ending of its file: .json, .jsonl, or else TREC's six columns. A mapping is read as .json is.
+    """Read a run of any form, told by what the file holds; a mapping is read as JSON is.
 
-    .json is {qid: {docno: score}}, as pytrec_eval and ranx have it, or mteb's predictions (2.26), where that stands
-    below one subset and one split; both are scored by trec_eval, and ranked as it ranks. A line of .jsonl is a
-    question, {"query_id", "results": [{"corpus_id", "score"}, …]}, as sentence-transformers (6.2) writes them.
+    * TREC's six columns, or three (qid docno score), with blanks, tabs, commas or semicolons between them. Where the
+      third counts 1, 2, 3 … it is a rank, as in MS MARCO's files.
+    * A table with named columns in CSV, TSV, JSON, JSONL or Parquet: an id of the question, one of the passage, and
+      score or rank, as PyTerrier, ir_measures, ranx and Hugging Face call them.
+    * JSON of {qid: {docno: score}}, as pytrec_eval and ranx have it, or of mteb's predictions (2.26), where that stands
+      below one subset and one split.
+    * JSONL with a line a question, {"query_id", "results": [{"corpus_id", "score"}, …]}, as sentence-transformers (6.2)
+      writes it.
+
+    All but the last are ranked as trec_eval ranks them, see :func:`read_trec_run`.
     """
-    if not isinstance(path, Mapping) and not _ends(path, ".json", ".jsonl"):
-        return read_trec_run(path)
-    rows: list[tuple[str, str, float]] = []
-    if isinstance(path, Mapping) or _ends(path, ".json"):
-        path, lists = ("the run", path) if isinstance(path, Mapping) else (path, read_json(path))
-        make = make_run_as_trec_eval
-        for qid, listed in _one_run(lists, path).items():
-            for docno, score in listed.items() if isinstance(listed, Mapping) else [("", None)]:
-                if isinstance(score, bool) or not isinstance(score, int | float):
-                    raise InputError("{docno: score, …} was expected for each question", path=path, field=str(qid))
-                rows.append((qid, docno, score))
-    else:
-        make = make_run
-        for line, row in read_jsonl(path):
-            results = row.get("results")
-            if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
-                raise row.wrong("results", "a list of objects was expected, each with corpus_id and score")
-            hits = [Row(one, path, line, within=f"results[{i}].") for i, one in enumerate(results)]
-            rows += [(row.text("query_id"), hit.text("corpus_id"), hit.number("score")) for hit in hits]
-    if not rows:
+    if isinstance(path, Mapping):
+        return _run_of(_nested_rows(_one_run(path, "the run"), "the run"), "the run")
+    rows = _json_rows(path) if _is_mapping(path) else _rows(path, RUN_NAMES, RUN_LAYOUTS, "a run")
+    return _run_of(rows, path)
+
+
+def _run_of(rows: Iterable[Row], path: StrPath) -> pd.DataFrame:
+    rows = iter(rows)
+    first = next(rows, None)
+    if first is None:
         raise InputError("lists nothing", path=path)
+    in_results, rows = "results" in first, chain([first], rows)
+    hits = chain.from_iterable(map(_results, rows)) if in_results else rows
+    found: list[tuple[str, str, float | None, float | None]] = []
+    for hit in hits:
+        score = hit.number(hit.first(*SCORE_NAMES)[0]) if hit.has(*SCORE_NAMES) or not hit.has("rank") else None
+        rank = hit.number("rank") if hit.has("rank") and _is_number(hit["rank"]) else None
+        found.append((hit.text(*QID_NAMES), hit.text(*PASSAGE_NAMES), score, rank))
+    if not found:
+        raise InputError("lists nothing", path=path)
+    frame = pd.DataFrame(found, columns=["qid", "docno", "score", "rank"])
+    scores = _scores(frame, path, unnamed=not in_results and first.keys() == {"qid", "docno", "score"})
     with errors_in(path):
-        return make(*zip(*rows, strict=True))
+        make = make_run if in_results else make_run_as_trec_eval
+        return make(frame["qid"].tolist(), frame["docno"].tolist(), scores.tolist())
 
 
-def _ends(path: StrPath, *endings: str) -> bool:
-    return str(path).removesuffix(".gz").endswith(endings)
+def _results(row: Row) -> Iterator[Row]:
+    """Yield the hits of a line of sentence-transformers' predictions."""
+    results = row.get("results")
+    if not isinstance(results, list) or not all(isinstance(hit, dict) for hit in results):
+        raise row.wrong("results", "a list of objects was expected, each with corpus_id and score")
+    qid = row.text(*QID_NAMES)
+    for i, hit in enumerate(results):
+        yield Row({**hit, "qid": qid}, row.path, row.line, within=f"results[{i}].")
+
+
+def _scores(frame: pd.DataFrame, path: StrPath, unnamed: bool) -> pd.Series:
+    """Return what a run is ranked by: the scores, or ranks turned round where there are no scores."""
+    frame = frame.astype({"score": float, "rank": float})
+    if frame["score"].isna().any():
+        return -frame["rank"].fillna(-frame["score"])
+    place = frame.groupby("qid").cumcount()
+    if unnamed and len({*(frame["score"] - place)} | {1.0}) == 1:
+        logger.warning("%s: the third column counts 1, 2, 3 … and is read as the rank; the first is the best", path)
+        return -frame["score"]
+    by_score = frame.groupby("qid")["score"]
+    best, worst = frame["score"] == by_score.transform("max"), frame["score"] == by_score.transform("min")
+    ranks = frame.groupby("qid")["rank"]
+    upside_down = (frame["rank"] == ranks.transform("max"))[best & ~worst]
+    if upside_down.size and upside_down.all():
+        problem = "scores grow with the rank in every list; as in trec_eval the largest score is the best"
+        logger.warning("%s: %s; if they are distances, negate them", path, problem)
+    return frame["score"]
+
+
+# ---------------------------------------------------------------- files of any form
+
+
+# What columns are called, in files with a header, and what they are by their number in files without one.
+SCORE_NAMES = ("score", "sim", "similarity")
+PASSAGE_NAMES = (*DOCNO_NAMES, "pid")  # as MS MARCO calls them; beside p_yes it is the number of a perspective
+RUN_NAMES = (*QID_NAMES, *DOCNO_NAMES, *SCORE_NAMES, "rank", "results")
+RUN_LAYOUTS = {6: "qid Q0 docno rank score tag", 3: "qid docno score"}
+VERDICT_NAMES = ("pid", "p_yes", "supports", "judge", GRADE)
+GOLD_NAMES = (*QID_NAMES, *DOCNO_NAMES, *SUBTOPIC_NAMES, *RELEVANCE_NAMES, *VERDICT_NAMES)
+QRELS_LAYOUTS = {4: "qid subtopic docno relevance", 3: "qid docno relevance"}
+_KINDS = {6: "a run", 4: "qrels"}
+
+
+def _rows(path: StrPath, known: Sequence[str], layouts: Mapping[int, str], kind: str) -> Iterator[Row]:
+    """Yield the rows of a file under the names in small letters that its header, or else its layout, gives them."""
+    if Path(path).is_dir():
+        raise InputError("is a folder; a file is needed here", path=path)
+    seen = look(path, known)
+    header = seen.header and not any(map(_is_number, seen.cells))
+    if seen.form in ("jsonl", "json", "parquet", "arrow") or (header and seen.form == "table"):
+        for line, row in read_table(path, known):
+            yield Row({_plain(name): value for name, value in row.items()}, path, line)
+        return
+    names = [_plain(cell) for cell in seen.cells] if header else []
+    for line, cells in _cells(path, seen.delimiter if len(seen.cells) in layouts else ""):
+        if names and [_plain(cell) for cell in cells] == names:
+            continue
+        if not names and len(cells) not in layouts:
+            raise _no_layout(cells, layouts, kind, path, line)
+        names = names or layouts[len(cells)].split()
+        if len(cells) != len(names):
+            raise InputError(f"{len(cells)} columns; expected {len(names)}: {' '.join(names)}", path=path, line=line)
+        yield Row(zip(names, cells, strict=True), path, line)
+
+
+def _cells(path: StrPath, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line number, cells) of the lines of a file that are not blank; without a delimiter, blanks are one."""
+    for line, text in read_lines(path):
+        cells = text.split()
+        if not cells or cells[0] == "#":  # a header, such as that of ir_metadata
+            continue
+        yield line, [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter))] if delimiter else cells
+
+
+def _no_layout(cells: Sequence[str], layouts: Mapping[int, str], kind: str, path: StrPath, line: int) -> InputError:
+    expected = " or ".join(f"{n} ({names})" for n, names in layouts.items())
+    other = _KINDS.get(len(cells), "")
+    hint = f"; this looks like {other}" if other else ""
+    found = f"{len(cells)} columns, {' '.join(cells)[:60]!r}"
+    return InputError(
+        f"{found}; {kind} has {expected}, or a header with the names of its columns{hint}", path=path, line=line
+    )
+
+
+def _is_mapping(path: StrPath) -> bool:
+    """Return whether a file is JSON of {qid: {…}}, and no table of columns."""
+    if Path(path).is_dir() or look(path).form != "json":
+        return False
+    found = read_json(path)
+    names = {_plain(name) for name in found} if isinstance(found, dict) else set()
+    has_columns = {"columns", "data"} <= names or bool({*QID_NAMES} & names and {*DOCNO_NAMES} & names)
+    return isinstance(found, dict) and not has_columns
+
+
+def _json_rows(path: StrPath) -> Iterator[Row]:
+    return _nested_rows(_one_run(read_json(path), path), path)
+
+
+def _nested_rows(found: Mapping[str, Any], path: StrPath) -> Iterator[Row]:
+    """Yield the rows of {qid: {docno: number}}, or of qrels with {docno: {subtopic: number}}."""
+    for qid, listed in found.items():
+        if not isinstance(listed, Mapping):
+            raise InputError("{docno: number, …} was expected for each question", path=path, field=str(qid))
+        for docno, value in listed.items():
+            of_subtopics = value if isinstance(value, Mapping) else {0: value}
+            for subtopic, number in of_subtopics.items():
+                if isinstance(number, bool) or not isinstance(number, Real) or not math.isfinite(number):
+                    problem = f"{{docno: number, …}} was expected for each question, not {number!r} for {docno!r}"
+                    raise InputError(problem, path=path, field=str(qid))
+                cells = {"qid": qid, "docno": docno, "subtopic": subtopic, "score": float(number)}
+                yield Row(cells, path)
+
+
+def _plain(name: object) -> str:
+    return str(name).strip().lower()
+
+
+def _is_number(text: object) -> bool:
+    try:
+        return math.isfinite(float(str(text)))
+    except ValueError:
+        return False
 
 
 def _one_run(found: Any, path: StrPath) -> Mapping[str, Any]:
     """Return qid → {docno: score}; of mteb's predictions those of the one subset and split."""
     if not isinstance(found, Mapping):
-        raise InputError("an object {qid: {docno: score}} was expected", path=path)
+        raise InputError(f"an object {{qid: {{docno: score}}}} was expected, not {type(found).__name__}", path=path)
     if "mteb_model_meta" not in found:
         return found
     splits = [(one, split) for one, held in found.items() if one != "mteb_model_meta" for split in held]
@@ -140,48 +274,103 @@ def read_trec_qrels(path: StrPath, *, first_subtopic: int | None = None, relevan
 def _qrels_of(rows: Iterable[Row], path: StrPath) -> Qrels:
     found: list[tuple[str, Any, str, float]] = []
     lines: list[int] = []
+    seen: dict[Any, int] = {}
     for row in rows:
         relevance, _ = row.first(*RELEVANCE_NAMES)
         subtopic = next((row[name] for name in SUBTOPIC_NAMES if row.has(name)), 0)
-        found.append((row.text(*QID_NAMES), subtopic, row.text(*DOCNO_NAMES), row.number(relevance)))
-        lines.append(row.line or len(found))
+        qid, docno = row.text(*QID_NAMES), row.text(*PASSAGE_NAMES)
+        line = row.line or len(found) + 1
+        check_new(seen, (qid, str(subtopic), docno), f"passage {docno!r} of question {qid!r}", path, line, "docno")
+        found.append((qid, subtopic, docno, row.number(relevance)))
+        lines.append(line)
+    if not found:
+        raise InputError("is empty", path=path)
     return Qrels(pd.DataFrame(found, columns=QRELS_COLUMNS), path, lines).numbered()
 
 
 def write_trec_qrels(path: StrPath, verdicts: pd.DataFrame) -> None:
-    """Write verdicts as TREC diversity qrels (relevance 1 or 0; subtopics from 0) for pyndeval and ir-measures."""
-    verdicts = check_verdicts(verdicts)
-    _require_no_blanks(qid=verdicts["qid"], docno=verdicts["docno"])
-    with write_text(path) as file:
-        for qid, pid, docno, yes in verdicts[["qid", "pid", "docno", "supports"]].itertuples(index=False):
-            file.write(f"{qid} {pid} {docno} {int(yes)}\n")
+    """Write verdicts as TREC diversity qrels for pyndeval and ir-measures, perspectives as subtopics from 0.
 
+    The relevance is the grade, or 1 and 0 where there are none. Answers that could not be read are left out: they are
+    not judged.
 
-def are_qrels(path: StrPath) -> bool:
-    """Return whether verdicts are read as qrels: what does not end as a table does."""
-    return not _ends(path, ".jsonl", ".json", ".ndjson", ".csv", ".tsv")
-
-
-def read_verdicts(path: StrPath, *, first_subtopic: int | None = None) -> pd.DataFrame:
-    """Read a verdict table (JSONL, CSV or TSV: qid, pid, docno, p_yes or supports, judge), or TREC diversity qrels.
-
-    `first_subtopic` is for qrels, see :func:`read_trec_qrels`.
+    Raises:
+        InputError: a grade that is no whole number, which TREC's tools do not read, or an id with a blank.
     """
-    if are_qrels(path):
-        return read_trec_qrels(path, first_subtopic=first_subtopic)
-    rows = []
-    for _, row in read_table(path):
-        pid, (name, value) = row.number("pid"), row.first("p_yes", "supports")
+    verdicts = read_pairs(check_verdicts(verdicts))
+    _require_no_blanks(qid=verdicts["qid"], docno=verdicts["docno"])
+    relevance = verdicts[GRADE] if GRADE in verdicts else verdicts["supports"].astype(float)
+    if (fraction := relevance[relevance % 1 != 0]).size:
+        problem = f"{fraction.iloc[0]:g} is no whole number, which TREC files need; write the verdicts as .tsv or .csv"
+        raise InputError(problem, path=path, field=GRADE)
+    rows = zip(verdicts["qid"], verdicts["pid"], verdicts["docno"], relevance.astype(int), strict=True)
+    with write_text(path) as file:
+        for qid, pid, docno, gain in rows:
+            file.write(f"{qid} {pid} {docno} {gain}\n")
+
+
+def read_verdicts(path: StrPath, *, first_subtopic: int | None = None, relevance_level: float = 1.0) -> pd.DataFrame:
+    """Read a verdict table (JSONL, CSV or TSV: qid, pid, docno, p_yes or supports, judge), or qrels.
+
+    An empty p_yes is an answer that could not be read. `first_subtopic` and `relevance_level` are for qrels, see
+    :func:`read_trec_qrels`.
+    """
+    found = read_judgements(path)
+    if not isinstance(found, Qrels):
+        return found
+    with errors_in(path):
+        return verdicts_from_qrels(found, first_subtopic=first_subtopic, relevance_level=relevance_level)[0]
+
+
+def read_judgements(path: StrPath | Mapping[str, Any]) -> Qrels | pd.DataFrame:
+    """Read qrels as they are, or verdicts, of any form, told by what the file holds.
+
+    Qrels are TREC's four columns, or three (qid docno relevance), with blanks, tabs, commas or semicolons between them;
+    a table with named columns, as BEIR, Hugging Face, ir_measures, PyTerrier and ranx call them; or a mapping, also as
+    JSON, {qid: {docno: relevance}} or {qid: {docno: {subtopic: relevance}}}. Verdicts are a table with a column pid.
+    """
+    if isinstance(path, Mapping):
+        return _qrels_of(_nested_rows(path, "the qrels"), "the qrels")
+    if _is_mapping(path):
+        return _qrels_of(_nested_rows(read_json(path), path), path)
+    rows = _rows(path, GOLD_NAMES, QRELS_LAYOUTS, "a file of qrels")
+    first = next(rows, None)
+    if first is None:
+        raise InputError("holds no verdicts", path=path)
+    rows = chain([first], rows)
+    is_docno = first.has(*RELEVANCE_NAMES) and not first.has(*DOCNO_NAMES)  # MS MARCO calls a passage pid
+    if {"pid", "p_yes", "supports"} & first.keys() and not is_docno:
+        return _verdicts_of(rows, path)
+    if not first.has(*RELEVANCE_NAMES):
+        expected = "qid, pid, docno and p_yes or supports (verdicts), or qid, docno and relevance (qrels)"
+        problem = f"the columns {expected} were expected; the row has: {', '.join(first)}"
+        raise first.wrong("relevance", problem)
+    return _qrels_of(rows, path)
+
+
+def _verdicts_of(rows: Iterable[Row], path: StrPath) -> pd.DataFrame:
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        pid = row.number("pid")
         if pid % 1 or not 0 <= pid < MOST_PERSPECTIVES:
             raise row.wrong("pid", f"{row['pid']!r} is not a whole number from 0, the index of the perspective")
-        p_yes = row.verdict(name, value)
-        supports = row.verdict("supports", row["supports"]) if "supports" in row else p_yes
-        judge = row.text("judge", default="gold")
-        rows.append((row.text("qid"), pid, row.text("docno"), p_yes, supports >= 0.5, judge))
-    if not rows:
-        raise InputError("holds no verdicts", path=path)
+        cells: dict[str, Any] = {"qid": row.text(*QID_NAMES), "pid": pid, "docno": row.text(*DOCNO_NAMES)}
+        if not row.has("p_yes", "supports") and row.has(*RELEVANCE_NAMES):
+            cells["relevance"] = row.number(row.first(*RELEVANCE_NAMES)[0])
+        else:
+            cells |= _said(row)
+        found.append(cells)
     with errors_in(path):
-        return check_verdicts(pd.DataFrame(rows, columns=VERDICT_COLUMNS))
+        return check_verdicts(pd.DataFrame(found))
+
+
+def _said(row: Row) -> dict[str, Any]:
+    """Return what a row of a verdict table says; an empty p_yes beside supports is an answer that nobody could read."""
+    unread = "p_yes" in row and not row.has("p_yes") and row.has("supports")
+    p_yes = math.nan if unread else row.verdict(*row.first("p_yes", "supports"))
+    supports = row.verdict("supports", row["supports"]) if row.has("supports") else p_yes
+    said = {"p_yes": p_yes, "supports": supports >= 0.5, "judge": row.text("judge", default="gold")}
+    return said | ({GRADE: row.number(GRADE)} if row.has(GRADE) else {})
 
 
 def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:
@@ -199,10 +388,7 @@ def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:
 
 def _blank_separated(path: StrPath, layout: str) -> Iterator[Row]:
     names, empty = layout.split(), True
-    for line, text in read_lines(path):
-        columns = text.split()
-        if not columns or columns[0] == "#":  # a header, such as that of ir_metadata
-            continue
+    for line, columns in _cells(path, ""):
         if len(columns) != len(names):
             raise InputError(f"{len(columns)} columns; expected {len(names)}: {layout}", path=path, line=line)
         empty = False

@@ -18,7 +18,9 @@ FULL = {"zoos": [("They should.", "Why should zoos close?"), ("They should not."
 def test_it_says_what_it_holds():
     assert repr(Collection("pets", [ZOO])) == "Collection 'pets': 1 question, 0 passages, no gold verdicts"
     whole = Collection("pets", [ZOO, TEA], [Passage(str(i), "Tea.") for i in range(1200)], GOLD[:1], FULL)
-    assert repr(whole) == ("Collection 'pets': 2 questions, 1,200 passages, 1 gold verdict, expansions of 1 question")
+    words = repr(whole)
+    assert "1,200 passages" in words and "expansions of 1 question" in words
+    assert whole.missing == (2, 1, 1, 1, 1, GOLD["docno"][0])
     assert ", 1 gold verdict" in repr(Collection("pets", [ZOO], PASSAGES, GOLD))  # the other is not on its question
 
 

@@ -267,8 +267,9 @@ def test_topics_of_trec_take_their_subtopics_from_the_qrels(tmp_path):
     write_jsonl(tmp_path / "topics.jsonl", [{"qid": "51", "query": "horse hooves"}, {"qid": "52", "query": "tea"}])
     (tmp_path / "qrels.txt").write_text("51 1 1 1\n51 3 2 2\n51 2 1 0\n")
     found = load("topics.jsonl", passages=TEXTS, gold="qrels.txt")
-    assert found.questions[0].perspectives == ("subtopic 1", "subtopic 2", "subtopic 3")
-    assert found.questions[1].perspectives == () and len(found.gold) == 3
+    assert found.questions[0].perspectives == ("subtopic 1", "subtopic 3")  # nothing is relevant to 2
+    assert found.questions[1].perspectives == ("tea",)  # nobody judged it
+    assert found.gold[["pid", "docno", "supports"]].values.tolist() == [[0, "1", True], [1, "2", True]]
 
 
 def test_qrels_of_relevance_alone_score_questions_without_perspectives_only(mine, tmp_path):
@@ -285,7 +286,7 @@ def test_qrels_of_relevance_alone_score_questions_without_perspectives_only(mine
         with pytest.raises(InputError, match="qrels name no perspectives, and question 'zoo' has 2; diversity qrels"):
             load(mine, passages="corpus.jsonl", gold=gold)
         found = load("bare.jsonl", passages="corpus.jsonl", gold=gold)
-        assert found.questions[0].perspectives == ("subtopic 1",)
+        assert found.questions[0].perspectives == ("Should zoos close?",)
         scores = evaluate(read_trec_run("zoo.trec"), found.gold, found.questions, "nDCG@5,P@2")
         run = ir_measures.read_trec_run("zoo.trec")
         assert scores.loc["zoo"].tolist() == pytest.approx(
