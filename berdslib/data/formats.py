@@ -44,8 +44,8 @@ logger = logging.getLogger(__name__)
 ID_FIELDS = ("docno", "_id", "id", "pid", "passage_id", "docid", "doc_id", "key")
 TEXT_FIELDS = ("text", "contents", "content", "raw", "passage", "passage_text", "segment", "body")
 TITLE_FIELDS = ("title", "page_title", "wikipedia_title", "document_title", "headline", "heading", "headings")
-_QID = ("qid", "id", "_id", "query_id", "key")
-_QUESTION = ("question", "text", "title", "query")
+_QID = ("qid", "id", "_id", "query_id", "question_id", "topic_id", "key")
+_QUESTION = ("question", "text", "title", "query", "question_text", "query_text")
 # Every column of a table of questions, and of passages, that is read.
 _MORE_OF_QUESTIONS = ("perspectives", "stances", "source", "split", "labels", "weights")
 QUESTION_FIELDS = (*_QID, *_QUESTION, *_MORE_OF_QUESTIONS, "org_q")
@@ -57,12 +57,15 @@ LAYOUTS = ("beir", "berds", "trec")
 
 
 def read_questions(path: StrPath | Records, *, source: str = "", split: str = "", start: int = 0) -> list[Question]:
-    """Read questions from JSONL, CSV, TSV or Parquet, or from rows in memory.
+    """Read questions from any file that :func:`berdslib.data.tables.read_table` reads, or from rows in memory.
 
-    Accepted columns: `question` (or `text`, `title`, `query`), `perspectives` (a list), optionally `qid` (or `id`,
-    `_id`, `query_id`), `stances`, `source`, `split`, `labels`, `weights`. Without an id, questions are numbered from
-    `start`. The official BeRDS files (with `ctxs`) and the recorded-expansion rows (`org_q`) have readers of their own
-    below; both are recognised here.
+    Accepted columns: `question` (or `text`, `title`, `query`, `question_text`, `query_text`), `perspectives` (a list;
+    in a cell of CSV or TSV as JSON, or as Python or numpy print it), optionally `qid` (or `id`, `_id`, `query_id`,
+    `question_id`, `topic_id`, or the key of an object of JSON), `stances`, `source`, `split`, `labels`, `weights`.
+    Without an id, questions are numbered from `start`. One warning a file names the columns that are not read, and
+    those that are read under other names. Without a header, two columns are an id and a question, and the lines of a
+    .txt are questions. The official BeRDS files (with `ctxs`) and the recorded-expansion rows (`org_q`) have readers of
+    their own below; both are recognised here.
     """
     rows = read_table(path, QUESTION_FIELDS, (_QUESTION[:1], ("qid", "question")))
     first = next(rows, None)
@@ -153,18 +156,21 @@ def _group_expansions(
 
 
 def iter_passages(path: StrPath | Records) -> Iterator[Passage]:
-    """Yield passages from JSONL, CSV, TSV or Parquet with named columns, or from a BEIR folder (its corpus.jsonl).
+    """Yield passages from any file that :func:`berdslib.data.tables.read_table` reads, or from a BEIR folder.
 
     Accepted columns, in the order in which they are looked for:
 
-    * id: `docno`, `_id`, `id`, `pid`, `passage_id`, `docid`, `doc_id`; the first that is there. A row without an id is
-      named after the line of the file in which it starts, as in "line-17", and one warning says so,
+    * id: `docno`, `_id`, `id`, `pid`, `passage_id`, `docid`, `doc_id`, or the key of an object of JSON; the first that
+      is there. A row without an id is named after the line of the file in which it starts, as in "line-17", and one
+      warning says so,
     * text: `text`, `contents`, `content`, `raw`, `passage`, `passage_text`, `segment`, `body`; the first that is not
       empty. One of them has to be there, but all may be empty,
-    * title: `title`, `page_title`, `wikipedia_title`, `headline`; the first that is not empty, "" without any.
+    * title: `title`, `page_title`, `wikipedia_title`, `document_title`, `headline`, `heading`, `headings`; the first
+      that is not empty, "" without any.
 
     This covers BEIR's corpus.jsonl, the Sphere JSONL, `psgs_w100.tsv` (id, text, title), MS MARCO v2 (pid, passage)
-    and Pyserini's JSONL (id, contents) as they are. Other columns are not read.
+    and Pyserini's JSONL (id, contents) as they are, and MS MARCO's `collection.tsv`, which has no header. Other columns
+    are not read; one warning a file names them.
     """
     for _, passage in numbered_passages(path):
         yield passage
@@ -191,8 +197,8 @@ def numbered_passages(path: StrPath | Records) -> Iterator[tuple[int, Passage]]:
 
 
 def passage_table(path: StrPath) -> Path:
-    """Return the file that holds the passages: of a BEIR folder, its corpus.jsonl."""
-    return _beir_file(Path(path), "corpus.jsonl") if Path(path).is_dir() else Path(path)
+    """Return the file that holds the passages: of a BEIR folder, its corpus.jsonl or corpus/*.parquet."""
+    return _beir_file(Path(path), "corpus") if Path(path).is_dir() else Path(path)
 
 
 def _say_that_ids_are_text(row: Row, names: Sequence[str]) -> None:
@@ -266,12 +272,13 @@ def write_passages(path: StrPath, passages: Iterable[Passage]) -> None:
 
 def is_beir(path: StrPath) -> bool:
     """Say whether this is a folder with the queries of a BEIR data set."""
-    return any((Path(path) / f"queries.jsonl{ending}").is_file() for ending in ("", ".gz"))
+    return bool(_beir_files(Path(path), "queries"))
 
 
 def beir_splits(folder: StrPath) -> list[str]:
     """Return the splits of a BEIR folder, those that its qrels are of: "test" first, the others by name."""
-    found = {p.name.removesuffix(".gz").removesuffix(".tsv") for p in (Path(folder) / "qrels").glob("*.tsv*")}
+    names = [p.name.removesuffix(".gz") for p in (Path(folder) / "qrels").glob("*")]
+    found = {re.split(r"-\d+-of-|\.", name)[0] for name in names if name.endswith((".tsv", ".jsonl", ".parquet"))}
     if not found:
         raise InputError("a BEIR folder needs qrels/SPLIT.tsv, such as qrels/test.tsv", path=folder)
     return sorted(found, key=lambda split: (split != "test", split))
@@ -283,7 +290,7 @@ def beir_questions(folder: StrPath, splits: Sequence[str]) -> list[Question]:
     A query that is in two splits is that of the first, in its place.
     """
     folder = Path(folder)
-    queries = read_questions(_beir_file(folder, "queries.jsonl"))
+    queries = read_questions(_beir_file(folder, "queries"))
     found: dict[str, Question] = {}
     for split in splits:
         asked = set(_beir_qrels(folder, split)["qid"])
@@ -303,7 +310,7 @@ def beir_gold(folder: StrPath) -> pd.DataFrame:
 
 
 def _beir_qrels(folder: Path, split: str) -> pd.DataFrame:
-    found = read_qrels(_beir_file(folder, f"qrels/{split}.tsv"))
+    found = read_qrels(_beir_file(folder, f"qrels/{split}"))
     return verdicts_from_relevance((qid, 0, docno, relevance) for qid, docno, relevance in found)
 
 
@@ -338,11 +345,22 @@ def write_beir(
         table.to_csv(file, sep="\t", index=False, lineterminator="\n")
 
 
+def _beir_files(folder: Path, name: str) -> list[Path]:
+    """Return the files of a table of a BEIR folder, also as Hugging Face has them (corpus/*.parquet)."""
+    ending = ".tsv" if name.startswith("qrels/") else ".jsonl"
+    names = [f"{name}{ending}", f"{name}{ending}.gz", f"{name}.jsonl", f"{name}.parquet"]
+    parts = [*folder.glob(f"{name}-*-of-*.parquet"), *folder.glob(f"{name}/*.parquet")]
+    return [path for path in (*(folder / each for each in names), *sorted(parts)) if path.is_file()]
+
+
 def _beir_file(folder: Path, name: str) -> Path:
-    for candidate in (folder / name, folder / f"{name}.gz"):
-        if candidate.exists():
-            return candidate
-    raise InputError(f"a BEIR folder needs {name} (or {name}.gz)", path=folder)
+    found = _beir_files(folder, name)
+    if not found:
+        kind = "tsv (also with .gz), .jsonl" if name.startswith("qrels/") else "jsonl (also with .gz)"
+        raise InputError(f"a BEIR folder needs {name}.{kind} or .parquet", path=folder)
+    if len(found) > 1 and found[1].parent != folder and found[1].suffix == ".parquet":
+        raise InputError(f"{name} is in {len(found)} files; join them in one", path=folder)
+    return found[0]
 
 
 # ---------------------------------------------------------------- official BeRDS JSONL

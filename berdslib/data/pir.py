@@ -19,7 +19,7 @@ from berdslib.data.formats import QUESTION_FIELDS, iter_passages, read_qrels
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
 from berdslib.data.tables import Row, look, read_json, read_table
 from berdslib.errors import InputError, errors_in, known
-from berdslib.files import StrPath
+from berdslib.files import StrPath, read_lines
 from berdslib.paths import shipped
 
 # The lists of the official layout that hold one entry a query.
@@ -129,7 +129,8 @@ def _holds_tasks(path: Path) -> bool:
     if ".json" not in path.suffixes:
         return False
     try:
-        found = read_json(path) if look(path, QUESTION_FIELDS).form == "json" else None
+        first = next((text.lstrip()[:1] for _, text in read_lines(path) if text.strip()), "")
+        found = read_json(path) if first == "{" and look(path, QUESTION_FIELDS).form == "json" else None
     except InputError:
         return False  # reading it as a table says what is wrong
     held = [found, *found.values()] if isinstance(found, dict) else []

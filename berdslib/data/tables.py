@@ -1,4 +1,7 @@
-"""Tables in text files, JSONL, CSV and TSV, as rows that check their fields; errors name file, line and field."""
+"""Tables in files (JSON, JSONL, CSV, TSV, Parquet, Arrow) as rows that check their fields.
+
+The form of a file is told by its first lines, see :func:`look`. Errors name file, line and field.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pandas as pd
 
@@ -91,8 +94,12 @@ class Row(dict[str, Any]):
         """
         value = self.get(name)
         if isinstance(value, str) and value.lstrip().startswith(("[", "(")):
-            printed = _printed_list(value)
-            return from_json(value, self.path, self.line, name) if printed is None else printed
+            try:
+                return from_json(value, self.path, self.line, name)
+            except InputError as error:
+                if (printed := _printed_list(value)) is None:
+                    raise self.wrong(name, f"{error.problem}; {_LIST_IN_CELL}") from None
+                return printed
         if isinstance(value, tuple):
             return list(value)
         return value if self.has(name) else None
@@ -104,8 +111,7 @@ class Row(dict[str, Any]):
             return ()
         if not isinstance(found, list) or not all(isinstance(one, str) and one.strip() for one in found):
             missing = "missing; a list of texts was expected" if found is None else ""
-            parts = [part.strip() for part in re.split(r"\n| \| |;", found)] if isinstance(found, str) else []
-            text = f"; in a cell it is JSON, such as {json.dumps(parts[:3], ensure_ascii=False)}" if parts else ""
+            text = f"; {_LIST_IN_CELL}" if isinstance(found, str) else ""
             raise self.wrong(name, missing or f"a list of non-blank texts was expected{text}")
         return tuple(found)
 
@@ -153,6 +159,10 @@ def is_records(given: object) -> TypeIs[Records]:
     return isinstance(given, pd.DataFrame) or isinstance(next(iter(several), None), Mapping)
 
 
+_LIST_IN_CELL = (
+    'a list in a cell is JSON, such as ["It is.", "It is not."]: write json.dumps(texts) of each, or use Parquet, or '
+    'JSONL as DataFrame.to_json(FILE, orient="records", lines=True) writes it'
+)
 # A text, number or nothing in a list that Python or numpy printed.
 _ITEM = r"""(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|None|nan|[-+]?[\d.]++(?:e[-+]?\d+)?)"""
 _PYTHON_LIST = re.compile(rf"[\[(]\s*(?:{_ITEM}\s*(?:,\s*{_ITEM}\s*)*,?\s*)?[\])]")
@@ -168,8 +178,10 @@ def _printed_list(text: str) -> list[Any] | None:
     text = text.strip()
     if not (_PYTHON_LIST.fullmatch(text) or _NUMPY_LIST.fullmatch(text)):
         return None
-    items = re.findall(_ITEM, text)
-    return [None if item == "nan" else ast.literal_eval(item) for item in items]
+    try:
+        return [None if item == "nan" else ast.literal_eval(item) for item in re.findall(_ITEM, text)]
+    except (SyntaxError, ValueError):  # a number of thousands of digits
+        return None
 
 
 def is_missing(value: object) -> bool:
@@ -236,7 +248,7 @@ class Look(NamedTuple):
         form: "jsonl" (an object a line), "json" (one array or object), "table" (cells with a delimiter between them),
             "blanks" (columns with blanks between them, as in TREC's qrels and runs), "lines" (a text a line;
             also an empty file), "parquet", or "arrow".
-        delimiter: of a "table", a tab, comma or semicolon.
+        delimiter: of a "table", a tab, comma, semicolon or |.
         cells: those of the first line of "table", "blanks" and "lines"; of "jsonl", the keys of the first object.
         header: whether one of the cells is a known name, in capitals or not.
     """
@@ -333,8 +345,9 @@ def _look_at_object(first: str, goes_on: bool, known: Collection[str]) -> Look:
         return Look("json" if goes_on and first.endswith(("{", "[", ",")) else "jsonl")
     holds_rows = all(isinstance(value, dict | list) for value in row.values()) or _wrapped(row) is not None
     holds_rows |= _maps_ids_to_texts(row)
-    is_row = goes_on or not holds_rows or any(isinstance(row.get(name), str | int | float) for name in known)
-    return Look("jsonl", "", tuple(row), any(name in known for name in row)) if is_row else Look("json")
+    if holds_rows and not goes_on and not _is_row(row, known):
+        return Look("json")
+    return Look("jsonl", "", tuple(row), any(name in known for name in row))
 
 
 def _look_at_cells(
@@ -351,8 +364,8 @@ def _look_at_cells(
     named = sum(_plain(cell) in plain for cell in cells)
     several = len(cells) > 1
     alike = several and {len(row) for row in rows[:-1]} <= {len(cells)}  # the last row may go on
-    if not is_table and delimiter != "\t" and not (named and several):
-        alike = False  # in a plain text a comma is part of a sentence
+    if not is_table and delimiter != "\t" and named < 2:
+        named, alike = 0, False  # in a plain text a comma is part of a sentence
     return (named, alike, several), Look("table", delimiter, tuple(cells), named > 0)
 
 
@@ -363,11 +376,11 @@ def _look_at_blanks(lines: list[str], plain: set[str]) -> tuple[tuple[int, bool,
     """
     rows = [line.split() for line in lines]
     named = sum(_plain(cell) in plain for cell in rows[0])
-    header = named > 1
+    below = rows[1:] if named > 1 else rows
     alike = len(rows[0]) > 2 and len({len(row) for row in rows}) == 1
-    below = rows[int(header) :] if alike else []
-    has_numbers = bool(below) and any(all(_NUMBER.fullmatch(row[at]) for row in below) for at in (-1, -2))
-    return (named if header else 0, has_numbers, False), Look("blanks", "", tuple(rows[0]), header)
+    if not (alike and below and any(all(_NUMBER.fullmatch(row[at]) for row in below) for at in (-1, -2))):
+        return (0, False, False), Look("lines")
+    return (named if named > 1 else 0, True, False), Look("blanks", "", tuple(rows[0]), named > 1)
 
 
 def _plain(name: str) -> str:
@@ -402,7 +415,9 @@ def read_table(
         yield from _read_records(path)
         return
     if Path(path).is_dir():
-        raise InputError("is a folder; a file is needed here", path=path)
+        tables = sorted(Path(path).glob("*/*.parquet"))[:3] or sorted(Path(path).glob("*.*"))[:3]
+        there = f"; such as {', '.join(str(table.relative_to(path)) for table in tables)}" if tables else ""
+        raise InputError(f"is a folder; a file is needed here{there}", path=path)
     seen = look(path, known)
     names = _names_without_header(path, seen, known, unnamed)
     if seen.form == "jsonl":
@@ -468,7 +483,7 @@ def _no_table(path: StrPath, seen: Look, known: Collection[str], unnamed: Sequen
 
 def _meant(found: Iterable[Any], known: Collection[str]) -> str:
     """Return a question about names that are near to known ones."""
-    near = [(str(name), difflib.get_close_matches(_plain(str(name)), known, 1, 0.75)) for name in found]
+    near = [(str(name), difflib.get_close_matches(_plain(str(name)), known, 1, 0.8)) for name in found]
     meant = ", ".join(f"{names[0]} by {name!r}" for name, names in near if names and names[0] != name)
     return f"; did you mean {meant}?" if meant else ""
 
@@ -489,14 +504,16 @@ def _shortened(text: str) -> str:
 
 # ---------------------------------------------------------------- one array or object of JSON
 
-# Keys below which others put their rows.
-_WRAPPERS = ("data", "rows", "records", "items", "questions", "queries", "topics", "corpus", "documents", "passages")
-
 
 def _wrapped(found: Mapping[str, Any]) -> list[Any] | None:
-    """Return the list of objects that a key such as "data" holds."""
-    lists = [found[name] for name in _WRAPPERS if isinstance(found.get(name), list)]
-    return next((rows for rows in lists if all(isinstance(row, dict) for row in rows)), None)
+    """Return the rows that stand below a key such as "data": the one list of objects."""
+    lists = [value for value in found.values() if isinstance(value, list) and value and isinstance(value[0], dict)]
+    return lists[0] if len(lists) == 1 else None
+
+
+def _is_row(found: Mapping[str, Any], known: Collection[str]) -> bool:
+    """Whether an object is a row by itself: under a known name it holds a text or a number."""
+    return any(isinstance(found.get(name), str | int | float) for name in known)
 
 
 def _maps_ids_to_texts(found: Mapping[str, Any]) -> bool:
@@ -520,6 +537,8 @@ def _rows_of(found: Any, path: StrPath, known: Collection[str]) -> list[Any]:
         return found
     if not isinstance(found, dict):
         raise InputError(f"an array of rows was expected, not {type(found).__name__}", path=path)
+    if _is_row(found, known):
+        return [found]
     columns = found.get("columns")
     if isinstance(columns, list) and isinstance(found.get("data"), list):  # orient="split"
         return [dict(zip(columns, row, strict=False)) if isinstance(row, list) else row for row in found["data"]]
@@ -620,7 +639,10 @@ def _read_delimited(path: StrPath, delimiter: str, names: Sequence[str] = ()) ->
             yield text
 
     # Strict: otherwise a quotation mark that is never closed swallows rows without a word.
-    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
+    # TSV without a header, such as MS MARCO's, is rarely quoted.
+    is_raw = bool(names) and delimiter == "\t"
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if is_raw else csv.QUOTE_MINIMAL
+    reader = csv.reader(lines(), delimiter=delimiter, strict=True, quoting=quoting)
     header: list[str] = [*names]
     line = 1  # where the row starts: a quoted cell may hold line breaks
     try:
@@ -645,7 +667,7 @@ def _read_delimited(path: StrPath, delimiter: str, names: Sequence[str] = ()) ->
                 )
                 raise InputError(problem, path=path, line=line)
             else:
-                found = Row(zip(header, row, strict=True), path, line)
+                found = Row(zip(header, map(_unquoted, row) if is_raw else row, strict=True), path, line)
                 found.decimal = "," if delimiter == ";" else "."
                 yield line, found
             line = reader.line_num + 1
@@ -655,3 +677,10 @@ def _read_delimited(path: StrPath, delimiter: str, names: Sequence[str] = ()) ->
         raise InputError(problem, path=path, line=line) from None
     if not header:
         raise InputError("is empty; a header line with column names was expected", path=path)
+
+
+def _unquoted(cell: str) -> str:
+    """Return a cell without the quotation marks that the csv module puts around it; one that it did not write stays."""
+    inner = cell[1:-1].replace('""', "")
+    is_quoted = len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in inner
+    return cell[1:-1].replace('""', '"') if is_quoted else cell
