@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 
 from berdslib.errors import InputError, MissingDataError, known
-from berdslib.files import atomic_path
+from berdslib.files import atomic_path, store_errors
 from berdslib.models.corpus_vectors import VECTORS, open_vectors, part_of, write_header
 from berdslib.models.manifest import MANIFEST, check_files, check_manifest, read_manifest, write_manifest
 
@@ -321,13 +321,22 @@ def _milvus(uri: str) -> Any:
         pymilvus = importlib.import_module("pymilvus")
     except ImportError:
         raise MissingDataError("a Milvus index needs pymilvus; install it: pip install 'berdslib[milvus]'") from None
-    if "://" not in uri:  # the embedded server logs, with a traceback, each optional call that it does not know
-        logging.getLogger("grpc._server").setLevel(logging.CRITICAL)
+    embedded = "://" not in uri
+    if embedded:
+        # The embedded server logs with a traceback what it does not know, and why it did not start.
+        for name in ("grpc._server", "milvus_lite"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        with store_errors(Path(uri), "a Milvus file"):
+            Path(uri).parent.mkdir(parents=True, exist_ok=True)
     try:
         # An idle embedded server is not to be pinged: it would complain on stderr that it is pinged too often.
-        options = {} if "://" in uri else {"grpc_options": {"grpc.keepalive_permit_without_calls": False}}
+        options = {} if not embedded else {"grpc_options": {"grpc.keepalive_permit_without_calls": False}}
         return pymilvus.MilvusClient(uri, token=os.environ.get("MILVUS_TOKEN", ""), **options)
     except (pymilvus.MilvusException, pymilvus.exceptions.ConnectionConfigException) as error:
+        if embedded and Path(uri).exists():
+            problem = "cannot be opened; an embedded Milvus file is open in one process at a time"
+            hint = "close the other notebook or command, name another file, or use a server, milvus:http://HOST:PORT"
+            raise InputError(f"{problem}: {hint}", path=uri) from None
         raise MissingDataError(f"no Milvus at {uri!r}: {error}") from None
 
 
