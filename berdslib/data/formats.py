@@ -17,9 +17,6 @@ from typing import Any
 import pandas as pd
 
 from berdslib.data.records import (
-    DOCNO_NAMES,
-    QID_NAMES,
-    RELEVANCE_NAMES,
     VERDICT_COLUMNS,
     Passage,
     Question,
@@ -29,10 +26,9 @@ from berdslib.data.records import (
     make_verdicts,
     ranked_run,
     read_pairs,
-    verdicts_from_relevance,
 )
 from berdslib.data.tables import Records, Row, check_new, is_records, read_jsonl, read_table, say_once, write_jsonl
-from berdslib.data.trec import check_trec_ids, write_trec_qrels
+from berdslib.data.trec import check_trec_ids, read_verdicts, write_trec_qrels
 from berdslib.errors import InputError, known, printable
 from berdslib.files import StrPath, atomic_path, write_text
 from berdslib.paths import PACKAGE, cache_dir, local_data_dir
@@ -310,17 +306,7 @@ def beir_gold(folder: StrPath) -> pd.DataFrame:
 
 
 def _beir_qrels(folder: Path, split: str) -> pd.DataFrame:
-    found = read_qrels(_beir_file(folder, f"qrels/{split}"))
-    return verdicts_from_relevance((qid, 0, docno, relevance) for qid, docno, relevance in found)
-
-
-def read_qrels(path: Path) -> Iterator[tuple[str, str, float]]:
-    """Yield (qid, docno, relevance) of a table in BEIR's columns, or under other names of qrels."""
-    seen: dict[Any, int] = {}
-    for _, row in read_table(path, (*QID_NAMES, *DOCNO_NAMES, *RELEVANCE_NAMES)):
-        qid, docno = row.text(*QID_NAMES), row.text(*DOCNO_NAMES)
-        row.check_new(seen, (qid, docno), f"passage {docno!r} of query {qid!r}", "corpus-id")
-        yield qid, docno, row.number(row.first(*RELEVANCE_NAMES)[0])
+    return read_verdicts(_beir_file(folder, f"qrels/{split}"))
 
 
 _BEIR = ("queries.jsonl", "corpus.jsonl", "qrels")

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 from berdslib.data.catalogue import Dataset
 from berdslib.data.collection import Collection
 from berdslib.data.fetch import every_place, first_existing
-from berdslib.data.formats import QUESTION_FIELDS, iter_passages, read_qrels
+from berdslib.data.formats import QUESTION_FIELDS, iter_passages
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
 from berdslib.data.tables import Row, look, read_json, read_table
+from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath, read_lines
 from berdslib.paths import shipped
@@ -235,8 +236,8 @@ def read_pir_folder(folder: StrPath, name: str) -> Collection:
             raise InputError(problem, path=folder)
     passages = [passage for path in _files(folder, "corpus") for passage in iter_passages(path)]
     gold: dict[str, list[str]] = {}
-    for qid, docno, relevance in (said for path in _files(folder, "qrels") for said in read_qrels(path)):
-        if relevance > 0:
+    for verdicts in map(read_verdicts, _files(folder, "qrels")):
+        for qid, docno in verdicts.loc[verdicts["supports"], ["qid", "docno"]].itertuples(index=False):
             gold.setdefault(qid, []).append(docno)
     queries = []
     for _, row in (found for path in _files(folder, "queries") for found in read_table(path)):

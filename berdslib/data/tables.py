@@ -42,7 +42,7 @@ Records = pd.DataFrame | Sequence[Mapping[str, Any]]
 class Row(dict[str, Any]):
     """The fields of a row of a file, or of an object in it, which stands ``within`` a field of its row."""
 
-    __slots__ = ("decimal", "line", "path", "within")
+    __slots__ = ("line", "path", "within")
 
     def __init__(
         self,
@@ -53,7 +53,6 @@ class Row(dict[str, Any]):
     ) -> None:
         super().__init__(cells)
         self.path, self.line, self.within = path, line, within
-        self.decimal = "."  # a comma where semicolons stand between cells
 
     def wrong(self, field: str | None, problem: str) -> InputError:
         """Return the error for a field."""
@@ -126,19 +125,16 @@ class Row(dict[str, Any]):
         """Return a finite number."""
         _, value = self.first(name)
         try:
-            found = math.nan if isinstance(value, bool) else float(self._with_point(value))
+            found = math.nan if isinstance(value, bool) else float(_with_point(value))
         except (TypeError, ValueError, OverflowError):
             found = math.nan
         if not math.isfinite(found):
             raise self.wrong(name, f"{value!r} is not a finite number")
         return found
 
-    def _with_point(self, value: Any) -> Any:
-        return value.replace(",", ".") if isinstance(value, str) and self.decimal == "," else value
-
     def verdict(self, name: str, value: object) -> float:
         """Return a recorded verdict, which the field holds, as a probability."""
-        said = str(self._with_point(value)).strip().lower()
+        said = str(_with_point(value)).strip().lower()
         try:
             found = float({"yes": 1, "true": 1, "no": 0, "false": 0}.get(said, said))
         except ValueError:
@@ -151,6 +147,16 @@ class Row(dict[str, Any]):
     def check_new(self, seen: dict[Any, int], key: Any, what: str, field: str) -> None:
         """Remember where a key is, and raise InputError if it occurred in an earlier row."""
         check_new(seen, key, what, self.path, self.line or 0, field)
+
+
+def _with_point(value: Any) -> Any:
+    """Return a number that a table has with a decimal comma with a point; 1,234 may be a thousand, and stays.
+
+    >>> _with_point("0,125"), _with_point("1,234")
+    ('0.125', '1,234')
+    """
+    is_decimal = isinstance(value, str) and re.fullmatch(r"\s*[-+]?(0,\d+|\d+,(\d\d?|\d{4,}))\s*", value)
+    return value.replace(",", ".") if is_decimal else value
 
 
 def is_records(given: object) -> TypeIs[Records]:
@@ -293,15 +299,8 @@ def look(path: StrPath, known: Collection[str] = ()) -> Look:
 # What the first bytes of other files are, and what these are called.
 _BINARY = {
     b"PK\x03\x04": "an Excel or zip file; save its table as CSV UTF-8",
-    b"\xd0\xcf\x11\xe0": "an Excel file; save its table as CSV UTF-8",
     b"\xff\xfe": "UTF-16 text; save it as UTF-8",
     b"\xfe\xff": "UTF-16 text; save it as UTF-8",
-    b"BZh": "compressed by bzip2; decompress it, or use gzip",
-    b"\xfd7zXZ": "compressed by xz; decompress it, or use gzip",
-    b"(\xb5/\xfd": "compressed by zstd; decompress it, or use gzip",
-    b"\x04\x22\x4d\x18": "compressed by lz4; decompress it, or use gzip",
-    b"SQLite format": "an SQLite database; export its table as CSV",
-    b"%PDF": "a PDF",
 }
 _TABLES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}
 
@@ -545,22 +544,15 @@ def _rows_of(found: Any, path: StrPath, known: Collection[str]) -> list[Any]:
     if (rows := _wrapped(found)) is not None:
         return rows
     if any(name in known for name in found):
-        return _rows_of_columns(found, path)
+        try:
+            return pd.DataFrame(found, dtype=object).to_dict("records")
+        except ValueError as error:
+            raise InputError(f"columns of equal length were expected: {error}", path=path) from None
     texts = {key: {"text": text} for key, text in found.items()} if _maps_ids_to_texts(found) else found
     if not all(isinstance(row, dict) for row in texts.values()):
         problem = f"rows were expected, as an array, below 'data' or by their ids; the object has: {', '.join(found)}"
         raise InputError(problem, path=path)
     return [{"key": key, **row} for key, row in texts.items()]
-
-
-def _rows_of_columns(found: Mapping[str, Any], path: StrPath) -> list[dict[str, Any]]:
-    """Return the rows of columns: lists, or objects that map the same keys to the cells."""
-    cells = {name: dict(enumerate(column)) if isinstance(column, list) else column for name, column in found.items()}
-    for name, column in cells.items():
-        if not isinstance(column, dict) or column.keys() != next(iter(cells.values())).keys():
-            problem = "a column was expected, a list or an object, with as many cells as the others"
-            raise InputError(problem, path=path, field=name)
-    return [{name: column[key] for name, column in cells.items()} for key in next(iter(cells.values()))]
 
 
 # ---------------------------------------------------------------- Parquet, Arrow, rows in memory
@@ -575,9 +567,9 @@ def _read_arrow(path: StrPath, form: str) -> Iterator[tuple[int, Row]]:
             names = batch.schema.names
             if len(set(names)) < len(names):
                 raise InputError(f"a column name occurs twice: {names}", path=path)
-            for cells in _cells_of(batch, path, line):
+            for cells in zip(*_columns_of(batch, path), strict=True):
                 line += 1
-                yield line, Row(cells, path, line)
+                yield line, Row(zip(names, cells, strict=True), path, line)
     except FileNotFoundError:
         raise InputError("no such file", path=path) from None
     except (pa.ArrowInvalid, OSError) as error:
@@ -601,20 +593,12 @@ def _batches(path: StrPath, form: str) -> Iterator[Any]:
                 yield from (batch.slice(start, 1000) for start in range(0, batch.num_rows, 1000))
 
 
-def _cells_of(batch: Any, path: StrPath, line: int) -> list[dict[str, Any]]:
-    """Return the rows of a batch, of which `line` came before; an error names the cell that is no value of Python."""
-    try:
-        return list(batch.to_pylist())
-    except (ValueError, OverflowError):
-        pass
+def _columns_of(batch: Any, path: StrPath) -> Iterator[list[Any]]:
     for name in batch.schema.names:
-        for row, cell in enumerate(batch.column(name), start=1):
-            try:
-                cell.as_py()
-            except (ValueError, OverflowError) as error:
-                problem = f"holds a cell that cannot be read: {error}"
-                raise InputError(problem, path=path, line=line + row, field=name) from None
-    raise AssertionError("each cell can be read, and the rows cannot")
+        try:
+            yield batch.column(name).to_pylist()
+        except (ValueError, OverflowError) as error:  # not UTF-8, a date after the year 9999
+            raise InputError(f"holds a cell that cannot be read: {error}", path=path, field=name) from None
 
 
 def _read_records(given: Records) -> Iterator[tuple[int, Row]]:
@@ -667,9 +651,7 @@ def _read_delimited(path: StrPath, delimiter: str, names: Sequence[str] = ()) ->
                 )
                 raise InputError(problem, path=path, line=line)
             else:
-                found = Row(zip(header, map(_unquoted, row) if is_raw else row, strict=True), path, line)
-                found.decimal = "," if delimiter == ";" else "."
-                yield line, found
+                yield line, Row(zip(header, map(_unquoted, row) if is_raw else row, strict=True), path, line)
             line = reader.line_num + 1
             widths.clear()
     except csv.Error as error:

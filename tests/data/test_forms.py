@@ -18,6 +18,7 @@ from berdslib.data.formats import export_collection, read_berds, read_passages, 
 from berdslib.data.readers import read_labelled_pairs, read_nuggets
 from berdslib.data.records import Passage, Question, make_verdicts, verdicts_from_relevance
 from berdslib.data.tables import Look, look, read_table
+from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("own_place")
@@ -279,7 +280,7 @@ REFUSED = [
     (read_questions, lambda: put("q.csv", "question,perspective_1,perspective_2\nQ?,Yes.,No.\n"), 2, "perspective_2"),
     (read_questions, lambda: put("q.json", '[{"question": "Q?"},\n{"question": }]'), 2, None),
     (read_questions, lambda: put("q.json", '[["1", "Q?"]]'), 1, None),
-    (read_questions, lambda: put("q.json", '{"question": ["Q?"], "qid": ["1", "2"]}'), None, "qid"),
+    (read_questions, lambda: put("q.json", '{"question": ["Q?"], "qid": ["1", "2"]}'), None, None),
     (read_questions, lambda: put("q.json", '{\n"frage": "Is it?",\n"antwort": "It is so."}'), None, None),
     (read_questions, lambda: put("q.csv", "qid,question\n1,Is it?\n".encode("utf-16")), None, None),
     (read_questions, lambda: put("q.csv", "qid,question\n1,Is it?\n".encode("utf-16-le")), 1, None),
@@ -290,8 +291,8 @@ REFUSED = [
     (read_passages, lambda: put("c.tsv", "nummer\ttext_x\n1\tSind Trams frei?\n"), 1, None),
     (read_passages, lambda: put("c.tsv", "1\ta b c\tTrams\n2\td e\tParks\n"), 1, None),
     (read_passages, lambda: put("c.parquet", "no Parquet"), None, None),
-    (read_passages, lambda: parquet("c.parquet", id=pa.array(["1", "2"]), text=not_utf8()), 2, "text"),
-    (read_passages, lambda: parquet("c.parquet", text=pa.array(["a", "b"]), at=year_12000()), 2, "at"),
+    (read_passages, lambda: parquet("c.parquet", id=pa.array(["1", "2"]), text=not_utf8()), None, "text"),
+    (read_passages, lambda: parquet("c.parquet", text=pa.array(["a", "b"]), at=year_12000()), None, "at"),
     (read_passages, lambda: twice("c.parquet"), None, None),
     (read_labelled_pairs, lambda: put("p.tsv", "a\tb\tc\td\nQ?\tD.\tP.\t1\n"), 1, None),
 ]  # fmt: skip
@@ -400,9 +401,9 @@ def test_nuggets_in_parquet(tmp_path):
     assert bd.load("n.parquet", passages=[Passage("d", "t")]).gold["docno"].tolist() == ["d"]
 
 
-def test_a_decimal_comma_stands_where_semicolons_part_the_cells():
-    [(_, row)] = read_table(put("r.csv", "qid;relevance\nq;1,5\n"), ("qid", "relevance"))
-    assert row.number("relevance") == 1.5
-    [(_, row)] = read_table(put("r.csv", 'qid,relevance\nq,"1,5"\n'), ("qid", "relevance"))
+def test_a_decimal_comma_is_read_where_it_is_no_thousand():
+    [(_, row)] = read_table(put("r.csv", "qid;relevance;p_yes;n\nq;1,5;0,125;1,234\n"), ("qid", "relevance"))
+    assert (row.number("relevance"), row.verdict("p_yes", row["p_yes"])) == (1.5, 0.125)
     with pytest.raises(InputError):
-        row.number("relevance")
+        row.number("n")
+    assert read_verdicts(put("r.csv", "qid;docno;relevance\nq;d;1,5\n"))["grade"].tolist() == [1.5]
