@@ -64,7 +64,7 @@ def test_a_folder_with_other_files_is_refused_before_the_search(tmp_path, monkey
 
 
 def test_an_experiment_writes_a_hundred_places(tmp_path):
-    command = ("experiment", "-q", "sample", "--limit", "3", "-r", "bm25,bm25+mmr:0.9", "-o", tmp_path / "out")
+    command = ("experiment", "-q", "sample", "--limit", "3", "-r", "bm25,rank-bm25", "-o", tmp_path / "out")
     said = berds(*command).stderr
     assert "100" in said and len((tmp_path / "out" / "bm25.trec").read_text().splitlines()) == 300
     scored = ("experiment", "-q", "sample", "--limit", "3", "-r", "bm25", "-m", "nDCG@10")
