@@ -24,10 +24,9 @@ from berdslib.errors import InputError, known
 from berdslib.files import atomic_path
 from berdslib.progress import bar
 from berdslib.retrieval.base import Ours, check_corpus, check_search, docno_order, gather_run, top_k
+from berdslib.words import IN_WORD, SINGLE_WORD, prepare, words
 
-# bm25s' own default: words of two or more letters or digits.
-_WORD = re.compile(r"(?u)\b\w\w+\b")
-_FORMAT = 1  # of a saved index; raised whenever what is written changes
+_FORMAT = 2  # of a saved index; raised whenever what is written changes
 _NUMBA_FROM = 100_000  # passages: compiling takes a second, which only a large corpus gives back
 _BATCH = 1024  # passages read at once
 _WEIGHED = 1_000_000  # counts turned into scores at once: 50 MB meanwhile
@@ -42,7 +41,7 @@ class _EachWord:
     treat: Callable[[str], str | None]
 
     def __call__(self, text: str) -> list[str]:
-        treated = map(self.treat, _WORD.findall(text.lower()))
+        treated = map(self.treat, words(text))
         return [word for word in treated if word is not None]
 
 
@@ -73,7 +72,8 @@ def analyser(name: str) -> Callable[[str], list[str]]:
     """Return the function that cuts a text into words.
 
     "english" removes Lucene's stop words and does not stem, "english-stem" stems, too (Snowball); "words" only lowers
-    case; "whitespace" splits at every blank and keeps the case, as PIR's code does.
+    case. All three read other languages by :func:`berdslib.words.words`, Chinese and its neighbours in pairs of
+    characters. "whitespace" splits at every blank and keeps the case, as PIR's code does.
 
     >>> analyser("english")("The cats are out")
     ['cats', 'out']
@@ -82,25 +82,25 @@ def analyser(name: str) -> Callable[[str], list[str]]:
 
 
 @cache
-def _word_characters() -> np.ndarray:
-    r"""Mark the code points that ``\w`` matches, (1114112,) bool."""
+def _matched(pattern: str) -> np.ndarray:
+    """Mark the code points that a pattern of one character matches, (1114112,) bool."""
     every = np.arange(sys.maxunicode + 1, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
-    marks = np.zeros(len(every), dtype=bool)
-    for run in re.finditer(r"\w+", every):
-        marks[run.start() : run.end()] = True
-    return marks
+    matched = np.zeros(len(every), dtype=bool)
+    for run in re.finditer(f"(?:{pattern})+", every):
+        matched[run.start() : run.end()] = True
+    return matched
 
 
 def _find_words(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
-    """Return what ``_WORD`` finds in the lower-cased texts, in one list, and how many words each text has, (n,) int."""
-    lower = [text.lower() for text in texts]
-    codes = np.frombuffer("\n".join([*lower, ""]).encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    inside = _word_characters()[codes]  # the last is a line break, so what is rolled over the ends marks nothing
-    inside &= np.roll(inside, 1) | np.roll(inside, -1)  # a single letter or digit is no word
+    """Return what :func:`words` finds in each text, in one list, and how many words each text has, (n,) int."""
+    prepared = [prepare(text) for text in texts]
+    codes = np.frombuffer("\n".join([*prepared, ""]).encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    inside = _matched(IN_WORD)[codes]  # the last is a line break, so what is rolled over the ends marks nothing
+    inside &= np.roll(inside, 1) | np.roll(inside, -1) | _matched(SINGLE_WORD)[codes]
     starts = np.flatnonzero(inside & ~np.roll(inside, 1))
-    words = np.where(inside, codes, np.uint32(ord(" "))).tobytes().decode("utf-32-le").split()
-    ends = np.cumsum([len(text) + 1 for text in lower])
-    return words, np.diff(np.searchsorted(starts, ends), prepend=0)
+    found = np.where(inside, codes, np.uint32(ord(" "))).tobytes().decode("utf-32-le").split()
+    ends = np.cumsum([len(text) + 1 for text in prepared])
+    return found, np.diff(np.searchsorted(starts, ends), prepend=0)
 
 
 def _count_words(passages: Iterable[Passage], analyse: Callable[[str], list[str]]) -> tuple[Any, Any, dict[str, int]]:

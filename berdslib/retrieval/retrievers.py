@@ -56,7 +56,7 @@ def encoding_of(name: str) -> Encoding:
     """Return how a retriever of this name makes vectors; one without is an error."""
     kind, _ = RETRIEVERS.find(name)
     if kind.encoding is None:
-        raise InputError(f"{name!r} compares no vectors; take minilm")
+        raise InputError(f"{name} has no vectors; use minilm")
     return kind.encoding(name)
 
 

@@ -461,8 +461,10 @@ class _Remembering(Ours):
 def _behind_a_dense_retriever(system: System) -> str:
     kind, before = system.last.kind, [part.kind for part in system.before.parts]
     if not is_dense(system.first):
-        return f"{kind} is of vectors, and {system.first!r} has none; take minilm"
-    if kind in before or any(one != EXTRACT for one in before):
+        return f"{kind} works on vectors; {system.first} has none. Use it with minilm"
+    if kind in before:
+        return f"{kind} stands twice; one of them is enough"
+    if any(one != EXTRACT for one in before):
         return f"{kind} must follow the retriever" + ", and one projection is enough" * (kind != INDEX)
     return ""
 
@@ -503,9 +505,11 @@ def _own_perspectives_once(system: System) -> str:
     """Expanded queries are not the questions that other perspectives belong to."""
     kind = system.last.kind
     earlier = next((part.kind for part in system.before.parts if part.kind in EXPANDING or _covers(part.kind)), "")
+    if kind == earlier:
+        return f"{kind} stands twice; one of them is enough"
     if {kind, earlier} == set(EXPANDING):
         return "expand and multi both search expansions, and one of them is enough"
-    return f"{kind} must come before {earlier}, and once only" if earlier else ""
+    return f"{kind} must come before {earlier}" if earlier else ""
 
 
 def _expanded(shop: Workshop, system: System) -> Retriever:
