@@ -6,9 +6,9 @@ overlapping pairs of characters, as Lucene's CJKAnalyzer does; comparisons take 
 
 from __future__ import annotations
 
-import itertools
 import re
 import unicodedata
+from itertools import pairwise
 
 # Scripts without blanks between words, as insides of a character class.
 _THAI_TO_KHMER = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\ua9e0-\ua9ff\uaa60-\uaadf"
@@ -53,6 +53,7 @@ def prepare(text: str) -> str:
     text = text.lower()
     if text.isascii():
         return text
+    text = text.replace("i\u0307", "i")  # of the Turkish capital, as in Lucene
     text = _OF_OTHER_WIDTH.sub(lambda run: unicodedata.normalize("NFKC", run[0]), text)
     text = unicodedata.normalize("NFC", text)
     if not _SPECIAL.search(text):
@@ -62,7 +63,7 @@ def prepare(text: str) -> str:
 
 
 def _in_pairs(characters: list[str]) -> str:
-    pairs = [first + second for first, second in itertools.pairwise(characters)]
+    pairs = [first + second for first, second in pairwise(characters)]
     return " ".join(pairs or characters)
 
 

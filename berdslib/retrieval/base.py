@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -22,6 +23,8 @@ from berdslib.data.records import (
 from berdslib.data.trec import read_run
 from berdslib.errors import InputError
 
+logger = logging.getLogger(__name__)
+
 
 class Retriever(Protocol):
     """Finds passages for questions."""
@@ -40,7 +43,7 @@ class Ours:
 def checked_search(retriever: Retriever, questions: Sequence[Question], k: int, name: str = "") -> pd.DataFrame:
     """Search, and check what comes back from a retriever that is not ours; complaints name it.
 
-    Of a list that is longer than k the first k are kept.
+    The first k passages of a longer list are kept.
     """
     found = retriever.search(questions, k)
     if isinstance(retriever, Ours):
@@ -50,6 +53,13 @@ def checked_search(retriever: Retriever, questions: Sequence[Question], k: int, 
     if others := set(run["qid"]) - {q.qid for q in questions}:
         raise InputError(f"{name}: lists passages for {min(others)!r}, which was not asked", field="qid")
     return run[run["rank"] <= k].reset_index(drop=True)
+
+
+def warn_of_empty_lists(run: pd.DataFrame, questions: Sequence[Question], name: str) -> None:
+    """Say for how many questions a system found nothing: a run has no rows for them."""
+    asked = {q.qid for q in questions}
+    if empty := len(asked - set(run["qid"])):
+        logger.warning("%d of %d questions have no passage in %s", empty, len(asked), name)
 
 
 def run_of(system: str, found: pd.DataFrame | Mapping[str, Any]) -> pd.DataFrame:

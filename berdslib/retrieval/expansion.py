@@ -10,9 +10,8 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,7 @@ MERGE = ("question first", "statement only")
 def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame | Lists], *, constant: float = CONSTANT) -> pd.DataFrame:
     """Fuse runs by the sum of 1 / (constant + rank) over the runs that list a passage; scores play no part.
 
-    Sums are exact fractions; ties are ordered by docno. Source: Cormack, Clarke and Büttcher (2009), constant 60.
+    Sums are exact; ties are ordered by docno. Source: Cormack, Clarke and Büttcher (2009), constant 60.
 
     Args:
         runs: frames with columns qid, docno and score (or rank), or plain lists, qid → docnos with the best first.
@@ -53,19 +52,21 @@ def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame | Lists], *, constant: fl
     if not 0 <= constant < math.inf:
         problem = f"the constant of reciprocal rank fusion must be a number of at least 0, not {constant}"
         raise InputError(problem, field="constant")
-    ranks: dict[tuple[str, str], list[int]] = {}
-    for one in _lists(runs):
+    lists = _lists(runs)
+    # Sums stay fractions of whole numbers until the end: rounded terms would decide exact ties.
+    above, below = float(constant).as_integer_ratio()
+    longest = max((len(docnos) for one in lists for docnos in one.values()), default=0)
+    divisors = [above + below * rank for rank in range(1, longest + 1)]  # a term is below / divisor
+    sums: dict[str, dict[str, tuple[int, int]]] = {}
+    for one in lists:
         for qid, docnos in one.items():
-            for rank, docno in enumerate(docnos, start=1):
-                ranks.setdefault((qid, docno), []).append(rank)
-    scores = [_sum_of_reciprocals(Fraction(constant), tuple(sorted(of_passage))) for of_passage in ranks.values()]
-    return make_run([q for q, _ in ranks], [d for _, d in ranks], scores)
-
-
-@lru_cache(maxsize=1 << 16)
-def _sum_of_reciprocals(constant: Fraction, ranks: tuple[int, ...]) -> float:
-    """Return the sum of 1 / (constant + rank), rounded once, at the end: rounded terms would decide exact ties."""
-    return float(sum(1 / (constant + rank) for rank in ranks))
+            of_question = sums.setdefault(qid, {})
+            for docno, divisor in zip(docnos, divisors, strict=False):
+                numerator, denominator = of_question.get(docno, (0, 1))
+                of_question[docno] = numerator * divisor + denominator * below, denominator * divisor
+    qids = [qid for qid, of_question in sums.items() for _ in of_question]
+    fractions = chain.from_iterable(of_question.values() for of_question in sums.values())
+    return make_run(qids, list(chain.from_iterable(sums.values())), [top / bottom for top, bottom in fractions])
 
 
 def round_robin(runs: Sequence[pd.DataFrame | Lists], turns: int | None = None) -> pd.DataFrame:

@@ -27,7 +27,7 @@ from berdslib.judging.base import Pair, how_sure
 from berdslib.judging.registry import JUDGES, as_judge, make_judge
 from berdslib.judging.store import judge_pairs
 from berdslib.registry import Registry
-from berdslib.retrieval.base import Retriever
+from berdslib.retrieval.base import Retriever, warn_of_empty_lists
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.retrievers import RETRIEVERS
 from berdslib.retrieval.systems import PARTS
@@ -75,7 +75,9 @@ def search(
     if said := scoring.own_left_out(collection):
         logger.warning("%s", said)
     runs = scoring.search(named, collection, k, perspectives=perspectives, aspect_judge=covering, **options)
-    return next(iter(runs.values()))
+    [(name, run)] = runs.items()
+    warn_of_empty_lists(run, [*collection.questions, *(collection.queries if perspectives else [])], name)
+    return run
 
 
 @says_what_it_takes

@@ -141,17 +141,18 @@ def test_a_system_string_and_a_function_of_the_users_name_an_index(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "wrong"),
     [
-        ("bm25+index:hnsw:x", "index is of vectors, and 'bm25' has none"),
-        ("minilm+index:hsnw:x", "unknown index 'hsnw'. Did you mean 'hnsw'"),
-        ("minilm+mmr:0.9+index:hnsw:x", "index must follow the retriever"),
-        ("minilm+index:hnsw:x+pap:1.0", "pap must follow the retriever"),
+        ("bm25+index:hnsw:x", "index"),
+        ("minilm+index:hsnw:x", "hsnw"),
+        ("minilm+mmr:0.9+index:hnsw:x", "index"),
+        ("minilm+index:hnsw:x+pap:1.0", "pap"),
     ],
 )
-def test_strings_that_mean_nothing(text, words):
-    with pytest.raises(InputError, match=words):
+def test_strings_that_mean_nothing(text, wrong):
+    with pytest.raises(InputError) as caught:
         parse_system(text)
+    assert wrong in caught.value.problem.removeprefix(repr(text))
 
 
 def test_questions_with_their_own_corpora_share_none():

@@ -111,36 +111,40 @@ def test_a_plus_in_a_name_stays(text, parts):
     assert list(read.parts) == parts and read.text == text
 
 
-STRENGTHS = ", ".join((*PROJECTIONS, *OFFICIAL))
+# What is refused, and what the refusal has to name.
+REFUSED = {
+    "bm26": ["bm26", "bm25"],
+    "bm25+mrm:0.5": ["mrm", "mmr"],
+    "bm25+": ["mmr", "expand"],
+    "bm25+expand": ["expand:rule"],
+    "bm25+mmr:much": ["mmr:0.75", "much"],
+    "bm25+mmr:nan": ["nan"],
+    "bm25+mmr:0_9": ["0_9"],
+    "bm25+mmr:1.01": ["0", "1", "1.01"],
+    "bm25+mmr:1e999": ["1e999"],
+    "minilm+pap:some": ["pap:0.5", "some"],
+    "minilm+add:0.5": ["add", *PROJECTIONS, *OFFICIAL],
+    "bm25+pap:1.0": ["pap", "bm25", "minilm"],
+    "minilm+mmr:0.5+pap": ["pap", "retriever"],
+    "minilm+pap+pap+:0.5": ["pap+", "retriever"],
+    "minilm+pap+pap": ["pap", "twice"],
+    "minilm+extract:rule": ["extract:rule+pap"],
+    "bm25+expand:rule+expand:recorded": ["expand", "twice"],
+    "bm25+multi:rule+multi:rule": ["multi", "twice"],
+    "bm25+xquad:0.5+expand:rule": ["expand", "before", "xquad"],
+    "bm25+expand:rule+multi:rule": ["expand", "multi"],
+    "bm25+profile:filtr": ["filtr", "filter"],
+    "bm25+mmr:1+profile:template": ["profile:template", "retriever"],
+    "bm25+profile:fusion+mmr:1+profile:fusion": ["profile:fusion"],
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("bm26", "unknown retriever 'bm26'. Did you mean 'bm25'?"),
-        ("bm25+mrm:0.5", "'bm25+mrm:0.5': unknown part 'mrm'. Did you mean 'mmr'?"),
-        ("bm25+", "'bm25+': unknown part ''. Known: "),
-        ("bm25+expand", "'bm25+expand': expand needs a name, as in expand:rule"),
-        ("bm25+mmr:much", "'bm25+mmr:much': mmr needs a relevance weight, as in mmr:0.75, not 'much'"),
-        ("bm25+mmr:nan", "'bm25+mmr:nan': mmr needs a relevance weight, as in mmr:0.75, not 'nan'"),
-        ("bm25+mmr:0_9", "'bm25+mmr:0_9': mmr needs a relevance weight, as in mmr:0.75, not '0_9'"),
-        ("bm25+mmr:1.01", "'bm25+mmr:1.01': the relevance weight of mmr must be from 0 to 1, not 1.01"),
-        ("minilm+pap:some", "'minilm+pap:some': pap needs a strength, as in pap:0.5, not 'some'"),
-        ("minilm+add:0.5", f"'minilm+add:0.5': add takes no value; only {STRENGTHS} have a strength"),
-        ("bm25+pap:1.0", "'bm25+pap:1.0': pap is of vectors, and 'bm25' has none; take minilm"),
-        ("minilm+mmr:0.5+pap", "'minilm+mmr:0.5+pap': pap must follow the retriever, and one projection is enough"),
-        ("minilm+extract:rule", "extract is for the projection behind it, as in extract:rule+pap:1.0"),
-        ("bm25+expand:rule+expand:recorded", "expand must come before expand, and once only"),
-        ("bm25+expand:rule+multi:rule", "expand and multi both search expansions, and one of them is enough"),
-        ("bm25+profile:filtr", "'bm25+profile:filtr': unknown use of profiles 'filtr'. Did you mean 'filter'?"),
-        ("bm25+mmr:1+profile:template", "template changes what the retriever reads, so it must follow it"),
-        ("bm25+profile:fusion+mmr:1+profile:fusion", "one profile:fusion is enough"),
-    ],
-)  # fmt: skip
-def test_what_means_nothing_is_refused(text, said):
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_means_nothing_is_refused(text):
     with pytest.raises(InputError) as caught:
         parse_system(text)
-    assert said in str(caught.value)
+    for name in REFUSED[text]:
+        assert name in caught.value.problem.removeprefix(repr(text)), name
 
 
 @given(st.text(alphabet="bm25inlhf:+pae xr0.", max_size=25) | st.text(max_size=12).map("minilm+{}".format))

@@ -173,7 +173,7 @@ def test_views_become_ever_more_complete():
         ("bm26", "unknown retriever 'bm26'"),
         ("bm25+mmr:2", "from 0 to 1"),
         ("bm25+expand:yours", "unknown set of expansions"),
-        ("bm25+pap", "has none; take minilm"),
+        ("bm25+pap", "minilm"),
         ("", "unknown retriever"),
     ],
 )
