@@ -25,11 +25,13 @@ from berdslib.data.records import (
     check_verdicts,
     make_verdicts,
     ranked_run,
+    read_pairs,
 )
-from berdslib.data.tables import Records, Row, check_new, is_records, read_jsonl, read_table, write_jsonl
-from berdslib.data.trec import check_trec_ids, write_trec_qrels
-from berdslib.errors import InputError, known
+from berdslib.data.tables import Records, Row, check_new, is_records, read_jsonl, read_table, say_once, write_jsonl
+from berdslib.data.trec import check_trec_ids, read_verdicts, write_trec_qrels
+from berdslib.errors import InputError, known, printable
 from berdslib.files import StrPath, atomic_path, write_text
+from berdslib.paths import PACKAGE, cache_dir, local_data_dir
 
 logger = logging.getLogger(__name__)
 
@@ -37,11 +39,12 @@ logger = logging.getLogger(__name__)
 # v2 a passage has a `pid`, and its `docid` is that of its document.
 ID_FIELDS = ("docno", "_id", "id", "pid", "passage_id", "docid", "doc_id", "key")
 TEXT_FIELDS = ("text", "contents", "content", "raw", "passage", "passage_text", "segment", "body")
-TITLE_FIELDS = ("title", "page_title", "wikipedia_title", "headline")
-_QID = ("qid", "id", "_id", "query_id", "key")
-_QUESTION = ("question", "text", "title", "query")
+TITLE_FIELDS = ("title", "page_title", "wikipedia_title", "document_title", "headline", "heading", "headings")
+_QID = ("qid", "id", "_id", "query_id", "question_id", "topic_id", "key")
+_QUESTION = ("question", "text", "title", "query", "question_text", "query_text")
 # Every column of a table of questions, and of passages, that is read.
-QUESTION_FIELDS = (*_QID, *_QUESTION, "perspectives", "stances", "source", "split", "labels", "weights", "org_q")
+_MORE_OF_QUESTIONS = ("perspectives", "stances", "source", "split", "labels", "weights")
+QUESTION_FIELDS = (*_QID, *_QUESTION, *_MORE_OF_QUESTIONS, "org_q")
 PASSAGE_FIELDS = (*ID_FIELDS, *TEXT_FIELDS, *TITLE_FIELDS)
 
 LAYOUTS = ("beir", "berds", "trec")
@@ -50,12 +53,15 @@ LAYOUTS = ("beir", "berds", "trec")
 
 
 def read_questions(path: StrPath | Records, *, source: str = "", split: str = "", start: int = 0) -> list[Question]:
-    """Read questions from JSONL, CSV, TSV or Parquet, or from rows in memory.
+    """Read questions from any file that :func:`berdslib.data.tables.read_table` reads, or from rows in memory.
 
-    Accepted columns: `question` (or `text`, `title`, `query`), `perspectives` (a list), optionally `qid` (or `id`,
-    `_id`, `query_id`), `stances`, `source`, `split`, `labels`, `weights`. Without an id, questions are numbered from
-    `start`. The official BeRDS files (with `ctxs`) and the recorded-expansion rows (`org_q`) have readers of their own
-    below; both are recognised here.
+    Accepted columns: `question` (or `text`, `title`, `query`, `question_text`, `query_text`), `perspectives` (a list;
+    in a cell of CSV or TSV as JSON, or as Python or numpy print it), optionally `qid` (or `id`, `_id`, `query_id`,
+    `question_id`, `topic_id`, or the key of an object of JSON), `stances`, `source`, `split`, `labels`, `weights`.
+    Without an id, questions are numbered from `start`. One warning a file names the columns that are not read, and
+    those that are read under other names. Without a header, two columns are an id and a question, and the lines of a
+    .txt are questions. The official BeRDS files (with `ctxs`) and the recorded-expansion rows (`org_q`) have readers of
+    their own below; both are recognised here.
     """
     rows = read_table(path, QUESTION_FIELDS, (_QUESTION[:1], ("qid", "question")))
     first = next(rows, None)
@@ -64,7 +70,8 @@ def read_questions(path: StrPath | Records, *, source: str = "", split: str = ""
     _say_that_ids_are_text(first[1], _QID)
     near = difflib.get_close_matches("perspectives", map(str, first[1]), 1, 0.85)
     if near and "perspectives" not in near:
-        raise first[1].wrong(near[0], "is not read; did you mean 'perspectives'?")
+        hint = 'did you mean \'perspectives\'? It is one column, a list of texts such as ["It is.", "It is not."]'
+        raise first[1].wrong(near[0], f"is not read; {hint}")
     rows = chain([first], rows)
     if "org_q" in first[1]:
         return [q for q, _ in _group_expansions(rows, source, split)]
@@ -73,6 +80,7 @@ def read_questions(path: StrPath | Records, *, source: str = "", split: str = ""
     for number, (_, row) in enumerate(rows, start):
         questions.append(_question(row, number, source, split))
         row.check_new(seen, questions[-1].qid, f"question id {questions[-1].qid!r}", "qid")
+    _say_columns(first[1], {"qid": _QID, "question": _QUESTION}, _MORE_OF_QUESTIONS)
     return questions
 
 
@@ -144,18 +152,21 @@ def _group_expansions(
 
 
 def iter_passages(path: StrPath | Records) -> Iterator[Passage]:
-    """Yield passages from JSONL, CSV, TSV or Parquet with named columns, or from a BEIR folder (its corpus.jsonl).
+    """Yield passages from any file that :func:`berdslib.data.tables.read_table` reads, or from a BEIR folder.
 
     Accepted columns, in the order in which they are looked for:
 
-    * id: `docno`, `_id`, `id`, `pid`, `passage_id`, `docid`, `doc_id`; the first that is there. A row without an id is
-      named after the line of the file in which it starts, as in "line-17", and one warning says so,
+    * id: `docno`, `_id`, `id`, `pid`, `passage_id`, `docid`, `doc_id`, or the key of an object of JSON; the first that
+      is there. A row without an id is named after the line of the file in which it starts, as in "line-17", and one
+      warning says so,
     * text: `text`, `contents`, `content`, `raw`, `passage`, `passage_text`, `segment`, `body`; the first that is not
       empty. One of them has to be there, but all may be empty,
-    * title: `title`, `page_title`, `wikipedia_title`, `headline`; the first that is not empty, "" without any.
+    * title: `title`, `page_title`, `wikipedia_title`, `document_title`, `headline`, `heading`, `headings`; the first
+      that is not empty, "" without any.
 
     This covers BEIR's corpus.jsonl, the Sphere JSONL, `psgs_w100.tsv` (id, text, title), MS MARCO v2 (pid, passage)
-    and Pyserini's JSONL (id, contents) as they are. Other columns are not read.
+    and Pyserini's JSONL (id, contents) as they are, and MS MARCO's `collection.tsv`, which has no header. Other columns
+    are not read; one warning a file names them.
     """
     for _, passage in numbered_passages(path):
         yield passage
@@ -164,7 +175,7 @@ def iter_passages(path: StrPath | Records) -> Iterator[Passage]:
 def numbered_passages(path: StrPath | Records) -> Iterator[tuple[int, Passage]]:
     """Yield (line number, passage) as :func:`iter_passages` does."""
     path = path if is_records(path) else passage_table(path)
-    said = False
+    first, said = True, False
     for line, row in read_table(path, PASSAGE_FIELDS, (("docno", "text"),)):
         if not any(name in row for name in TEXT_FIELDS):
             row.first(*TEXT_FIELDS)  # says what was looked for
@@ -172,22 +183,57 @@ def numbered_passages(path: StrPath | Records) -> Iterator[tuple[int, Passage]]:
         docno = row.text(*ID_FIELDS) if named else f"line-{line}"
         if not named and not said:
             said = True
-            problem = "%s: line %d has no id; such rows are named after their line, as in %r"
-            logger.warning(problem, _name(path), line, docno)
-        if line == 1:
+            problem = "%s: line %d has no id (looked for %s); such rows are named after their line, as in %r"
+            logger.warning(problem, _name(path), line, ", ".join(ID_FIELDS), docno)
+        if first:
+            first = False
             _say_that_ids_are_text(row, ID_FIELDS)
+            _say_columns(row, {"docno": ID_FIELDS, "text": TEXT_FIELDS, "title": TITLE_FIELDS})
         yield line, Passage(docno, row.text(*TEXT_FIELDS, default=""), row.text(*TITLE_FIELDS, default=""))
 
 
 def passage_table(path: StrPath) -> Path:
-    """Return the file that holds the passages: of a BEIR folder, its corpus.jsonl."""
-    return _beir_file(Path(path), "corpus.jsonl") if Path(path).is_dir() else Path(path)
+    """Return the file that holds the passages: of a BEIR folder, its corpus.jsonl or corpus/*.parquet."""
+    return _beir_file(Path(path), "corpus") if Path(path).is_dir() else Path(path)
 
 
 def _say_that_ids_are_text(row: Row, names: Sequence[str]) -> None:
     """Log it where they are numbers in a frame, which its owner will join with others."""
     if "." not in str(row.path) and row.has(*names) and isinstance(found := row.first(*names)[1], int):
         logger.warning("%s: ids are whole numbers; they are kept as text, such as %r", row.path, str(found))
+
+
+# Names that are as good as ours, and columns that pandas or a reader adds: nothing is said of them.
+_USUAL = {"qid", "docno", "id", "_id", "question", "text", "title", "query"}
+_ADDED = re.compile(r"Unnamed: \d+|__index_level_\d+__|index|level_0|key|")
+
+
+def _say_columns(row: Row, groups: Mapping[str, Sequence[str]], more: Sequence[str] = ()) -> None:
+    """Log which columns of a table, whose first row this is, are taken for what, and which are not read.
+
+    Nothing is said where all are read and have usual names, and of the files of data sets that are known.
+    """
+    places = (local_data_dir(), cache_dir(), PACKAGE, PACKAGE.parent / "data")
+    if any(place is not None and Path(row.path).absolute().is_relative_to(place) for place in places):
+        return
+    taken = {ours: row.first(*names)[0] for ours, names in groups.items() if row.has(*names)}
+    names = {name for group in groups.values() for name in group}
+    # A column that is empty here, such as BEIR's metadata, may be so everywhere.
+    others = [
+        str(name)
+        for name, value in row.items()
+        if name not in (*taken.values(), *more) and value != {} and (row.has(name) or name not in names)
+    ]
+    others = [name for name in others if not _ADDED.fullmatch(name)]
+    if not others and _USUAL.issuperset(taken.values()):
+        return
+    message = [f"{ours} ← {name}" for ours, name in taken.items() if ours != name]
+    message = [", ".join(message)] if message else []
+    if others:
+        message.append(f"not read: {', '.join(others)}")
+        if "perspectives" in more and "perspectives" not in row:
+            message.append("no column perspectives, a list of texts for each question")
+    say_once(row.path, printable("; ".join(message)))
 
 
 def _name(path: StrPath | Records) -> StrPath:
@@ -222,12 +268,13 @@ def write_passages(path: StrPath, passages: Iterable[Passage]) -> None:
 
 def is_beir(path: StrPath) -> bool:
     """Say whether this is a folder with the queries of a BEIR data set."""
-    return any((Path(path) / f"queries.jsonl{ending}").is_file() for ending in ("", ".gz"))
+    return bool(_beir_files(Path(path), "queries"))
 
 
 def beir_splits(folder: StrPath) -> list[str]:
     """Return the splits of a BEIR folder, those that its qrels are of: "test" first, the others by name."""
-    found = {p.name.removesuffix(".gz").removesuffix(".tsv") for p in (Path(folder) / "qrels").glob("*.tsv*")}
+    names = [p.name.removesuffix(".gz") for p in (Path(folder) / "qrels").glob("*")]
+    found = {re.split(r"-\d+-of-|\.", name)[0] for name in names if name.endswith((".tsv", ".jsonl", ".parquet"))}
     if not found:
         raise InputError("a BEIR folder needs qrels/SPLIT.tsv, such as qrels/test.tsv", path=folder)
     return sorted(found, key=lambda split: (split != "test", split))
@@ -239,7 +286,7 @@ def beir_questions(folder: StrPath, splits: Sequence[str]) -> list[Question]:
     A query that is in two splits is that of the first, in its place.
     """
     folder = Path(folder)
-    queries = read_questions(_beir_file(folder, "queries.jsonl"))
+    queries = read_questions(_beir_file(folder, "queries"))
     found: dict[str, Question] = {}
     for split in splits:
         asked = set(_beir_qrels(folder, split)["qid"])
@@ -250,7 +297,7 @@ def beir_questions(folder: StrPath, splits: Sequence[str]) -> list[Question]:
 
 
 def beir_gold(folder: StrPath) -> pd.DataFrame:
-    """Return the judgements of all splits of a BEIR folder as verdicts; a score above 0 is a yes.
+    """Return the judgements of all splits of a BEIR folder as verdicts; a score from 1 on is a yes, and grades stay.
 
     Of a passage that two splits judge for the same query, that of the first split counts, "test" before the others.
     """
@@ -259,17 +306,7 @@ def beir_gold(folder: StrPath) -> pd.DataFrame:
 
 
 def _beir_qrels(folder: Path, split: str) -> pd.DataFrame:
-    found = read_qrels(_beir_file(folder, f"qrels/{split}.tsv"))
-    return make_verdicts(((qid, 0, docno, float(yes), yes) for qid, docno, yes in found), "gold")
-
-
-def read_qrels(path: Path) -> Iterator[tuple[str, str, bool]]:
-    """Yield (qid, docno, whether it is relevant) of a table in BEIR's columns; a score above 0 is a yes."""
-    seen: dict[Any, int] = {}
-    for _, row in read_table(path):
-        qid, docno = row.text("query-id", "query_id"), row.text("corpus-id", "corpus_id")
-        row.check_new(seen, (qid, docno), f"passage {docno!r} of query {qid!r}", "corpus-id")
-        yield qid, docno, row.number("score") > 0
+    return read_verdicts(_beir_file(folder, f"qrels/{split}"))
 
 
 _BEIR = ("queries.jsonl", "corpus.jsonl", "qrels")
@@ -294,11 +331,22 @@ def write_beir(
         table.to_csv(file, sep="\t", index=False, lineterminator="\n")
 
 
+def _beir_files(folder: Path, name: str) -> list[Path]:
+    """Return the files of a table of a BEIR folder, also as Hugging Face has them (corpus/*.parquet)."""
+    ending = ".tsv" if name.startswith("qrels/") else ".jsonl"
+    names = [f"{name}{ending}", f"{name}{ending}.gz", f"{name}.jsonl", f"{name}.parquet"]
+    parts = [*folder.glob(f"{name}-*-of-*.parquet"), *folder.glob(f"{name}/*.parquet")]
+    return [path for path in (*(folder / each for each in names), *sorted(parts)) if path.is_file()]
+
+
 def _beir_file(folder: Path, name: str) -> Path:
-    for candidate in (folder / name, folder / f"{name}.gz"):
-        if candidate.exists():
-            return candidate
-    raise InputError(f"a BEIR folder needs {name} (or {name}.gz)", path=folder)
+    found = _beir_files(folder, name)
+    if not found:
+        kind = "tsv (also with .gz), .jsonl" if name.startswith("qrels/") else "jsonl (also with .gz)"
+        raise InputError(f"a BEIR folder needs {name}.{kind} or .parquet", path=folder)
+    if len(found) > 1 and found[1].parent != folder and found[1].suffix == ".parquet":
+        raise InputError(f"{name} is in {len(found)} files; join them in one", path=folder)
+    return found[0]
 
 
 # ---------------------------------------------------------------- official BeRDS JSONL
@@ -414,12 +462,14 @@ def write_berds(
         questions: all asked questions; one without passages gets an empty `ctxs`.
         passages: docno → passage, for every docno in the run.
         run: the ranked passages.
-        verdicts: p_yes and supports for each listed (passage, perspective); absent ones are written as 0.
+        verdicts: p_yes and supports for each listed (passage, perspective); absent and unread ones are written as 0.
         predictions: the field under which each document carries its probabilities; beside it stands what supports, as
             1 and 0, in a field named after it ("mistral-supports" for "mistral-preds").
     """
     run = check_run(run)
-    judged = [] if verdicts is None else check_verdicts(verdicts)[VERDICT_COLUMNS[:-1]].itertuples(index=False)
+    judged = (
+        [] if verdicts is None else read_pairs(check_verdicts(verdicts))[VERDICT_COLUMNS[:-1]].itertuples(index=False)
+    )
     said = {(qid, pid, docno): (p_yes, int(yes)) for qid, pid, docno, p_yes, yes in judged}
     unknown = next((d for d in run["docno"] if d not in passages), None)
     if unknown is not None:
@@ -435,8 +485,18 @@ def write_berds(
 
     rows = ((q, [context(q, docno) for docno in lists.get(q.qid, [])]) for q in questions)
     write_jsonl(
-        path, ({"id": q.qid, "question": q.text, "perspectives": q.perspectives, "ctxs": listed} for q, listed in rows)
+        path,
+        (
+            {"id": q.qid, "question": q.text, "perspectives": q.perspectives, **_beside_perspectives(q), "ctxs": listed}
+            for q, listed in rows
+        ),
     )
+
+
+def _beside_perspectives(q: Question) -> dict[str, Any]:
+    """Return the fields of a question that the official rows do not have, those that hold something."""
+    fields = {"stances": q.stances if any(q.stances) else (), "labels": q.labels, "weights": q.weights}
+    return {name: value for name, value in {**fields, "source": q.source, "split": q.split}.items() if value}
 
 
 # ---------------------------------------------------------------- for other tools
@@ -478,9 +538,14 @@ def export_collection(
 ) -> None:
     """Write questions, passages and gold verdicts in a layout that other tools read.
 
-    BEIR knows no perspectives: there a passage's score is the number of perspectives that it supports, and which they
-    are is lost. The official BeRDS rows keep them, and hold listed passages only. TREC's diversity qrels keep them too,
-    as numbers; the folder has their statements beside them.
+    What is lost depends on the layout:
+
+    * "beir": perspectives and all that belongs to them, sources and grades. A passage's score is the number of
+      perspectives that it supports. All passages are kept.
+    * "berds": passages that are not listed, grades, and who judged; a pair without a verdict becomes a no. The question
+      keeps its perspectives, stances, labels, weights, source and split.
+    * "trec": labels, weights, sources, splits and grades. Subtopics are numbers in the qrels, and their statements and
+      stances stand beside them.
 
     Args:
         path: a folder for "beir" and "trec"; a file for "berds", .jsonl or .jsonl.gz.

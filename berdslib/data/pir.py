@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 from berdslib.data.catalogue import Dataset
 from berdslib.data.collection import Collection
 from berdslib.data.fetch import every_place, first_existing
-from berdslib.data.formats import QUESTION_FIELDS, iter_passages, read_qrels
+from berdslib.data.formats import QUESTION_FIELDS, iter_passages
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
 from berdslib.data.tables import Row, look, read_json, read_table
+from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, errors_in, known
-from berdslib.files import StrPath
+from berdslib.files import StrPath, read_lines
 from berdslib.paths import shipped
 
 # The lists of the official layout that hold one entry a query.
@@ -129,7 +130,8 @@ def _holds_tasks(path: Path) -> bool:
     if ".json" not in path.suffixes:
         return False
     try:
-        found = read_json(path) if look(path, QUESTION_FIELDS).form == "json" else None
+        first = next((text.lstrip()[:1] for _, text in read_lines(path) if text.strip()), "")
+        found = read_json(path) if first == "{" and look(path, QUESTION_FIELDS).form == "json" else None
     except InputError:
         return False  # reading it as a table says what is wrong
     held = [found, *found.values()] if isinstance(found, dict) else []
@@ -234,8 +236,8 @@ def read_pir_folder(folder: StrPath, name: str) -> Collection:
             raise InputError(problem, path=folder)
     passages = [passage for path in _files(folder, "corpus") for passage in iter_passages(path)]
     gold: dict[str, list[str]] = {}
-    for qid, docno, relevant in (said for path in _files(folder, "qrels") for said in read_qrels(path)):
-        if relevant:
+    for verdicts in map(read_verdicts, _files(folder, "qrels")):
+        for qid, docno in verdicts.loc[verdicts["supports"], ["qid", "docno"]].itertuples(index=False):
             gold.setdefault(qid, []).append(docno)
     queries = []
     for _, row in (found for path in _files(folder, "queries") for found in read_table(path)):

@@ -19,7 +19,7 @@ from berdslib.data import fetch, formats, own
 from berdslib.data.catalogue import Dataset, added_dataset
 from berdslib.data.collection import Collection
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_questions, make_verdicts, shares
-from berdslib.data.tables import Row, is_missing, read_jsonl, read_table
+from berdslib.data.tables import Row, is_missing, look, read_jsonl, read_table
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, MissingDataError
 from berdslib.files import StrPath
@@ -174,7 +174,7 @@ def read_labelled_pairs(path: StrPath) -> list[LabelledPair]:
     """
     labels = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
     pairs = []
-    for _, row in read_table(path):
+    for _, row in read_table(path, LabelledPair._fields):
         label = labels.get(str(row.get("label", "")).strip().lower())
         if label is None:
             raise row.wrong("label", f"{row.get('label')!r} is not a label; accepted: 1/0, true/false, yes/no")
@@ -199,7 +199,7 @@ _NOT_RELEVANT = ("non_relevant_corpus_ids", "non_relevant_ids")
 
 
 def read_nuggets(path: StrPath, *, source: str = "") -> tuple[list[Question], pd.DataFrame]:
-    """Read questions whose answer was cut into nuggets or aspects (FreshStack, CoverageBench), a JSONL row each.
+    """Read questions whose answer was cut into nuggets or aspects (FreshStack, CoverageBench), a row each.
 
     A nugget becomes a perspective, the passages that support it verdicts; a pid is the place in the row. A row has an
     id, the question, perhaps a title that comes before it, and a list of `nuggets` (or `aspects`). Each has a `text`,
@@ -215,7 +215,7 @@ def read_nuggets(path: StrPath, *, source: str = "") -> tuple[list[Question], pd
     verdicts: list[tuple[str, int, str, float, bool]] = []
     seen: dict[Any, int] = {}
     both = unsupported = 0
-    for _, row in read_jsonl(path):
+    for _, row in read_table(path, _ID):
         qid = row.text(*_ID)
         row.check_new(seen, qid, f"question id {qid!r}", "query_id")
         nuggets = _nuggets_of(row)
@@ -251,10 +251,10 @@ def _nuggets_of(row: Row) -> list[Row]:
 def nuggets_at(place: Path) -> Dataset | None:
     """Return a file of questions with nuggets, or a folder with one (queries.jsonl), as a data set; else None."""
     path = _nuggets_file(place)
-    if not path.is_file() or ".jsonl" not in path.suffixes:
-        return None
     try:
-        row: Mapping[str, Any] = next((row for _, row in read_jsonl(path)), {})
+        if not path.is_file() or look(path, _ID).form not in ("jsonl", "parquet"):
+            return None
+        row: Mapping[str, Any] = next((row for _, row in read_table(path, _ID)), {})
     except InputError:  # whoever reads the file as something says what is wrong
         return None
     found = next((row[name] for name in _NUGGETS if name in row), None)

@@ -1,15 +1,21 @@
-"""Tables in text files, JSONL, CSV and TSV, as rows that check their fields; errors name file, line and field."""
+"""Tables in files (JSON, JSONL, CSV, TSV, Parquet, Arrow) as rows that check their fields.
+
+The form of a file is told by its first lines, see :func:`look`. Errors name file, line and field.
+"""
 
 from __future__ import annotations
 
+import ast
 import csv
 import difflib
 import json
+import logging
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pandas as pd
 
@@ -18,6 +24,8 @@ from berdslib.files import StrPath, read_lines, write_text
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
+
+logger = logging.getLogger(__name__)
 
 # A passage of a web page can be long, but a field of more than 16 MiB is a broken file (often an unclosed quote).
 csv.field_size_limit(max(csv.field_size_limit(), 16 * 1024 * 1024))
@@ -60,7 +68,8 @@ class Row(dict[str, Any]):
         name = next((n for n in there if self[n] != ""), there[0] if there else None)
         if name is None:
             others = f"looked for {', '.join(names)}; " if len(names) > 1 else ""
-            raise self.wrong(names[0], f"missing; {others}the row has: {', '.join(map(str, self))}")
+            problem = f"missing; {others}the row has: {', '.join(map(str, self))}{_meant(self, names)}"
+            raise self.wrong(names[0], problem)
         return name, self[name]
 
     def text(self, *names: str, default: str | None = None) -> str:
@@ -78,10 +87,20 @@ class Row(dict[str, Any]):
         return str(value)
 
     def listed(self, name: str) -> Any:
-        """Return what a field holds, None where it is empty; in CSV and TSV a list is JSON in the cell."""
+        """Return what a field holds, None where it is empty.
+
+        In CSV and TSV a list is a text in the cell: JSON, or as Python or numpy print it, which pandas writes.
+        """
         value = self.get(name)
-        if isinstance(value, str) and value.lstrip().startswith("["):
-            return from_json(value, self.path, self.line, name)
+        if isinstance(value, str) and value.lstrip().startswith(("[", "(")):
+            try:
+                return from_json(value, self.path, self.line, name)
+            except InputError as error:
+                if (printed := _printed_list(value)) is None:
+                    raise self.wrong(name, f"{error.problem}; {_LIST_IN_CELL}") from None
+                return printed
+        if isinstance(value, tuple):
+            return list(value)
         return value if self.has(name) else None
 
     def texts(self, name: str, *, optional: bool = False) -> tuple[str, ...]:
@@ -91,7 +110,7 @@ class Row(dict[str, Any]):
             return ()
         if not isinstance(found, list) or not all(isinstance(one, str) and one.strip() for one in found):
             missing = "missing; a list of texts was expected" if found is None else ""
-            text = "; in CSV and TSV it is JSON" if isinstance(found, str) else ""
+            text = f"; {_LIST_IN_CELL}" if isinstance(found, str) else ""
             raise self.wrong(name, missing or f"a list of non-blank texts was expected{text}")
         return tuple(found)
 
@@ -106,7 +125,7 @@ class Row(dict[str, Any]):
         """Return a finite number."""
         _, value = self.first(name)
         try:
-            found = math.nan if isinstance(value, bool) else float(value)
+            found = math.nan if isinstance(value, bool) else float(_with_point(value))
         except (TypeError, ValueError, OverflowError):
             found = math.nan
         if not math.isfinite(found):
@@ -115,7 +134,7 @@ class Row(dict[str, Any]):
 
     def verdict(self, name: str, value: object) -> float:
         """Return a recorded verdict, which the field holds, as a probability."""
-        said = str(value).strip().lower()
+        said = str(_with_point(value)).strip().lower()
         try:
             found = float({"yes": 1, "true": 1, "no": 0, "false": 0}.get(said, said))
         except ValueError:
@@ -130,10 +149,45 @@ class Row(dict[str, Any]):
         check_new(seen, key, what, self.path, self.line or 0, field)
 
 
+def _with_point(value: Any) -> Any:
+    """Return a number that a table has with a decimal comma with a point; 1,234 may be a thousand, and stays.
+
+    >>> _with_point("0,125"), _with_point("1,234")
+    ('0.125', '1,234')
+    """
+    is_decimal = isinstance(value, str) and re.fullmatch(r"\s*[-+]?(0,\d+|\d+,(\d\d?|\d{4,}))\s*", value)
+    return value.replace(",", ".") if is_decimal else value
+
+
 def is_records(given: object) -> TypeIs[Records]:
     """Return whether these are rows in memory: a data frame, or a list of mappings."""
     several = given if isinstance(given, list | tuple) else ()
     return isinstance(given, pd.DataFrame) or isinstance(next(iter(several), None), Mapping)
+
+
+_LIST_IN_CELL = (
+    'a list in a cell is JSON, such as ["It is.", "It is not."]: write json.dumps(texts) of each, or use Parquet, or '
+    'JSONL as DataFrame.to_json(FILE, orient="records", lines=True) writes it'
+)
+# A text, number or nothing in a list that Python or numpy printed.
+_ITEM = r"""(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|None|nan|[-+]?[\d.]++(?:e[-+]?\d+)?)"""
+_PYTHON_LIST = re.compile(rf"[\[(]\s*(?:{_ITEM}\s*(?:,\s*{_ITEM}\s*)*,?\s*)?[\])]")
+_NUMPY_LIST = re.compile(rf"\[\s*{_ITEM}(?:\s+{_ITEM})*\s*\]")
+
+
+def _printed_list(text: str) -> list[Any] | None:
+    r"""Return a list that Python printed, or numpy, which writes no commas; None for all else, such as JSON.
+
+    >>> _printed_list("['It is.', \"It isn't.\"]"), _printed_list("['It is.' 'It is not.']")
+    (['It is.', "It isn't."], ['It is.', 'It is not.'])
+    """
+    text = text.strip()
+    if not (_PYTHON_LIST.fullmatch(text) or _NUMPY_LIST.fullmatch(text)):
+        return None
+    try:
+        return [None if item == "nan" else ast.literal_eval(item) for item in re.findall(_ITEM, text)]
+    except (SyntaxError, ValueError):  # a number of thousands of digits
+        return None
 
 
 def is_missing(value: object) -> bool:
@@ -198,9 +252,9 @@ class Look(NamedTuple):
 
     Fields:
         form: "jsonl" (an object a line), "json" (one array or object), "table" (cells with a delimiter between them),
-            "blanks" (columns with blanks between them, some of numbers, as TREC's files have), "lines" (a text a line;
+            "blanks" (columns with blanks between them, as in TREC's qrels and runs), "lines" (a text a line;
             also an empty file), "parquet", or "arrow".
-        delimiter: of a "table", a tab, comma or semicolon.
+        delimiter: of a "table", a tab, comma, semicolon or |.
         cells: those of the first line of "table", "blanks" and "lines"; of "jsonl", the keys of the first object.
         header: whether one of the cells is a known name, in capitals or not.
     """
@@ -233,7 +287,9 @@ def look(path: StrPath, known: Collection[str] = ()) -> Look:
         problem = f"is XML or HTML, which is not read; it begins with {_shortened(first)}"
         raise InputError(f"{problem}. Write an id, a tab and a text a line, or JSONL", path=path, line=1)
     plain = {_plain(name) for name in known}
-    looks = [_look_at_cells(lines, delimiter, plain) for delimiter in _delimiters(path)]
+    is_text = _has_ending(path, ".txt", ".md")
+    delimiters = ",;\t|" if _has_ending(path, ".csv") else "\t,;|"  # most likely first
+    looks = [_look_at_cells(lines, delimiter, plain, not is_text) for delimiter in delimiters]
     looks.append(_look_at_blanks(lines, plain))
     rank, found = max(looks, key=lambda each: each[0])  # of equals the first
     is_table = any(rank[:2]) or _has_ending(path, ".csv", ".tsv")
@@ -243,15 +299,8 @@ def look(path: StrPath, known: Collection[str] = ()) -> Look:
 # What the first bytes of other files are, and what these are called.
 _BINARY = {
     b"PK\x03\x04": "an Excel or zip file; save its table as CSV UTF-8",
-    b"\xd0\xcf\x11\xe0": "an Excel file; save its table as CSV UTF-8",
     b"\xff\xfe": "UTF-16 text; save it as UTF-8",
     b"\xfe\xff": "UTF-16 text; save it as UTF-8",
-    b"BZh": "compressed by bzip2; decompress it, or use gzip",
-    b"\xfd7zXZ": "compressed by xz; decompress it, or use gzip",
-    b"(\xb5/\xfd": "compressed by zstd; decompress it, or use gzip",
-    b"\x04\x22\x4d\x18": "compressed by lz4; decompress it, or use gzip",
-    b"SQLite format": "an SQLite database; export its table as CSV",
-    b"%PDF": "a PDF",
 }
 _TABLES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}
 
@@ -294,41 +343,43 @@ def _look_at_object(first: str, goes_on: bool, known: Collection[str]) -> Look:
     except (ValueError, RecursionError):
         return Look("json" if goes_on and first.endswith(("{", "[", ",")) else "jsonl")
     holds_rows = all(isinstance(value, dict | list) for value in row.values()) or _wrapped(row) is not None
-    is_row = goes_on or not holds_rows or any(isinstance(row.get(name), str | int | float) for name in known)
-    return Look("jsonl", "", tuple(row), any(name in known for name in row)) if is_row else Look("json")
+    holds_rows |= _maps_ids_to_texts(row)
+    if holds_rows and not goes_on and not _is_row(row, known):
+        return Look("json")
+    return Look("jsonl", "", tuple(row), any(name in known for name in row))
 
 
-def _look_at_cells(lines: list[str], delimiter: str, plain: set[str]) -> tuple[tuple[int, bool, bool], Look]:
+def _look_at_cells(
+    lines: list[str], delimiter: str, plain: set[str], is_table: bool
+) -> tuple[tuple[int, bool, bool], Look]:
     """Return the look of lines with a delimiter, and what speaks for it: known names, lines alike, several cells."""
     if said := re.fullmatch(r"sep=(.)\s*", lines[0]):  # as Excel writes it
         lines = lines[1:] if said[1] == delimiter else []
     try:
         rows = list(csv.reader(lines, delimiter=delimiter))
     except csv.Error:
-        rows = [next(csv.reader(lines[:1], delimiter=delimiter), [])]
+        rows = []  # reading it says what is wrong
     cells = rows[0] if rows else []
     named = sum(_plain(cell) in plain for cell in cells)
     several = len(cells) > 1
     alike = several and {len(row) for row in rows[:-1]} <= {len(cells)}  # the last row may go on
+    if not is_table and delimiter != "\t" and named < 2:
+        named, alike = 0, False  # in a plain text a comma is part of a sentence
     return (named, alike, several), Look("table", delimiter, tuple(cells), named > 0)
 
 
-def _delimiters(path: StrPath) -> str:
-    """Return what may stand between cells, most likely first; in a file of plain text a comma is part of a text."""
-    if _has_ending(path, ".txt", ".md"):
-        return "\t"
-    return ",;\t" if _has_ending(path, ".csv") else "\t,;"
-
-
 def _look_at_blanks(lines: list[str], plain: set[str]) -> tuple[tuple[int, bool, bool], Look]:
-    """Return the look of columns with blanks between them, and what speaks for it; one of them has to be of numbers."""
+    """Return the look of columns with blanks between them, and what speaks for it.
+
+    The last has to be of numbers, as in qrels, or the last but one, as in runs.
+    """
     rows = [line.split() for line in lines]
     named = sum(_plain(cell) in plain for cell in rows[0])
-    header = named > 1
+    below = rows[1:] if named > 1 else rows
     alike = len(rows[0]) > 2 and len({len(row) for row in rows}) == 1
-    columns = list(zip(*rows[int(header) :], strict=True))[1:] if alike else []
-    has_numbers = any(all(_NUMBER.fullmatch(word) for word in column) for column in columns)
-    return (named if header else 0, has_numbers, False), Look("blanks", "", tuple(rows[0]), header)
+    if not (alike and below and any(all(_NUMBER.fullmatch(row[at]) for row in below) for at in (-1, -2))):
+        return (0, False, False), Look("lines")
+    return (named if named > 1 else 0, True, False), Look("blanks", "", tuple(rows[0]), named > 1)
 
 
 def _plain(name: str) -> str:
@@ -363,7 +414,9 @@ def read_table(
         yield from _read_records(path)
         return
     if Path(path).is_dir():
-        raise InputError("is a folder; a file is needed here", path=path)
+        tables = sorted(Path(path).glob("*/*.parquet"))[:3] or sorted(Path(path).glob("*.*"))[:3]
+        there = f"; such as {', '.join(str(table.relative_to(path)) for table in tables)}" if tables else ""
+        raise InputError(f"is a folder; a file is needed here{there}", path=path)
     seen = look(path, known)
     names = _names_without_header(path, seen, known, unnamed)
     if seen.form == "jsonl":
@@ -379,7 +432,7 @@ def read_table(
             if text.strip() and not text.startswith("#"):
                 yield line, Row({names[0]: text.strip()}, path, line)
     elif seen.cells:
-        raise _no_table(path, seen, known)
+        raise _no_table(path, seen, known, unnamed)
 
 
 def _names_without_header(
@@ -391,10 +444,11 @@ def _names_without_header(
     if seen.form == "table":
         fitting = next((names for names in unnamed if len(names) == len(seen.cells)), ())
         if fitting and _begins_with_data(path, seen.delimiter):
+            say_once(path, f"has no header; its columns are read as {', '.join(fitting)}")
             return fitting
-        raise _no_table(path, seen, known)
+        raise _no_table(path, seen, known, unnamed)
     one_column = next((names for names in unnamed if len(names) == 1), ())
-    return one_column if _has_ending(path, ".txt", ".md") else ()
+    return one_column if seen.form == "lines" and _has_ending(path, ".txt", ".md") else ()
 
 
 def _begins_with_data(path: StrPath, delimiter: str) -> bool:
@@ -409,20 +463,38 @@ def _begins_with_data(path: StrPath, delimiter: str) -> bool:
     return is_id and len(rows[0][-1].split()) > 1
 
 
-def _no_table(path: StrPath, seen: Look, known: Collection[str]) -> InputError:
+def _no_table(path: StrPath, seen: Look, known: Collection[str], unnamed: Sequence[Sequence[str]]) -> InputError:
     """Return the error for a file that is no table, or has other names."""
     found = ", ".join(_shortened(cell) for cell in seen.cells[:6])
     if seen.form == "table":
-        problem = f"line 1 was read as the names of {len(seen.cells)} columns, and none is known: {found}"
+        problem = f"line 1 was read as a header, and none of its names is known: {found}"
     elif seen.form == "blanks":
         problem = f"{len(seen.cells)} columns with blanks between them, as in a run or qrels of TREC: {found}"
     else:
         problem = f"no table: line 1 is {found}"
-    near = [name for cell in seen.cells for name in difflib.get_close_matches(_plain(cell), known, 1, 0.75)]
-    meant = f"; did you mean {', '.join(near)}?" if near else ""
     accepted = f"known names: {', '.join(known)}" if known else "a header with the names of the columns is needed"
-    forms = "JSON, JSONL, CSV, TSV, Parquet or Arrow is read"
-    return InputError(f"{problem}{meant}; {accepted}; {forms}", path=path, line=1)
+    hint = 'such as DataFrame.to_csv(FILE, index=False) or .to_json(FILE, orient="records", lines=True) writes'
+    forms = f"JSON, JSONL, CSV, TSV, Parquet or Arrow is read, {hint}"
+    bare = [" and ".join(names) for names in unnamed if len(names) > 1]
+    without = f"; without a header, {' or '.join(bare)} are read" if bare else ""
+    return InputError(f"{problem}{_meant(seen.cells, known)}; {accepted}{without}; {forms}", path=path, line=1)
+
+
+def _meant(found: Iterable[Any], known: Collection[str]) -> str:
+    """Return a question about names that are near to known ones."""
+    near = [(str(name), difflib.get_close_matches(_plain(str(name)), known, 1, 0.8)) for name in found]
+    meant = ", ".join(f"{names[0]} by {name!r}" for name, names in near if names and names[0] != name)
+    return f"; did you mean {meant}?" if meant else ""
+
+
+def say_once(path: StrPath, message: str) -> None:
+    """Log a message about a file or a frame once, however often it is read."""
+    _say(str(path), message, str(Path(path).absolute()))
+
+
+@cache
+def _say(path: str, message: str, _place: str) -> None:
+    logger.warning("%s: %s", path, message)
 
 
 def _shortened(text: str) -> str:
@@ -431,14 +503,21 @@ def _shortened(text: str) -> str:
 
 # ---------------------------------------------------------------- one array or object of JSON
 
-# Keys below which others put their rows.
-_WRAPPERS = ("data", "rows", "records", "items", "questions", "queries", "topics", "corpus", "documents", "passages")
-
 
 def _wrapped(found: Mapping[str, Any]) -> list[Any] | None:
-    """Return the list of objects that a key such as "data" holds."""
-    lists = [found[name] for name in _WRAPPERS if isinstance(found.get(name), list)]
-    return next((rows for rows in lists if all(isinstance(row, dict) for row in rows)), None)
+    """Return the rows that stand below a key such as "data": the one list of objects."""
+    lists = [value for value in found.values() if isinstance(value, list) and value and isinstance(value[0], dict)]
+    return lists[0] if len(lists) == 1 else None
+
+
+def _is_row(found: Mapping[str, Any], known: Collection[str]) -> bool:
+    """Whether an object is a row by itself: under a known name it holds a text or a number."""
+    return any(isinstance(found.get(name), str | int | float) for name in known)
+
+
+def _maps_ids_to_texts(found: Mapping[str, Any]) -> bool:
+    """Whether the keys of an object are ids, not names of columns: each has a digit."""
+    return all(isinstance(value, str) and re.search(r"\d", key) for key, value in found.items())
 
 
 def _read_json_rows(path: StrPath, known: Collection[str]) -> Iterator[tuple[int, Row]]:
@@ -457,28 +536,23 @@ def _rows_of(found: Any, path: StrPath, known: Collection[str]) -> list[Any]:
         return found
     if not isinstance(found, dict):
         raise InputError(f"an array of rows was expected, not {type(found).__name__}", path=path)
+    if _is_row(found, known):
+        return [found]
     columns = found.get("columns")
     if isinstance(columns, list) and isinstance(found.get("data"), list):  # orient="split"
         return [dict(zip(columns, row, strict=False)) if isinstance(row, list) else row for row in found["data"]]
     if (rows := _wrapped(found)) is not None:
         return rows
     if any(name in known for name in found):
-        return _rows_of_columns(found, path)
-    texts = {key: {"text": value} if isinstance(value, str) else value for key, value in found.items()}
+        try:
+            return pd.DataFrame(found, dtype=object).to_dict("records")
+        except ValueError as error:
+            raise InputError(f"columns of equal length were expected: {error}", path=path) from None
+    texts = {key: {"text": text} for key, text in found.items()} if _maps_ids_to_texts(found) else found
     if not all(isinstance(row, dict) for row in texts.values()):
         problem = f"rows were expected, as an array, below 'data' or by their ids; the object has: {', '.join(found)}"
         raise InputError(problem, path=path)
     return [{"key": key, **row} for key, row in texts.items()]
-
-
-def _rows_of_columns(found: Mapping[str, Any], path: StrPath) -> list[dict[str, Any]]:
-    """Return the rows of columns: lists, or objects that map the same keys to the cells."""
-    cells = {name: dict(enumerate(column)) if isinstance(column, list) else column for name, column in found.items()}
-    for name, column in cells.items():
-        if not isinstance(column, dict) or column.keys() != next(iter(cells.values())).keys():
-            problem = "a column was expected, a list or an object, with as many cells as the others"
-            raise InputError(problem, path=path, field=name)
-    return [{name: column[key] for name, column in cells.items()} for key in next(iter(cells.values()))]
 
 
 # ---------------------------------------------------------------- Parquet, Arrow, rows in memory
@@ -493,9 +567,9 @@ def _read_arrow(path: StrPath, form: str) -> Iterator[tuple[int, Row]]:
             names = batch.schema.names
             if len(set(names)) < len(names):
                 raise InputError(f"a column name occurs twice: {names}", path=path)
-            for cells in _cells_of(batch, path, line):
+            for cells in zip(*_columns_of(batch, path), strict=True):
                 line += 1
-                yield line, Row(cells, path, line)
+                yield line, Row(zip(names, cells, strict=True), path, line)
     except FileNotFoundError:
         raise InputError("no such file", path=path) from None
     except (pa.ArrowInvalid, OSError) as error:
@@ -519,20 +593,12 @@ def _batches(path: StrPath, form: str) -> Iterator[Any]:
                 yield from (batch.slice(start, 1000) for start in range(0, batch.num_rows, 1000))
 
 
-def _cells_of(batch: Any, path: StrPath, line: int) -> list[dict[str, Any]]:
-    """Return the rows of a batch, of which `line` came before; an error names the cell that is no value of Python."""
-    try:
-        return list(batch.to_pylist())
-    except (ValueError, OverflowError):
-        pass
+def _columns_of(batch: Any, path: StrPath) -> Iterator[list[Any]]:
     for name in batch.schema.names:
-        for row, cell in enumerate(batch.column(name), start=1):
-            try:
-                cell.as_py()
-            except (ValueError, OverflowError) as error:
-                problem = f"holds a cell that cannot be read: {error}"
-                raise InputError(problem, path=path, line=line + row, field=name) from None
-    raise AssertionError("each cell can be read, and the rows cannot")
+        try:
+            yield batch.column(name).to_pylist()
+        except (ValueError, OverflowError) as error:  # not UTF-8, a date after the year 9999
+            raise InputError(f"holds a cell that cannot be read: {error}", path=path, field=name) from None
 
 
 def _read_records(given: Records) -> Iterator[tuple[int, Row]]:
@@ -557,7 +623,10 @@ def _read_delimited(path: StrPath, delimiter: str, names: Sequence[str] = ()) ->
             yield text
 
     # Strict: otherwise a quotation mark that is never closed swallows rows without a word.
-    reader = csv.reader(lines(), delimiter=delimiter, strict=True)
+    # TSV without a header, such as MS MARCO's, is rarely quoted.
+    is_raw = bool(names) and delimiter == "\t"
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if is_raw else csv.QUOTE_MINIMAL
+    reader = csv.reader(lines(), delimiter=delimiter, strict=True, quoting=quoting)
     header: list[str] = [*names]
     line = 1  # where the row starts: a quoted cell may hold line breaks
     try:
@@ -567,7 +636,7 @@ def _read_delimited(path: StrPath, delimiter: str, names: Sequence[str] = ()) ->
             elif line == 1 and "".join(row).strip() in ("sep=", f"sep={delimiter}"):
                 pass  # a line for Excel
             elif not header:
-                header = row
+                header = [name.strip() for name in row]
                 if len(set(header)) < len(header):
                     raise InputError(f"a column name occurs twice in the header: {header}", path=path, line=line)
             elif len(row) != len(header):
@@ -582,7 +651,7 @@ def _read_delimited(path: StrPath, delimiter: str, names: Sequence[str] = ()) ->
                 )
                 raise InputError(problem, path=path, line=line)
             else:
-                yield line, Row(zip(header, row, strict=True), path, line)
+                yield line, Row(zip(header, map(_unquoted, row) if is_raw else row, strict=True), path, line)
             line = reader.line_num + 1
             widths.clear()
     except csv.Error as error:
@@ -590,3 +659,10 @@ def _read_delimited(path: StrPath, delimiter: str, names: Sequence[str] = ()) ->
         raise InputError(problem, path=path, line=line) from None
     if not header:
         raise InputError("is empty; a header line with column names was expected", path=path)
+
+
+def _unquoted(cell: str) -> str:
+    """Return a cell without the quotation marks that the csv module puts around it; one that it did not write stays."""
+    inner = cell[1:-1].replace('""', "")
+    is_quoted = len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in inner
+    return cell[1:-1].replace('""', '"') if is_quoted else cell

@@ -655,8 +655,8 @@ def test_a_row_without_an_id_is_named_after_its_line(tmp_path, caplog):
     rows = [{"text": "a"}, {"id": "d", "text": "b"}, {"_id": None, "text": "c"}, {"id": "", "text": "e"}]
     path = put(tmp_path, "p.jsonl", jsonl(*rows))
     assert [p.docno for p in read_passages(path)] == ["line-1", "d", "line-3", "line-4"]
-    said = "line 1 has no id; such rows are named after their line, as in 'line-1'"
-    assert [r.getMessage() for r in caplog.records] == [f"{path}: {said}"]
+    [message] = [record.getMessage() for record in caplog.records]
+    assert str(path) in message and "'line-1'" in message
     path = put(tmp_path, "p.csv", 'text\n"two\nlines"\nthree\n')
     assert [p.docno for p in read_passages(path)] == ["line-2", "line-4"]
     with pytest.raises(InputError, match=r"docno 'line-1' occurs twice"):

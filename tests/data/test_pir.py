@@ -152,7 +152,7 @@ def test_parquet_shards_are_joined_and_underscores_stand_for_hyphens(tmp_path):
         ("queries.jsonl", jsonl({"_id": "q1", "text": "x"}), r"queries\.jsonl:1 \[root\]: missing"),
         ("queries.jsonl", jsonl({"_id": "q1", "text": "x", "root": "r"}), r":1 \[perspective\]: missing"),
         ("queries.jsonl", jsonl(*QUERIES[:1]), "'q2' is judged but not among the queries"),
-        ("qrels/test.tsv", "query\tcorpus-id\tscore\nq1\td1\t1\n", r"test\.tsv:2 \[query-id\]: missing"),
+        ("qrels/test.tsv", "query\tcorpus-id\tscore\nq1\td1\t1\n", r"test\.tsv:2 \[qid\]: missing"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\tyes\n", r"\[score\]: 'yes' is not a finite number"),
         ("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t1\n", "query 'q2' has no gold"),
         ("qrels/more.parquet", "no parquet", "not a readable Parquet file"),
