@@ -49,7 +49,7 @@ def asked(*sizes):
 
 
 def table(*questions):
-    return [q._asdict() | {"question": q.text, "perspectives": list(q.perspectives)} for q in questions]
+    return [{"qid": q.qid, "question": q.text, "perspectives": list(q.perspectives)} for q in questions]
 
 
 def judged(verdicts):
@@ -216,6 +216,23 @@ def test_relevance_that_never_reaches_the_cut_is_refused():
         with pytest.raises(InputError) as refused:
             bd.load(table(*asked(0)), gold=fractions, relevance_level=level)
         assert refused.value.field == "relevance_level"
+
+
+def test_the_scores_of_a_beir_folder_are_grades(tmp_path):
+    beir = tmp_path / "beir"
+    (beir / "qrels").mkdir(parents=True)
+    (beir / "queries.jsonl").write_text(jsonl({"_id": "q0", "text": "Trams?"}))
+    (beir / "corpus.jsonl").write_text(jsonl(*({"_id": d, "text": d} for d in "abcd")))
+    qrels = beir / "qrels" / "test.tsv"
+    for scores, level, yeses in (([2, 1, 0, -1], None, "ab"), ([2, 1, 0, -1], 2, "a"), ([0.2, 0.5, 0.9, 0], 0.5, "bc")):
+        qrels.write_text(cells([("q0", d, s) for d, s in zip("abcd", scores, strict=True)], "\t", *NAMED[0]))
+        whole = bd.load(beir, relevance_level=level)
+        assert whole.gold[GRADE].tolist() == scores
+        assert "".join(whole.gold.loc[whole.gold["supports"], "docno"]) == yeses
+        assert_frame_equal(bd.load(table(*asked(0)), gold=beir, relevance_level=level).gold, whole.gold)
+    with pytest.raises(InputError) as refused:
+        bd.load(beir)
+    assert refused.value.field == "relevance_level"
 
 
 @settings(max_examples=40, deadline=None)
