@@ -412,11 +412,9 @@ def _grades_in_words(whole: Collection) -> str:
     cut = gold.loc[gold["supports"], GRADE].min() if gold["supports"].any() else 1.0
     if grades.isin([0, 1]).all():
         return ""
-    said = f"grades {grades.min():g} to {grades.max():g}; a yes is {cut:g} or more"
-    if (more := grades[grades > cut]).size:
-        said += f", relevance_level={more.min():g} asks for more"
-    if (less := grades[(grades > 0) & (grades < cut)]).size:
-        said += f", relevance_level={less.max():g} asks for less"
+    others = sorted(grades[(grades > 0) & (grades != cut)].unique(), key=lambda grade: (grade < cut, grade))
+    hint = f"; relevance_level={others[0]:g} sets another cut" if others else ""
+    said = f"grades {grades.min():g} to {grades.max():g}; a yes is {cut:g} or more{hint}"
     if negative := int((grades < 0).sum()):
         said += f"; {negative:,} below 0 (spam in TREC Web) count as not relevant"
     return said

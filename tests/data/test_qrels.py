@@ -194,11 +194,11 @@ def test_a_yes_is_a_relevance_that_reaches_the_level_as_in_trec_eval(level):
 
 
 def test_grades_are_told_once_where_no_cut_was_named(caplog):
-    path = put("q.txt", "q0 0 a 3\nq0 0 b -2\nq0 0 c 0\n")
+    path = put("q.txt", "q0 0 a 3\nq0 0 b -2\nq0 0 c 1\n")
     bd.load(table(*asked(0)), gold=path, relevance_level=2)
     assert not caplog.records
     bd.load(table(*asked(0)), gold=path)
-    assert len(caplog.records) == 1 and "relevance_level" in caplog.text and "-2" in caplog.text
+    assert len(caplog.records) == 1 and "relevance_level=3" in caplog.text and "-2" in caplog.text
     caplog.clear()
     bd.load(table(*asked(0)), gold=put("binary.txt", "q0 0 a 1\nq0 0 c 0\n"))
     assert not caplog.records
