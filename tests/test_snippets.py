@@ -65,13 +65,17 @@ def own_files(tmp_path, monkeypatch):
     hits = {qid: [{"corpus_id": d, "score": s} for d, s in listed.items()] for qid, listed in lists.items()}
     predicted = [{"query_id": qid, "query": text, "results": hits[qid]} for qid, text in asked.items()]
     Path("their_predictions.jsonl").write_text("".join(json.dumps(one) + "\n" for one in predicted))
+    Path("topics.jsonl").write_text('{"qid": "51", "question": "horse hooves"}\n')
+    Path("qrels.txt").write_text("51 1 d0 1\n51 2 d1 1\n")
+    Path("graded_qrels.txt").write_text("51 0 d0 3\n51 0 d1 1\n")
+    Path("run.trec").write_text("51 Q0 d0 1 9 theirs\n51 Q0 d1 2 8 theirs\n")
     Path("their_qrels.txt").write_text("".join(f"{qid} 0 {hits[qid][1]['corpus_id']} 1\n" for qid in asked))
 
 
 def test_everyday_tasks_are_of_five_lines_at_most_and_one_import():
     """Beside a class or function of the user's, whose length is the user's business."""
     tasks = [ast.parse(block.values[0]) for block in blocks("docs/everyday.md", "python")]
-    assert len(tasks) == 12
+    assert len(tasks) == 13
     for task in tasks:
         ours = [part for part in task.body if not isinstance(part, ast.ClassDef | ast.FunctionDef)]
         assert sum(part.end_lineno - part.lineno + 1 for part in ours) <= 5

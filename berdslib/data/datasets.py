@@ -39,6 +39,7 @@ from berdslib.data.records import (
     as_qrels,
     at_level,
     check_questions,
+    check_some_yes,
     check_verdicts,
     counted,
     judged_still,
@@ -285,6 +286,7 @@ def load(
         whole = replace(whole, gold=at_level(whole.gold, relevance_level, whole.name))
     if isinstance(whole, Scenario) or whole.gold is None:
         return whole
+    check_some_yes(whole.gold, whole.name)
     said = [*whole.missing.in_words(), _copies_in_words(whole)]
     if relevance_level is None:
         said.append(_grades_in_words(whole))
@@ -405,11 +407,14 @@ def _grades_in_words(whole: Collection) -> str:
     """Say which grades there are where no cut was named, and how negative ones count; "" where there are none."""
     if whole.gold is None or GRADE not in whole.gold:
         return ""
-    grades = whole.gold.loc[whole.gold["qid"].isin([q.qid for q in whole.questions]), GRADE]
+    gold = whole.gold[whole.gold["qid"].isin([q.qid for q in whole.questions])]
+    grades = gold[GRADE]
+    cut = gold.loc[gold["supports"], GRADE].min() if gold["supports"].any() else 1.0
     if grades.isin([0, 1]).all():
         return ""
-    hint = "relevance_level=2 asks for more" if grades.max() >= 2 else "relevance_level=0.5 asks for less"
-    said = f"grades {grades.min():g} to {grades.max():g}; a yes is 1 or more, {hint}"
+    others = sorted(grades[(grades > 0) & (grades != cut)].unique(), key=lambda grade: (grade < cut, grade))
+    hint = f"; relevance_level={others[0]:g} sets another cut" if others else ""
+    said = f"grades {grades.min():g} to {grades.max():g}; a yes is {cut:g} or more{hint}"
     if negative := int((grades < 0).sum()):
         said += f"; {negative:,} below 0 (spam in TREC Web) count as not relevant"
     return said

@@ -306,7 +306,7 @@ def beir_gold(folder: StrPath) -> pd.DataFrame:
 
 
 def _beir_qrels(folder: Path, split: str) -> pd.DataFrame:
-    return read_verdicts(_beir_file(folder, f"qrels/{split}"))
+    return read_verdicts(_beir_file(folder, f"qrels/{split}"), relevance_level=None)
 
 
 _BEIR = ("queries.jsonl", "corpus.jsonl", "qrels")

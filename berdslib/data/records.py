@@ -482,17 +482,25 @@ def at_level(verdicts: pd.DataFrame, relevance_level: float, where: StrPath = ""
         InputError: some grade is above 0, and none reaches the level.
     """
     check_relevance_level(relevance_level)
-    grade = verdicts[GRADE] if GRADE in verdicts.columns else verdicts["supports"].astype(float)
-    if (grade > 0).any() and grade.max() < relevance_level:
-        problem = (
-            f"{where or 'the qrels'}: no relevance reaches {relevance_level:g}, so nothing is a yes; the largest is"
-        )
-        hint = f"such as relevance_level={grade.max():g}"
-        raise InputError(f"{problem} {grade.max():g}; pass a level, {hint}", field="relevance_level")
-    supports = (grade >= relevance_level) & verdicts["p_yes"].notna()
-    if supports.equals(verdicts["supports"]):
-        return verdicts
-    return verdicts.assign(supports=supports, p_yes=supports.astype(float).where(verdicts["p_yes"].notna()))
+    supports = (_grades(verdicts) >= relevance_level) & verdicts["p_yes"].notna()
+    if not supports.equals(verdicts["supports"]):
+        p_yes = supports.astype(float).where(verdicts["p_yes"].notna())
+        verdicts = verdicts.assign(supports=supports, p_yes=p_yes)
+    check_some_yes(verdicts, where)
+    return verdicts
+
+
+def check_some_yes(verdicts: pd.DataFrame, where: StrPath = "") -> None:
+    """Raise InputError if some grade is above 0, and nothing is a yes: the cut is another one."""
+    largest = _grades(verdicts).max()
+    if largest > 0 and not verdicts["supports"].any():
+        problem = f"nothing is a yes, as no relevance reaches the level; the largest is {largest:g}"
+        hint = f"pass one, such as relevance_level={largest:g}"
+        raise InputError(f"{problem}; {hint}", path=where or None, field="relevance_level")
+
+
+def _grades(verdicts: pd.DataFrame) -> pd.Series:
+    return verdicts[GRADE] if GRADE in verdicts.columns else verdicts["supports"].astype(float)
 
 
 class Qrels(NamedTuple):
@@ -561,7 +569,7 @@ def verdicts_from_qrels(
     listed: Mapping[str, int] | None = None,
     *,
     first_subtopic: int | None = None,
-    relevance_level: float = 1.0,
+    relevance_level: float | None = 1.0,
 ) -> tuple[pd.DataFrame, dict[str, int]]:
     """Return qrels as verdicts, and qid → the number of its first subtopic, which became pid 0.
 
@@ -574,10 +582,11 @@ def verdicts_from_qrels(
         qrels: with subtopics that are numbers.
         listed: qid → how many perspectives the question lists, 0 for none; None where nobody knows.
         first_subtopic: 0 or 1 for all topics but those that have 0 alone; None to decide.
-        relevance_level: see :func:`verdicts_from_relevance`.
+        relevance_level: see :func:`verdicts_from_relevance`; None for 1, also where nothing reaches it, since
+            :func:`at_level` will set another.
 
     Raises:
-        InputError: a subtopic that the question does not list; the message names the line.
+        InputError: a subtopic that the question does not list, with its line; or no relevance that reaches the level.
     """
     if first_subtopic not in (None, 0, 1) or isinstance(first_subtopic, bool):
         raise InputError(f"must be 0, 1 or None (decide), not {first_subtopic!r}", field="first_subtopic")
@@ -603,9 +612,10 @@ def verdicts_from_qrels(
     noes = numbered.assign(relevance=numbered["relevance"].clip(upper=0))[whole_topic]
     found = judged_still(numbered[~whole_topic], noes)
     relevance = found[["qid", "pid", "docno", "relevance"]].itertuples(index=False)
-    verdicts = verdicts_from_relevance(relevance, relevance_level, qrels.where)
-    firsts = {str(qid): int(first) for qid, first in topics["first"].items()}
-    return at_level(verdicts, relevance_level, qrels.where), firsts
+    verdicts = verdicts_from_relevance(relevance, 1.0 if relevance_level is None else relevance_level, qrels.where)
+    if relevance_level is not None:
+        check_some_yes(verdicts, qrels.where)
+    return verdicts, {str(qid): int(first) for qid, first in topics["first"].items()}
 
 
 def judged_still(kept: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:

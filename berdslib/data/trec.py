@@ -257,14 +257,17 @@ def check_trec_ids(questions: Iterable[Question], passages: Iterable[Passage]) -
     _require_no_blanks(qid=(q.qid for q in questions), docno=docnos)
 
 
-def read_trec_qrels(path: StrPath, *, first_subtopic: int | None = None, relevance_level: float = 1.0) -> pd.DataFrame:
+def read_trec_qrels(
+    path: StrPath, *, first_subtopic: int | None = None, relevance_level: float | None = 1.0
+) -> pd.DataFrame:
     """Read TREC qrels (`qid subtopic docno relevance`) as gold verdicts, subtopics as perspectives from 0.
 
     Args:
         path: the file. One word in the whole second column ("Q0") is relevance alone.
         first_subtopic: the number of a topic's first subtopic, 0 or 1; None to decide for each topic, see
             :func:`berdslib.data.records.verdicts_from_qrels`.
-        relevance_level: the smallest relevance that is a yes.
+        relevance_level: the smallest relevance that is a yes; None to set it later, by
+            :func:`berdslib.data.records.at_level`.
     """
     qrels = _qrels_of(_blank_separated(path, "qid subtopic docno relevance"), path)
     with errors_in(path):
@@ -309,7 +312,9 @@ def write_trec_qrels(path: StrPath, verdicts: pd.DataFrame) -> None:
             file.write(f"{qid} {pid} {docno} {gain}\n")
 
 
-def read_verdicts(path: StrPath, *, first_subtopic: int | None = None, relevance_level: float = 1.0) -> pd.DataFrame:
+def read_verdicts(
+    path: StrPath, *, first_subtopic: int | None = None, relevance_level: float | None = 1.0
+) -> pd.DataFrame:
     """Read a verdict table (JSONL, CSV or TSV: qid, pid, docno, p_yes or supports, judge), or qrels.
 
     An empty p_yes is an answer that could not be read. `first_subtopic` and `relevance_level` are for qrels, see

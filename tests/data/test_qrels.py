@@ -49,7 +49,7 @@ def asked(*sizes):
 
 
 def table(*questions):
-    return [q._asdict() | {"question": q.text, "perspectives": list(q.perspectives)} for q in questions]
+    return [{"qid": q.qid, "question": q.text, "perspectives": list(q.perspectives)} for q in questions]
 
 
 def judged(verdicts):
@@ -194,11 +194,11 @@ def test_a_yes_is_a_relevance_that_reaches_the_level_as_in_trec_eval(level):
 
 
 def test_grades_are_told_once_where_no_cut_was_named(caplog):
-    path = put("q.txt", "q0 0 a 3\nq0 0 b -2\nq0 0 c 0\n")
+    path = put("q.txt", "q0 0 a 3\nq0 0 b -2\nq0 0 c 1\n")
     bd.load(table(*asked(0)), gold=path, relevance_level=2)
     assert not caplog.records
     bd.load(table(*asked(0)), gold=path)
-    assert len(caplog.records) == 1 and "relevance_level" in caplog.text and "-2" in caplog.text
+    assert len(caplog.records) == 1 and "relevance_level=3" in caplog.text and "-2" in caplog.text
     caplog.clear()
     bd.load(table(*asked(0)), gold=put("binary.txt", "q0 0 a 1\nq0 0 c 0\n"))
     assert not caplog.records
@@ -216,6 +216,23 @@ def test_relevance_that_never_reaches_the_cut_is_refused():
         with pytest.raises(InputError) as refused:
             bd.load(table(*asked(0)), gold=fractions, relevance_level=level)
         assert refused.value.field == "relevance_level"
+
+
+def test_the_scores_of_a_beir_folder_are_grades(tmp_path):
+    beir = tmp_path / "beir"
+    (beir / "qrels").mkdir(parents=True)
+    (beir / "queries.jsonl").write_text(jsonl({"_id": "q0", "text": "Trams?"}))
+    (beir / "corpus.jsonl").write_text(jsonl(*({"_id": d, "text": d} for d in "abcd")))
+    qrels = beir / "qrels" / "test.tsv"
+    for scores, level, yeses in (([2, 1, 0, -1], None, "ab"), ([2, 1, 0, -1], 2, "a"), ([0.2, 0.5, 0.9, 0], 0.5, "bc")):
+        qrels.write_text(cells([("q0", d, s) for d, s in zip("abcd", scores, strict=True)], "\t", *NAMED[0]))
+        whole = bd.load(beir, relevance_level=level)
+        assert whole.gold[GRADE].tolist() == scores
+        assert "".join(whole.gold.loc[whole.gold["supports"], "docno"]) == yeses
+        assert_frame_equal(bd.load(table(*asked(0)), gold=beir, relevance_level=level).gold, whole.gold)
+    with pytest.raises(InputError) as refused:
+        bd.load(beir)
+    assert refused.value.field == "relevance_level"
 
 
 @settings(max_examples=40, deadline=None)
