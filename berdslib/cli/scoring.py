@@ -164,7 +164,8 @@ def evaluate(
         if scenario:
             wanted = inputs.parsed_measures(measures or "task")
         alone = "" if scenario or len(runs) + len(files) > 1 else verdicts or "gold"
-        read, scores = dict[str, Any](), dict[str, Any]()
+        read = dict[str, Any]()
+        scores = dict[str, Any]()
         for name, path in inputs.named_files([*runs, *files]).items():
             with costs_itself_only(failed), errors_in(alone or name):
                 read[name] = inputs.read_run(path, found, least=least, repeats=repeats)

@@ -144,7 +144,8 @@ def score_columns(
 
     A measure may be spelt as :func:`berdslib.evaluation.measures.parse_measure` reads it.
     """
-    qids, name = [q.qid for q in questions], str(measure)
+    qids = [q.qid for q in questions]
+    name = str(measure)
     for system, frame in scores.items():
         if name not in frame.columns:
             name = str(parse_measure(name))

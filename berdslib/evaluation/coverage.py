@@ -25,9 +25,9 @@ def documents_needed(
     :func:`berdslib.evaluation.measures.judged_questions` does. Source: BeRDS, appendix B.2.
     """
     check_k(k)
-    clean, said = checked(run, verdicts, questions)
-    judged = judged_questions(questions, said, [clean])
-    sizes = [_first_complete(table.listed[:k]) for table in question_tables(clean, said, judged)]
+    run, verdicts = checked(run, verdicts, questions)
+    judged = judged_questions(questions, verdicts, [run])
+    sizes = [_first_complete(table.listed[:k]) for table in question_tables(run, verdicts, judged)]
     return pd.Series(sizes, index=pd.Index([q.qid for q in judged], name="qid"), name="size", dtype=np.float64)
 
 
@@ -50,13 +50,13 @@ def size_table(
         raise InputError("there are no runs")
     check_k(k)
     clean = {system: checked(run, verdicts, questions) for system, run in runs.items()}
-    said = next(iter(clean.values()))[1]
-    judged = judged_questions(questions, said, [run for run, _ in clean.values()])
+    verdicts = next(iter(clean.values()))[1]
+    judged = judged_questions(questions, verdicts, [run for run, _ in clean.values()])
     rows = []
     for system, (run, _) in clean.items():
-        tables = question_tables(run, said, judged)
+        tables = question_tables(run, verdicts, judged)
         sizes = np.array([_first_complete(table.listed[:k]) for table in tables], dtype=np.float64)
-        unjudged = run[run["rank"] <= k], said
+        unjudged = run[run["rank"] <= k], verdicts
         rows += [(system, *row) for row in _by_data_set(judged, sizes, ~np.isnan(sizes), *unjudged)]
     return pd.DataFrame(rows, columns=["system", "dataset", "n", "set_size", "within", "low", "high", "unjudged"])
 
@@ -73,13 +73,13 @@ def union_table(
         raise InputError("there are no runs")
     check_k(k)
     clean = [checked(run, verdicts, questions) for run in runs.values()]
-    said = clean[0][1]
-    judged = judged_questions(questions, said, [run for run, _ in clean])
+    verdicts = clean[0][1]
+    judged = judged_questions(questions, verdicts, [run for run, _ in clean])
     together = pd.concat([run[run["rank"] <= k] for run, _ in clean]).drop_duplicates(["qid", "docno"])
-    tables = list(question_tables(together, said, judged))
+    tables = list(question_tables(together, verdicts, judged))
     documents = np.array([len(t.listed) for t in tables], dtype=np.float64)
     covered = ~np.isnan([_first_complete(t.listed) for t in tables])
-    rows = _by_data_set(judged, documents, covered, together, said)
+    rows = _by_data_set(judged, documents, covered, together, verdicts)
     return pd.DataFrame(rows, columns=["dataset", "n", "documents", "covered", "low", "high", "unjudged"])
 
 

@@ -415,12 +415,12 @@ def evaluate(
     """
     wanted = parse_measures(measures)
     check_without_groups(wanted)
-    clean, said = checked(run, verdicts, questions, wanted)
-    judged = judged_questions(questions, said, [clean])
+    run, verdicts = checked(run, verdicts, questions, wanted)
+    judged = judged_questions(questions, verdicts, [run])
     if told := left_out(len(questions), len(judged)):
         logger.warning("%s", told)
-    tell_gaps(clean, said, judged, wanted, called)
-    return scores_of(clean, said, judged, wanted)
+    tell_gaps(run, verdicts, judged, wanted, called)
+    return scores_of(run, verdicts, judged, wanted)
 
 
 def scores_of(
@@ -544,7 +544,8 @@ def check_same_questions(
     run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], measures: Sequence[Measure] = ()
 ) -> None:
     """Refuse a run or verdicts of other questions, and a run without the lists that the measures would look at."""
-    asked, both = {q.qid for q in questions}, list_ids(questions)
+    asked = {q.qid for q in questions}
+    both = list_ids(questions)
     there = set(run["qid"].unique())
     for what, ids, found in (("run", both.keys(), there), ("verdicts", asked, set(verdicts["qid"].unique()))):
         if found and not ids & found:

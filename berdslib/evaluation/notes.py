@@ -60,7 +60,8 @@ def short_lists(
 
     `most` is the number of passages in the corpus, 0 where that is not known: no list can be longer.
     """
-    lists, said = lists_looked_at(questions, measures), []
+    lists = lists_looked_at(questions, measures)
+    said = []
     lengths = {name: int(run.loc[run["qid"].isin(lists), "rank"].max()) for name, run in runs.items() if len(run)}
     for name in finished:
         length = lengths.get(name, 0)
@@ -113,7 +114,8 @@ def ceiling(questions: Sequence[Question], reachable: pd.DataFrame, measures: Se
     shown = reachable.groupby("qid")["pid"].nunique()
     within = np.array([shown.get(q.qid, 0) for q in questions])
     of_question = np.array([len(q.perspectives) for q in questions])
-    reached, incomplete = [], np.zeros(len(questions), dtype=bool)
+    reached = []
+    incomplete = np.zeros(len(questions), dtype=bool)
     for measure in measures:
         if measure.NAME == MRecall.NAME and (k := cutoff_of(measure)):
             # k passages, one for each perspective, show as many as MRecall asks for.
@@ -121,7 +123,8 @@ def ceiling(questions: Sequence[Question], reachable: pd.DataFrame, measures: Se
             highest = macro_mean(possible, [q.source for q in questions])
             reached += [f"{measure} can reach {100 * highest:.1f}"] if highest < 1 else []
             incomplete |= ~possible & (within > 0)
-    hopeless, n = int((within == 0).sum()), len(questions)
+    n = len(questions)
+    hopeless = int((within == 0).sum())
     reasons = []
     if hopeless:
         lack = "has" if hopeless == 1 else "have"

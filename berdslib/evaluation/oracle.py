@@ -29,9 +29,9 @@ def oracle(
     """
     check_k(k)
     check_k(depth, "depth")
-    clean, said = checked(run, verdicts, questions)
-    docnos = clean.groupby("qid")["docno"].agg(list).to_dict()
-    tables = question_tables(clean, said, questions)
+    run, verdicts = checked(run, verdicts, questions)
+    docnos = run.groupby("qid")["docno"].agg(list).to_dict()
+    tables = question_tables(run, verdicts, questions)
     best = {q.qid: best_rows(table.listed[:depth], k) for q, table in zip(questions, tables, strict=True)}
     return ranked_run({qid: [docnos[qid][row] for row in rows] for qid, rows in best.items()})
 

@@ -55,8 +55,8 @@ def root_versus_full(
     """
     for k in ks:
         check_k(k)
-    clean, said = checked(run, verdicts, questions, [Coverage, pRecall])
-    tables = list(question_tables(clean, said, judged_questions(questions, said, [clean])))
+    run, verdicts = checked(run, verdicts, questions, [Coverage, pRecall])
+    tables = list(question_tables(run, verdicts, judged_questions(questions, verdicts, [run])))
     owner = [i for i, table in enumerate(tables) for _ in table.own]
     rows = []
     for k in ks:

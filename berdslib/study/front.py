@@ -179,12 +179,13 @@ def evaluate(
             raise InputError(problem, field="verdicts")
     if isinstance(collection, Scenario):
         return evaluate_arguments(run, collection, wanted)
-    clean, said_of = measuring.checked(run, verdicts, collection.questions, wanted)  # type: ignore[arg-type] # None is refused
-    clean = scoring.without_own(clean, scoring.own_passages(collection), collection.questions)
-    asked = scoring.to_be_scored(collection, said_of, [clean], None)
-    scores = scoring.scored(clean, said_of, collection, asked, wanted)
-    found, recorded = {"the run": clean}, measuring.are_recorded(said_of)
-    for note in scoring.table_notes(found, said_of, asked, [collection], wanted, finished=found, recorded=recorded):
+    run, verdicts = measuring.checked(run, verdicts, collection.questions, wanted)  # type: ignore[arg-type] # None is refused
+    run = scoring.without_own(run, scoring.own_passages(collection), collection.questions)
+    asked = scoring.to_be_scored(collection, verdicts, [run], None)
+    scores = scoring.scored(run, verdicts, collection, asked, wanted)
+    runs = {"the run": run}
+    recorded = measuring.are_recorded(verdicts)
+    for note in scoring.table_notes(runs, verdicts, asked, [collection], wanted, finished=runs, recorded=recorded):
         logger.warning("%s", note)
     return scores
 

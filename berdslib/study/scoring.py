@@ -191,10 +191,9 @@ def check_readable(collection: Collection) -> None:
     """Refuse perspectives that are numbers of subtopics only, which say nothing to a judge that reads."""
     numbered = [q for q in collection.questions if any(map(_NUMBERED.fullmatch, q.perspectives))]
     if numbered:
-        n, (first, *_) = len(collection.questions), numbered
-        problem = f"{len(numbered)} of {n} questions have numbered subtopics in place of perspectives, such as"
+        some = f"{len(numbered)} of {len(collection.questions)} questions, such as {numbered[0].qid!r},"
         hint = "a judge reads perspectives: give the questions some, or score by recorded verdicts"
-        raise InputError(f"{problem} {first.perspectives[0]!r} of {first.qid!r}; {hint}", field="perspectives")
+        raise InputError(f"{some} have numbered subtopics in place of perspectives; {hint}", field="perspectives")
 
 
 # ---------------------------------------------------------------- runs
@@ -296,11 +295,9 @@ def own_left_out(collection: Collection) -> str:
     """Say how many questions stand in the corpus; "" for none."""
     if not (own := own_passages(collection)):
         return ""
-    n, verb = len(collection.questions), "stands" if len(own) == 1 else "stand"
-    return (
-        f"{len(own)} of {n} questions {verb} in the corpus under the question's own id: "
-        "left out of its own lists, as in BEIR"
-    )
+    verb = "stands" if len(own) == 1 else "stand"
+    where = f"{len(own)} of {len(collection.questions)} questions {verb} in the corpus under their own ids"
+    return f"{where}: left out of their own lists, as in BEIR"
 
 
 def without_own(run: pd.DataFrame, own: Collected[str], questions: Sequence[Question]) -> pd.DataFrame:
@@ -408,9 +405,9 @@ def scored(
     """Return the scores of these questions, a row each; those of a scenario of PerspectiveArg come from its release."""
     if isinstance(collection, Scenario):
         return evaluate_arguments(run, collection, measures)
-    clean, said = checked(run, verdicts, questions, measures)
-    tell_gaps(clean, said, questions, measures, called)
-    return scores_of(clean, said, questions, measures)
+    run, verdicts = checked(run, verdicts, questions, measures)
+    tell_gaps(run, verdicts, questions, measures, called)
+    return scores_of(run, verdicts, questions, measures)
 
 
 def table_notes(

@@ -174,7 +174,8 @@ def lists_table(
 
     found = experiment(best, data.only(held_out), measures, baseline=NONE, **by).with_letters()
     deep = experiment(first, data.only(held_out), f"MRecall@{depth}", **by)
-    candidates, verdicts, scored = deep.runs[first], deep.verdicts, found.questions
+    candidates, verdicts = deep.runs[first], deep.verdicts
+    scored = found.questions
     ideal = [(m, oracle(candidates, verdicts, scored, m["cutoff"], depth=depth)) for m in measures]
     at_best = pd.concat([scores_of(run, verdicts, scored, [m]) for m, run in ideal], axis=1)
     table = pd.concat([found.table, score_table({ORACLE: at_best}, scored)]).query("dataset == @MACRO")

@@ -112,7 +112,8 @@ def test_a_view_is_strict_json_whatever_the_texts_are(question, perspective, tex
 )
 def test_figures_are_those_of_evaluate(docnos, argued, k):
     question = bd.Question("q", "Which?", ("A.", "B.", "C."))
-    verdicts = make_verdicts([("q", pid, docno, 1.0, True) for pid, docno in argued], "hand")
+    pairs = [(pid, docno) for pid in range(3) for docno in docnos]
+    verdicts = make_verdicts([("q", *pair, float(pair in argued), pair in argued) for pair in pairs], "hand")
     supported = [[pid for pid in range(3) if (pid, docno) in argued] for docno in docnos]
     names = [f"MRecall@{k}", f"Coverage@{k}", f"Precision@{k}"]
     whole = bd.evaluate(ranked_run({"q": docnos}), verdicts, [question], names).iloc[0]
