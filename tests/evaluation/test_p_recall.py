@@ -69,7 +69,8 @@ DOCS = st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8)
 )
 def test_p_recall_is_that_of_a_plain_loop(asked, k, hit, aggregate, single, whose):
     """Each question is a list of perspectives, each its gold texts and the list that was found from it."""
-    questions, lists, rows, expected = [Question("unasked", "t", ("p",))], {"unasked#0": ["a"]}, [], [0.0]
+    questions, lists, expected = [Question("unasked", "t", ("p",))], {"unasked#0": ["a"]}, [0.0]
+    rows = [(qid, 0, "-", 0.0, False) for qid in ("unasked", *(f"q{i}" for i in range(len(asked))))]  # all are judged
     for i, perspectives in enumerate(asked):
         questions.append(Question(f"q{i}", "t", tuple(f"p{pid}" for pid in range(len(perspectives)))))
         found = []
