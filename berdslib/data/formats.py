@@ -217,12 +217,12 @@ def _say_columns(row: Row, groups: Mapping[str, Sequence[str]], more: Sequence[s
     if any(place is not None and Path(row.path).absolute().is_relative_to(place) for place in places):
         return
     taken = {ours: row.first(*names)[0] for ours, names in groups.items() if row.has(*names)}
-    names = {name for group in groups.values() for name in group}
-    # A column that is empty here, such as BEIR's metadata, may be so everywhere.
+    # A column that is empty here, such as BEIR's metadata, may be so everywhere; one may repeat what is read.
+    values = [row[name] for name in taken.values()]
     others = [
         str(name)
         for name, value in row.items()
-        if name not in (*taken.values(), *more) and value != {} and (row.has(name) or name not in names)
+        if name not in (*taken.values(), *more) and row.has(name) and value not in (*values, {})
     ]
     others = [name for name in others if not _ADDED.fullmatch(name)]
     if not others and _USUAL.issuperset(taken.values()):

@@ -342,9 +342,10 @@ def _look_at_object(first: str, goes_on: bool, known: Collection[str]) -> Look:
         row = json.loads(first)
     except (ValueError, RecursionError):
         return Look("json" if goes_on and first.endswith(("{", "[", ",")) else "jsonl")
-    holds_rows = all(isinstance(value, dict | list) for value in row.values()) or _wrapped(row) is not None
-    holds_rows |= _maps_ids_to_texts(row)
-    if holds_rows and not goes_on and not _is_row(row, known):
+    holds_rows = all(isinstance(value, dict | list) for value in row.values())
+    if known and not _is_row(row, known):
+        holds_rows |= _wrapped(row) is not None or _maps_ids_to_texts(row)
+    if holds_rows and not goes_on:
         return Look("json")
     return Look("jsonl", "", tuple(row), any(name in known for name in row))
 
@@ -563,42 +564,45 @@ def _read_arrow(path: StrPath, form: str) -> Iterator[tuple[int, Row]]:
 
     line = 0
     try:
-        for batch in _batches(path, form):
+        for batch in _parquet_batches(path) if form == "parquet" else _arrow_batches(path):
             names = batch.schema.names
             if len(set(names)) < len(names):
                 raise InputError(f"a column name occurs twice: {names}", path=path)
-            for cells in zip(*_columns_of(batch, path), strict=True):
+            for cells in _rows_in(batch, path):
                 line += 1
-                yield line, Row(zip(names, cells, strict=True), path, line)
-    except FileNotFoundError:
-        raise InputError("no such file", path=path) from None
+                yield line, Row(cells, path, line)
     except (pa.ArrowInvalid, OSError) as error:
-        kind = "Parquet" if form == "parquet" else "Arrow"
-        raise InputError(f"is not a readable {kind} file: {str(error).splitlines()[0]}", path=path) from None
+        raise InputError(f"is not a readable {form} file: {str(error).splitlines()[0]}", path=path) from None
 
 
-def _batches(path: StrPath, form: str) -> Iterator[Any]:
-    import pyarrow as pa
+def _parquet_batches(path: StrPath) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
-    if form == "parquet":
-        with pq.ParquetFile(path) as table:
-            yield from table.iter_batches(batch_size=1000)
-    else:
-        with pa.memory_map(str(path)) as source:
-            in_stream = source.read(6) != b"ARROW1"
-            source.seek(0)
-            reader = pa.ipc.open_stream(source) if in_stream else pa.ipc.open_file(source)
-            for batch in reader if in_stream else map(reader.get_batch, range(reader.num_record_batches)):
-                yield from (batch.slice(start, 1000) for start in range(0, batch.num_rows, 1000))
+    with pq.ParquetFile(path) as table:
+        yield from table.iter_batches(batch_size=1000)
 
 
-def _columns_of(batch: Any, path: StrPath) -> Iterator[list[Any]]:
-    for name in batch.schema.names:
-        try:
-            yield batch.column(name).to_pylist()
-        except (ValueError, OverflowError) as error:  # not UTF-8, a date after the year 9999
-            raise InputError(f"holds a cell that cannot be read: {error}", path=path, field=name) from None
+def _arrow_batches(path: StrPath) -> list[Any]:
+    import pyarrow as pa
+
+    source = pa.memory_map(str(path))
+    try:
+        reader = pa.ipc.open_file(source)
+    except pa.ArrowInvalid:
+        reader = pa.ipc.open_stream(source)  # as datasets keeps it on disk
+    return list(reader.read_all().to_batches(max_chunksize=1000))
+
+
+def _rows_in(batch: Any, path: StrPath) -> list[dict[str, Any]]:
+    try:
+        return list(batch.to_pylist())
+    except (ValueError, OverflowError):  # not UTF-8, or a date after the year 9999
+        for name in batch.schema.names:
+            try:
+                batch.column(name).to_pylist()
+            except (ValueError, OverflowError) as error:
+                raise InputError(f"holds a cell that cannot be read: {error}", path=path, field=name) from None
+        raise
 
 
 def _read_records(given: Records) -> Iterator[tuple[int, Row]]:
