@@ -314,7 +314,8 @@ def _of_file(whole: Collection, split: str | None) -> Collection:
     splits = Counter(q.split for q in whole.questions)
     if len(splits) > 1:
         there = ", ".join(f"{name or 'none'} {n}" for name, n in splits.items())
-        logger.warning("%s: split: all (%s); split='%s' takes one", whole.name, there, next(filter(None, splits)))
+        one = next(filter(None, splits))
+        logger.warning("%s: split: all (%s); split=%r (--split %s) takes one", whole.name, there, one, one)
     return whole
 
 

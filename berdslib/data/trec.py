@@ -68,7 +68,7 @@ def read_run(path: StrPath | Mapping[str, Any]) -> pd.DataFrame:
     """
     if isinstance(path, Mapping):
         return _run_of(_nested_rows(_one_run(path, "the run"), "the run"), "the run")
-    rows = _json_rows(path) if _is_mapping(path) else _rows(path, RUN_NAMES, RUN_LAYOUTS, "a run")
+    rows = _json_rows(path) if _is_mapping(path, RUN_NAMES) else _rows(path, RUN_NAMES, RUN_LAYOUTS, "a run")
     return _run_of(rows, path)
 
 
@@ -177,9 +177,9 @@ def _no_layout(cells: Sequence[str], layouts: Mapping[int, str], kind: str, path
     )
 
 
-def _is_mapping(path: StrPath) -> bool:
+def _is_mapping(path: StrPath, known: Sequence[str]) -> bool:
     """Return whether a file is JSON of {qid: {…}}, and no table of columns."""
-    if Path(path).is_dir() or look(path).form != "json":
+    if Path(path).is_dir() or look(path, known).form != "json":
         return False
     found = read_json(path)
     names = {_plain(name) for name in found} if isinstance(found, dict) else set()
@@ -281,9 +281,9 @@ def _qrels_of(rows: Iterable[Row], path: StrPath) -> Qrels:
     for row in rows:
         relevance, _ = row.first(*RELEVANCE_NAMES)
         subtopic = next((row[name] for name in SUBTOPIC_NAMES if row.has(name)), 0)
-        qid, docno = row.text(*QID_NAMES), row.text(*PASSAGE_NAMES)
-        line = row.line or len(found) + 1
-        check_new(seen, (qid, str(subtopic), docno), f"passage {docno!r} of question {qid!r}", path, line, "docno")
+        qid, docno, line = row.text(*QID_NAMES), row.text(*PASSAGE_NAMES), row.line or len(found) + 1
+        field, _ = row.first(*PASSAGE_NAMES)
+        check_new(seen, (qid, str(subtopic), docno), f"passage {docno!r} of query {qid!r}", path, line, field)
         found.append((qid, subtopic, docno, row.number(relevance)))
         lines.append(line)
     if not found:
@@ -336,7 +336,7 @@ def read_judgements(path: StrPath | Mapping[str, Any]) -> Qrels | pd.DataFrame:
     """
     if isinstance(path, Mapping):
         return _qrels_of(_nested_rows(path, "the qrels"), "the qrels")
-    if _is_mapping(path):
+    if _is_mapping(path, GOLD_NAMES):
         return _qrels_of(_nested_rows(read_json(path), path), path)
     rows = _rows(path, GOLD_NAMES, QRELS_LAYOUTS, "a file of qrels")
     first = next(rows, None)
