@@ -572,7 +572,8 @@ def _read_arrow(path: StrPath, form: str) -> Iterator[tuple[int, Row]]:
                 line += 1
                 yield line, Row(cells, path, line)
     except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"is not a readable {form} file: {str(error).splitlines()[0]}", path=path) from None
+        problem = f"is not a readable {form.capitalize()} file: {str(error).splitlines()[0]}"
+        raise InputError(problem, path=path) from None
 
 
 def _parquet_batches(path: StrPath) -> Iterator[Any]:
