@@ -645,20 +645,25 @@ def _numbering(qrels: pd.DataFrame, listed: Mapping[str, int], first_subtopic: i
     least, most = by_topic.min(), by_topic.max()
     m = pd.Series([listed.get(qid, 0) for qid in least.index], index=least.index)
     zero_alone, zero_beside = most == 0, (least == 0) & (most > 0)
+    zero_is_relevant = least.index.isin(qrels.loc[(qrels["subtopic"] == 0) & (qrels["relevance"] > 0), "qid"])
     if first_subtopic is not None:
-        first = np.where(zero_alone, 0, first_subtopic)
         from_1 = first_subtopic == 1
+        first = np.where(zero_alone, 0, first_subtopic)
     else:
         # Counted from 0, the last of m perspectives is m - 1: a subtopic m says that they count from 1.
         surely_from_1 = (most == m) & (most > 0)
-        zero_is_whole = (surely_from_1 & zero_beside).any() or (
-            not m[zero_beside].any() and _zero_is_whole(qrels[qrels["qid"].map(zero_beside)])
-        )
-        from_0 = (zero_beside & ~surely_from_1 & (not zero_is_whole)) | (zero_alone & (m > 1))
         from_1 = bool(surely_from_1.any())
+        listed_nowhere = not m[zero_beside].any()
+        all_whole = bool((surely_from_1 & zero_beside).any()) or (
+            listed_nowhere and _zero_is_whole(qrels[qrels["qid"].map(zero_beside)])
+        )
+        is_whole = surely_from_1 | all_whole | (from_1 & ~zero_is_relevant)  # such as spam of the whole topic
+        from_0 = (zero_beside & ~is_whole) | (zero_alone & (m > 1))
         others = from_1 or ((least == 1).any() and not from_0.any())
-        first = np.select([zero_alone, surely_from_1, zero_beside], [0, 1, int(zero_is_whole)], int(others))
-    contradicts = zero_alone & (m > 1) & from_1
+        first = np.select([zero_alone, zero_beside], [0, is_whole.astype(int)], int(others))
+    several_alone = zero_alone & (m > 1) & from_1
+    first = np.where(several_alone & ~zero_is_relevant, 1, first)
+    contradicts = several_alone & zero_is_relevant
     return pd.DataFrame({"m": m, "first": first, "zero_beside": zero_beside, "contradicts": contradicts})
 
 

@@ -117,6 +117,15 @@ def test_zero_beside_others_is_the_whole_topic_as_in_trec_web_2010(sizes, caplog
     assert counted.questions[0].perspectives == ("subtopic 0", "subtopic 1", "subtopic 2")
 
 
+def test_spam_of_the_whole_topic_is_no_perspective():
+    lines = "q0 1 a 1\nq0 2 b 1\nq1 0 spam -2\nq1 1 c 1\nq1 2 d 1\nq2 0 spam -2\n"
+    found = bd.load(table(*asked(2, 3, 3)), gold=put("spam.txt", lines))
+    assert [q.perspectives for q in found.questions] == [("p0.0", "p0.1"), ("p1.0", "p1.1"), ("p2.0", "p2.1", "p2.2")]
+    assert found.gold.loc[found.gold["supports"], "docno"].tolist() == [*"abcd"]
+    bare = bd.load(table(*asked(0, 0)), gold="spam.txt")
+    assert bare.questions[1].perspectives == ("subtopic 1", "subtopic 2")
+
+
 IMPOSSIBLE = [
     ((2,), "q0 0 a 1\nq0 1 b 1\nq0 2 c 1\nq0 3 d 1\n", None, 3),  # counted from 0, 2 is the first
     ((3,), "q0 1 a 1\nq0 4 c 1\n", None, 2),
