@@ -64,7 +64,7 @@ def as_judge(judge: object, name: str | None = None) -> Judge:
             raise InputError(f"the judge {type(judge).__name__} {problem}", field="judge")
         if not 0 <= float(threshold) <= 1:
             problem = f"the judge {type(judge).__name__} has the threshold {threshold}; 0 to 1 is accepted"
-            raise InputError(problem, field="judge")
+            raise InputError(problem, field="threshold")
         return judge  # type: ignore[return-value]
     if not callable(judge) or isinstance(judge, type):
         problem = "a judge is a name, an object with p_yes(pairs), or a function from pairs to probabilities"

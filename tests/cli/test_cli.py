@@ -22,7 +22,7 @@ def test_retrieve_judge_evaluate(tmp_path):
     run, verdicts = str(tmp_path / "bm25.trec"), str(tmp_path / "verdicts.tsv")
     berds("retrieve", "-q", "sample", "--split", "test", "-k", "20", "-o", run)
     said = berds("judge", "-q", "sample", "--split", "test", "--run", run, "-k", "10", "-o", verdicts).stderr
-    assert "pairs by gold(" in said
+    assert "pairs by gold:" in said
     table = json.loads(
         berds("evaluate", "-q", "sample", "--split", "test", "--run", run, "--verdicts", verdicts,
               "-m", "Precision@10,MRecall@10", "--json").stdout

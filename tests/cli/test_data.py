@@ -19,7 +19,7 @@ def test_a_beir_folder_is_written_and_scored_as_any_other_set(tmp_path):
     assert load_questions(folder, "dev")[0].qid == load_questions("sample", "dev")[0].qid
     done = json.loads(berds("retrieve", "-q", folder, "-k", "5", "-o", run, "--json").stdout)
     assert (done["questions"], done["corpus_size"]) == (8, len(load_passages("sample")))
-    assert "pairs by gold(" in berds("judge", "-q", folder, "--run", run, "-o", tmp_path / "v.tsv").stderr
+    assert "pairs by gold:" in berds("judge", "-q", folder, "--run", run, "-o", tmp_path / "v.tsv").stderr
     scored = json.loads(berds("evaluate", "-q", folder, "--run", run, "-m", "Precision@5", "--json").stdout)
     whole = json.loads(berds("experiment", "-q", folder, "-r", "bm25", "-m", "Precision@5", "--json").stdout)
     assert scored[0]["mean"] == whole[0]["mean"] > 0

@@ -153,9 +153,14 @@ def test_synthetic_data_say_so_everywhere_and_nothing_holds_a_profile(tmp_path, 
     scored = berds("evaluate", *asked, *files)
     assert "SYNTHETIC" in scored.stderr and "synthetic" in scored.stdout
     assert all(row["synthetic"] for row in json.loads(berds("evaluate", *asked, *files, "--json").stdout))
-    compared = berds("experiment", *asked, "-r", "bm25", "-m", "nDCG@20", "-o", out)
-    assert "(synthetic)" in compared.stdout and "(synthetic)" in (out / "scores.csv").read_text()
+    compared = berds("experiment", *asked, "-r", "bm25", "-m", "nDCG@20", "-o", out / "table")
+    assert "(synthetic)" in compared.stdout and "(synthetic)" in (out / "table" / "scores.csv").read_text()
     for place in (folder, "perspectivearg-sample"):
         assert "SYNTHETIC" in berds("data", "validate", place).stdout
-    texts = [searched.output, scored.output, compared.output, *(path.read_text() for path in out.iterdir())]
+    texts = [
+        searched.output,
+        scored.output,
+        compared.output,
+        *(path.read_text() for path in out.rglob("*") if path.is_file()),
+    ]
     assert len(texts) == 7 and all(texts) and SECRET not in "".join(texts)

@@ -79,7 +79,8 @@ CASES = [
     (corpus(argument_id=True), f"{CORPUS}:2 [argument_id]", "text was expected, not bool"),
     (corpus(argument_id="2019000"), f"{CORPUS}:2 [argument_id]", f"argument '2019000' {TWICE}"),
     (corpus(text=None), f"{CORPUS}:2 [text]",
-     "missing; looked for text, argument; the row has: argument_id, target, stance, demographic_profile"),
+     "missing; looked for text, argument; the row has: argument_id, target, stance, demographic_profile; "
+     "did you mean argument by 'argument_id'?"),
     (profile(shoe_size="38"), f"{CORPUS}:2 [demographic_profile]", f"a key is not a property; known: {KNOWN}"),
     (profile(residence={"town": SECRET}), f"{CORPUS}:2 [demographic_profile.residence]", "text was expected, not dict"),
     (profile(political_issues=[SECRET, 3]), f"{CORPUS}:2 [demographic_profile.political_issues]",

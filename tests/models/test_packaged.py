@@ -125,7 +125,7 @@ def test_weights_that_are_not_the_published_ones(model, left):
 
 
 def test_what_a_kill_left_is_removed(model, tmp_path, left):
-    half = tmp_path / "cache" / "models" / ".tiny.0123"
+    half = tmp_path / "cache" / "models" / f".tiny.{'0123456789abcdef' * 2}"
     half.mkdir(parents=True)
     (half / "model.safetensors").write_bytes(b"half")
     unpacked(model)

@@ -151,7 +151,7 @@ def test_a_page_holds_every_view_of_every_question(tmp_path):
 
 
 def test_the_command_shows_two_runs_and_verdicts_of_ones_own(tmp_path):
-    a, b = bd.load("sample").questions[:2]
+    a, b = bd.load("sample", split="all").questions[:2]
     for name, docnos in (("one", ("s001", "s002")), ("two", ("s002", "s003"))):
         rows = [f"{q.qid} Q0 {docno} {i} {9 - i} {name}" for q in (a, b) for i, docno in enumerate(docnos, 1)]
         (tmp_path / f"{name}.run").write_text("\n".join(rows) + "\n")
