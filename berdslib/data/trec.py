@@ -32,7 +32,7 @@ from berdslib.data.records import (
     read_pairs,
     verdicts_from_qrels,
 )
-from berdslib.data.tables import Row, check_new, is_missing, look, read_json, read_table
+from berdslib.data.tables import Row, is_missing, look, read_json, read_table, repeated
 from berdslib.errors import InputError, errors_in
 from berdslib.files import StrPath, read_lines, unguarded, write_text
 
@@ -81,9 +81,10 @@ def _run_of(rows: Iterable[Row], path: StrPath) -> pd.DataFrame:
     hits = chain.from_iterable(map(_results, rows)) if in_results else rows
     found: list[tuple[str, str, float | None, float | None]] = []
     for hit in hits:
-        score = hit.number(hit.first(*SCORE_NAMES)[0]) if hit.has(*SCORE_NAMES) or not hit.has("rank") else None
-        rank = hit.number("rank") if hit.has("rank") and _is_number(hit["rank"]) else None
-        found.append((hit.text(*QID_NAMES), hit.text(*PASSAGE_NAMES), score, rank))
+        score_field = _field(hit, SCORE_NAMES)
+        score = hit.number(score_field) if score_field in hit or "rank" not in hit else None
+        rank = hit.number("rank") if _is_number(hit.get("rank")) else None
+        found.append((hit.text(_field(hit, QID_NAMES)), hit.text(_field(hit, PASSAGE_NAMES)), score, rank))
     if not found:
         raise InputError("lists nothing", path=path)
     frame = pd.DataFrame(found, columns=["qid", "docno", "score", "rank"])
@@ -206,6 +207,11 @@ def _nested_rows(found: Mapping[str, Any], path: StrPath) -> Iterator[Row]:
                 yield Row(cells, path)
 
 
+def _field(row: Row, names: Sequence[str]) -> str:
+    """Return the first of some names that is a field of a row and not empty; the first of all where none is."""
+    return next((name for name in names if row.get(name) not in (None, "")), names[0])
+
+
 def _plain(name: object) -> str:
     return str(name).strip().lower()
 
@@ -279,12 +285,13 @@ def _qrels_of(rows: Iterable[Row], path: StrPath) -> Qrels:
     lines: list[int] = []
     seen: dict[Any, int] = {}
     for row in rows:
-        relevance, _ = row.first(*RELEVANCE_NAMES)
-        subtopic = next((row[name] for name in SUBTOPIC_NAMES if row.has(name)), 0)
-        qid, docno, line = row.text(*QID_NAMES), row.text(*PASSAGE_NAMES), row.line or len(found) + 1
-        field, _ = row.first(*PASSAGE_NAMES)
-        check_new(seen, (qid, str(subtopic), docno), f"passage {docno!r} of query {qid!r}", path, line, field)
-        found.append((qid, subtopic, docno, row.number(relevance)))
+        qid, docno = row.text(_field(row, QID_NAMES)), row.text(_field(row, PASSAGE_NAMES))
+        line = row.line or len(found) + 1
+        subtopic = row.get(_field(row, SUBTOPIC_NAMES), 0)
+        if seen.setdefault((qid, str(subtopic), docno), line) != line:
+            first = seen[qid, str(subtopic), docno]
+            raise repeated(f"passage {docno!r} of query {qid!r}", first, path, line, "docno")
+        found.append((qid, subtopic, docno, row.number(_field(row, RELEVANCE_NAMES))))
         lines.append(line)
     if not found:
         raise InputError("is empty", path=path)
