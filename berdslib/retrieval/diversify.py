@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,12 +31,15 @@ Picked = tuple[np.ndarray, np.ndarray]  # positions int64 (q, k), best first, an
 # From qids (q,); vectors float32 (q, n, f), or one probability an aspect; normalised scores float64 (q, n), best first;
 # k of at most n; and the relevance weight.
 Choose = Callable[[np.ndarray, np.ndarray, np.ndarray, int, float], Picked]
+# From a position in each question's list, (q,), to the similarities with all others, (q, n), which may be changed.
+Rows = Callable[[np.ndarray], np.ndarray]
 # A function of the user's: from vectors, or aspects, and scores of one question, k and the weight to positions.
 Pick = Callable[[np.ndarray, np.ndarray, int, float], Any]
 
 VECTORS, ASPECTS = "vectors", "aspects"
 ASPECT_COLUMNS = ["qid", "pid", "docno", "p"]
 _AT_ONCE = 2**21  # numbers in the vectors, or the similarities, of the questions that are reordered at once: 8 MiB
+_IN_CACHE = 2**18  # numbers in vectors that are read again and again: 1 MiB, which a processor keeps at hand
 _LARGEST = 1e15  # in size, of a normalised score, so that single precision can hold its square
 
 
@@ -88,7 +91,7 @@ def diversify(
     # At 1 no method has anything to add, and some would break ties their own way.
     if relevance_weight < 1 and len(clean):
         name = method if isinstance(method, str) else _name_of(method)
-        features = _features(diversifier.needs, name, clean, vectors, aspects)
+        features = _features(diversifier, name, clean, vectors, aspects)
         rows, values = _picked(clean, diversifier.choose, features, values, float(relevance_weight), k)
     rank = clean["rank"].to_numpy()
     kept = rank <= (k or len(clean))
@@ -189,18 +192,18 @@ class _Features(NamedTuple):
 
 
 def _features(
-    needs: str, name: str, run: pd.DataFrame, vectors: Vectors | None, aspects: pd.DataFrame | None
+    diversifier: Diversifier, name: str, run: pd.DataFrame, vectors: Vectors | None, aspects: pd.DataFrame | None
 ) -> _Features:
-    if needs == VECTORS:
+    if diversifier.needs == VECTORS:
         if vectors is None:
             raise InputError(f"{name!r} needs vectors: docno -> vector, or a function of docnos", field="vectors")
-        return _vectors_of(run, vectors)
+        return _vectors_of(run, vectors, diversifier.of_length_1)
     if aspects is None:
         raise InputError(f"{name!r} needs a table qid, pid, docno, p of generated perspectives", field="aspects")
     return _probabilities_of(run, aspects)
 
 
-def _vectors_of(run: pd.DataFrame, vectors: Vectors) -> _Features:
+def _vectors_of(run: pd.DataFrame, vectors: Vectors, of_length_1: bool) -> _Features:
     at, found = pd.factorize(run["docno"])
     docnos: list[str] = found.tolist()
     table = np.asarray(vectors(docnos) if callable(vectors) else _looked_up(vectors, docnos), dtype=np.float32)
@@ -212,6 +215,9 @@ def _vectors_of(run: pd.DataFrame, vectors: Vectors) -> _Features:
     # Times a power of two, which rounds nothing, where single precision could not hold the square.
     if (far := (largest < 1e-15) | (largest > 1e15)).any():
         table = table * np.where(far, np.ldexp(np.float32(1), -np.frexp(largest)[1]), np.float32(1))[:, None]
+    if of_length_1:
+        length = np.sqrt(np.einsum("ij,ij->i", table, table))
+        table = np.divide(table, np.where(length > 0, length, 1)[:, None], dtype=np.float32)
     return _Features(table, at, np.full(len(at), table.shape[1]))
 
 
@@ -260,19 +266,36 @@ def _checked_aspects(aspects: pd.DataFrame) -> pd.DataFrame:
 
 
 def cosines(vectors: np.ndarray) -> np.ndarray:
-    """Return the cosines of each question's vectors, float32 (q, n, f) to (q, n, n); equal vectors get equal ones."""
-    products = np.matmul(vectors, vectors.transpose(0, 2, 1))
-    # Scaling products is less work than scaling vectors; the lengths stand, squared, on the diagonal.
-    squared = products.diagonal(axis1=1, axis2=2)
-    scale = np.where(squared > 0, 1 / np.sqrt(np.where(squared > 0, squared, 1)), 0)
-    products *= scale[:, :, None]
-    products *= scale[:, None, :]
-    # Whole numbers that may overflow add up to the same in any order, so equal vectors have equal sums.
-    sums = np.sort(np.einsum("qnf->qn", np.ascontiguousarray(vectors).view(np.uint32)), axis=1)
-    for i in np.flatnonzero((sums[:, 1:] == sums[:, :-1]).any(axis=1)):
-        first: dict[bytes, int] = {}
-        products[i] = products[i][:, [first.setdefault(vector.tobytes(), at) for at, vector in enumerate(vectors[i])]]
-    return products
+    """Return the cosines of each question's vectors of length 1, float32 (q, n, f) to (q, n, n)."""
+    found, first = np.matmul(vectors, vectors.transpose(0, 2, 1)), _first_equal(vectors)
+    return found if first is None else np.take_along_axis(found, first[:, None, :], axis=2)
+
+
+def _rows_of_cosines(vectors: np.ndarray) -> Rows:
+    """Return the function that makes one row of :func:`cosines` for each question."""
+    lists, first = np.arange(len(vectors)), _first_equal(vectors)
+
+    def rows(at: np.ndarray) -> np.ndarray:
+        found = np.matmul(vectors, vectors[lists, at, :, None])[:, :, 0]
+        return found if first is None else np.take_along_axis(found, first, axis=1)
+
+    return rows
+
+
+def _first_equal(vectors: np.ndarray) -> np.ndarray | None:
+    """Return the position of the first vector that equals each one, int (q, n); None where no two may be equal.
+
+    BLAS may round the products of equal vectors unequally, which would decide ties.
+    """
+    leading = np.sort(vectors[:, :, :1], axis=1)  # the first number of each is enough to see that most differ
+    repeated = np.flatnonzero((leading[:, 1:] == leading[:, :-1]).any(axis=(1, 2)))
+    if not len(repeated):
+        return None
+    first = np.tile(np.arange(vectors.shape[1]), (len(vectors), 1))
+    for i in repeated:
+        seen: dict[bytes, int] = {}
+        first[i] = [seen.setdefault(vector.tobytes(), at) for at, vector in enumerate(vectors[i])]
+    return first
 
 
 def mmr_orders(relevance: np.ndarray, similarity: np.ndarray, relevance_weight: float, k: int) -> Picked:
@@ -281,22 +304,65 @@ def mmr_orders(relevance: np.ndarray, similarity: np.ndarray, relevance_weight: 
     From relevance (q, n) and similarity (q, n, n) to positions and values, (q, k). The first pick is by relevance alone
     (divergences.md B4). Source: BeRDS equation 1, after Carbonell and Goldstein (1998).
     """
-    kind, (q, n), lists = similarity.dtype.type, relevance.shape, np.arange(len(relevance))
-    weighted, penalty = kind(relevance_weight) * relevance.astype(kind), kind(1 - relevance_weight)
+    return _pick(relevance.astype(similarity.dtype), _rows_of(similarity), relevance_weight, k)
+
+
+def _pick(relevance: np.ndarray, rows: Rows, relevance_weight: float, k: int) -> Picked:
+    """Pick as :func:`mmr_orders` does, from similarities of which `rows` makes those of one position a question."""
+    kind, (q, _), lists = relevance.dtype.type, relevance.shape, np.arange(len(relevance))
+    weighted, penalty = kind(relevance_weight) * relevance, kind(1 - relevance_weight)
     order, values = np.empty((q, k), dtype=np.int64), np.empty((q, k), dtype=kind)
     # The least of weighted - penalty * similarity over the picks is that of the largest similarity; -inf where picked.
-    least = np.full((q, n), np.inf, dtype=kind)
+    value, least = weighted, np.full(relevance.shape, np.inf, dtype=kind)
     for step in range(k):
-        value = least if step else weighted
         best = value.argmax(axis=1)
         order[:, step], values[:, step] = best, value[lists, best]
-        np.minimum(least, weighted - penalty * similarity[lists, best], out=least)
+        if step == k - 1:
+            break
+        worth = rows(best)
+        worth *= penalty
+        np.subtract(weighted, worth, out=worth)
+        np.minimum(least, worth, out=least)
         least[lists, best] = -np.inf
+        value = least
     return order, values
 
 
+def mmr(vectors: np.ndarray, relevance: np.ndarray, relevance_weight: float, k: int) -> Picked:
+    """Pick as :func:`mmr_orders` does; of the cosines of vectors of length 1, float32 (q, n, f), what is needed."""
+    q, n, f = vectors.shape
+    order, values = np.empty((q, k), dtype=np.int64), np.empty((q, k), dtype=np.float32)
+    # All rows at once cost as much as some n / 8 of them one by one.
+    few = k <= n // 8
+    for some in _slices(q, _IN_CACHE // (n * f) if few else _AT_ONCE // (n * n)):
+        own, scores = vectors[some], relevance[some].astype(np.float32)
+        rows = _rows_of_cosines(own) if few else _rows_of(_all_cosines(own))
+        order[some], values[some] = _pick(scores, rows, relevance_weight, k)
+    return order, values
+
+
+def _all_cosines(vectors: np.ndarray) -> np.ndarray:
+    """Return :func:`cosines`, computed for as many questions at once as a processor keeps at hand."""
+    q, n, f = vectors.shape
+    similarity = np.empty((q, n, n), dtype=np.float32)
+    for some in _slices(q, _IN_CACHE // (n * f)):
+        similarity[some] = cosines(vectors[some])
+    return similarity
+
+
+def _rows_of(similarity: np.ndarray) -> Rows:
+    lists = np.arange(len(similarity))
+    return lambda at: similarity[lists, at]
+
+
+def _slices(q: int, size: int) -> Iterator[slice]:
+    """Yield slices of so many of q questions, of one at least."""
+    size = max(1, size)
+    return (slice(start, start + size) for start in range(0, q, size))
+
+
 def _mmr(_: np.ndarray, vectors: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
-    return mmr_orders(relevance, cosines(vectors), weight, k)
+    return mmr(vectors, relevance, weight, k)
 
 
 # ---------------------------------------------------------------- by aspects
@@ -350,10 +416,14 @@ def _seated(seats: np.ndarray, p: np.ndarray) -> np.ndarray:
 
 
 class Diversifier(NamedTuple):
-    """A method: ``needs`` says what it compares passages by, "vectors" or "aspects"; ``choose`` does the picking."""
+    """A method: ``needs`` says what it compares passages by, "vectors" or "aspects"; ``choose`` does the picking.
+
+    Vectors are as they were given unless it takes them ``of_length_1``; a vector of zeros stays.
+    """
 
     needs: str
     choose: Choose
+    of_length_1: bool = False
 
 
 def _one_by_one(pick: Callable[[str, np.ndarray, np.ndarray, int, float], tuple[Any, Any]]) -> Choose:
@@ -415,7 +485,7 @@ def _name_of(pick: Pick) -> str:
 DIVERSIFIERS: Registry[Diversifier] = Registry(
     "diversifier",
     {
-        "mmr": Diversifier(VECTORS, _mmr),
+        "mmr": Diversifier(VECTORS, _mmr, of_length_1=True),
         "msd": _by_pyversity("msd"),
         "dpp": _by_pyversity("dpp"),
         "cover": _by_pyversity("cover"),

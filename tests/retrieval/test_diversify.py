@@ -16,6 +16,7 @@ from berdslib.retrieval.diversify import (
     DIVERSIFIERS,
     NORMALISATIONS,
     diversify,
+    mmr,
     mmr_orders,
     own_diversifier,
 )
@@ -82,6 +83,28 @@ def test_mmr_of_lists_of_all_lengths_is_equation_1_on_cosines(weight, k, size):
             assert lists_of(out)[qid] == [docnos[i] for i in order]
 
 
+@pytest.mark.parametrize("dim", [1, 5, 64])
+def test_a_few_picks_are_those_that_all_similarities_lead_to(dim):
+    """Row by row or all at once, in one question or many, and across the seams between questions done together."""
+    rng = np.random.default_rng(dim)
+    q, n = 37, 80
+    vectors = rng.standard_normal((q, n, dim)).astype(np.float32)
+    vectors[::3, 40:60] = vectors[::3, :20]  # passages of the same text
+    vectors[::5, 7] = 0
+    length = np.linalg.norm(vectors, axis=2, keepdims=True)
+    vectors /= np.where(length > 0, length, 1)
+    relevance = -np.sort(-rng.random((q, n)), axis=1)
+    full, _ = mmr(vectors, relevance, 0.7, n)
+    for k in (1, 5, 10, 11, 79):
+        assert (mmr(vectors, relevance, 0.7, k)[0] == full[:, :k]).all()
+        alone = [mmr(vectors[i : i + 1], relevance[i : i + 1], 0.7, k)[0] for i in range(q)]
+        assert (np.concatenate(alone) == full[:, :k]).all()
+    for i in range(q):
+        similarity = (vectors[i].astype(np.float64) @ vectors[i].astype(np.float64).T).tolist()
+        _, values = plain_mmr(relevance[i].tolist(), similarity, 0.7, 5)
+        np.testing.assert_allclose(mmr(vectors[i : i + 1], relevance[i : i + 1], 0.7, 5)[1][0], values, atol=1e-6)
+
+
 TWINS = """
 import numpy as np
 from berdslib.data.records import check_run, make_run
@@ -94,7 +117,7 @@ for n in (7, 33, 99):
     own = dict(zip(docnos, rng.standard_normal((n, 64))[texts.ravel()]))
     text = dict(zip(docnos, texts.ravel()))
     run = make_run(qids, docnos, np.zeros(30 * n))
-    for k in (n // 5, 0):
+    for k in (n // 9, n // 5, 0):  # rows of similarities one by one, and all at once
         out = diversify(run, vectors=own, relevance_weight=0.0, k=k, normalise="minmax")
         out = out.assign(text=out["docno"].map(text))
         listed = run.assign(text=run["docno"].map(text)).groupby(["qid", "text"])["docno"].agg(list)
