@@ -2,9 +2,10 @@
 
 Usage: OMP_NUM_THREADS=1 python benchmarks/bench_peers.py [bm25] [measures] [mmr] [projection] [laptop]
 
-bm25: our BM25 against rank-bm25. measures: alpha-nDCG against pyndeval from the same frames. mmr: full orders of many
-questions against pyversity, one question at a time, and against equation 1 as a loop over a fiftieth of the questions;
-similarities included. projection: PAP+ in closed form against projecting both of each pair. laptop: the judge against
+bm25: our BM25 against rank-bm25. measures: alpha-nDCG against pyndeval from the same frames. mmr: five picks and full
+orders against pyversity, which takes one question at a time, of many questions at once and one by one, and against
+equation 1 as a loop over a fiftieth of the questions; vectors of length 1 are given to all, similarities are included.
+projection: PAP+ in closed form against projecting both of each pair. laptop: the judge against
 the same model in float32 in batches as given, each text of each pair read; pairs as an evaluation asks for them.
 """
 
@@ -65,7 +66,7 @@ def plain_mmr(relevance, vectors, weight):
 def mmr(q=500, n=100, dim=384, weight=0.75):
     import pyversity
 
-    from berdslib.retrieval.diversify import mmr_orders_of
+    from berdslib.retrieval.diversify import mmr
 
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((q, 1, dim), dtype=np.float32) + rng.standard_normal((q, n, dim), dtype=np.float32)
@@ -73,18 +74,24 @@ def mmr(q=500, n=100, dim=384, weight=0.75):
     relevance = -np.sort(-rng.random((q, n), dtype=np.float32), axis=1)
     few = [(r.tolist(), v.tolist()) for r, v in zip(relevance[: q // 50], vectors, strict=False)]
     told = {"diversity": 1 - weight, "normalize": False}
+    alone = [slice(i, i + 1) for i in range(q)]
     for k in (5, n):
         works = {
-            "ours": lambda k=k: mmr_orders_of(vectors, relevance, weight, k)[0],
-            "pyversity": lambda k=k: [
-                pyversity.mmr(v, r, k, **told).indices for v, r in zip(vectors, relevance, strict=True)
-            ],
+            "ours": lambda k=k: mmr(vectors, relevance, weight, k)[0],
+            "ours, one by one": lambda k=k: np.concatenate(
+                [mmr(vectors[i], relevance[i], weight, k)[0] for i in alone]
+            ),
+            "pyversity": lambda k=k: np.array(
+                [pyversity.mmr(v, r, k, **told).indices for v, r in zip(vectors, relevance, strict=True)]
+            ),
         }
-        alike = np.mean((works["ours"]() == works["pyversity"]()).all(axis=1))
-        spent = in_turns(works)
+        orders = {name: work() for name, work in works.items()}
+        alike = np.mean((orders["ours"] == orders["pyversity"]).all(axis=1))
+        assert (orders["ours"] == orders["ours, one by one"]).all()
+        spent = in_turns(works, 5)
         if k == n:
             loop = [plain_mmr(*one, weight) for one in few]
-            assert loop == works["ours"]()[: len(few)].tolist()
+            assert loop == orders["ours"][: len(few)].tolist()
             spent["plain Python"] = seconds(lambda: [plain_mmr(*one, weight) for one in few], 1) * q / len(few)
         compare(f"MMR, {q} questions, {k} of {n}; {alike:.1%} of the orders are those of pyversity", spent, "ours")
 

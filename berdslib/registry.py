@@ -1,9 +1,9 @@
 """Things by name: one pattern for retrievers, judges, data sets and diversifiers.
 
-A name is a word, "bm25", or a word and what it is about, "hf:org/model"; capitals do not matter. Names of one's own
-join by ``bd.register``; the modules that BERDS_PLUGINS lists do so in the shell and in the notebooks of a grid. An
-installed package adds its own by entry points, ``[project.entry-points."berdslib.retriever"]``, whose objects are what
-``bd.register`` takes.
+A name is a word, "bm25", or a word and what it is about, "hf:org/model"; capitals do not matter. A user adds names by
+``bd.register``; the modules that BERDS_PLUGINS lists do so in the shell and in the notebooks of a grid. An installed
+package adds its own by entry points, ``[project.entry-points."berdslib.retriever"]``, whose objects are what
+``bd.register`` takes. An entry point is loaded when its name is asked for, or all names are listed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
@@ -44,16 +44,12 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
     ) -> None:
         self.kind, self._things, self._more, self.own = kind, dict(things), more, own  # own: from the user's to a thing
         self._built_in = frozenset(things)
-        self._points: dict[str, EntryPoint] | None = None  # of installed packages, not loaded yet
+        self._left_out: set[str] = set()  # entry points that cannot be loaded, of which a warning was given
 
     def add(self, name: str, thing: Thing) -> None:
-        """Add a thing under a name of yours; adding it again replaces it, as running a notebook's cell twice does.
-
-        A name in other capitals is the same name.
-        """
+        """Add a thing under a name of yours; adding it again, in whatever capitals, replaces it."""
         self.check_name(name)
-        for other in [other for other in self._things if other.casefold() == name.casefold()]:
-            del self._things[other]
+        self._things = {key: self._things[key] for key in self._things if key.casefold() != name.casefold()}
         self._things[name] = thing
 
     def check_name(self, name: str) -> None:
@@ -75,84 +71,89 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
 
     def find(self, name: str) -> tuple[Thing, str]:
         """Return the thing of a name and the argument behind its colon, "" where it takes none."""
-        self._load_point(name)
-        things = self._all()
-        name = self.spelt(name)
+        there, name = self.spellings(), self.spelt(name)
         head, colon, argument = name.partition(":")
-        if name not in things and colon and argument and head + colon in things:
-            return things[head + colon], argument
-        return things[known(self.kind, name, self.names())], ""
+        if name in there and not name.endswith(":"):
+            return self[name], ""
+        if argument and head + colon in there:
+            return self[head + colon], argument
+        return self[known(self.kind, name, self.names())], ""
 
     def spelt(self, name: str) -> str:
         """Return a name as it is spelt here, whatever its capitals: "BM25" is "bm25". What follows a colon stays."""
-        things, (head, colon, argument) = self._all(), name.partition(":")
-        if name in things or head + colon in things:
-            return name
-        alike = [one for one in things if one.casefold() == (head + colon).casefold()]
-        return alike[0] + argument if len(alike) == 1 else name
+        head, colon, argument = name.partition(":")
+        alike = [one for one in self.spellings() if one.casefold() == (head + colon).casefold()]
+        return alike[0] + argument if alike else name
 
     def is_built_in(self, name: str) -> bool:
-        """Return whether a name, with its argument or without, in whatever capitals, is not one of the user's."""
-        head = name.partition(":")[0].casefold()
-        return any(own.casefold() in (name.casefold(), f"{head}:") for own in self._built_in)
+        """Return whether a name, with its argument or without, is not one of the user's."""
+        head = name.casefold().partition(":")[0]
+        return any(one.casefold() in (name.casefold(), f"{head}:") for one in self._built_in)
 
     def names(self) -> list[str]:
         """Return all names; one that takes an argument reads "hf:…"."""
         return [f"{name}…" if name.endswith(":") else name for name in self]
 
+    def spellings(self) -> list[str]:
+        """Return the keys of all things, also of those whose entry point was not loaded yet.
+
+        Of two that differ in capitals only, the first counts: what is of the package or was registered.
+        """
+        _import_plugins()
+        found: dict[str, str] = {}
+        for name in (*self._things, *self._entry_points, *self._more()):
+            found.setdefault(name.casefold(), name)
+        return list(found.values())
+
     def __getitem__(self, name: str) -> Thing:
-        self._load_point(name)
-        return self._all()[name]
+        if name not in self.spellings():
+            raise KeyError(name)
+        if name in self._things:
+            return self._things[name]
+        if name in self._entry_points:
+            return self._load(name)
+        return self._more()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all(with_points=True))
+        return iter([name for name in self.spellings() if self._is_usable(name)])
 
     def __len__(self) -> int:
-        return len(self._all(with_points=True))
+        return len(list(iter(self)))
 
-    def _all(self, *, with_points: bool = False) -> Mapping[str, Thing]:
-        """Return what there is, once the user's plugins have added theirs.
-
-        `with_points` loads those of installed packages, too. One that cannot be loaded costs its own name only.
-        """
-        for name in filter(None, map(str.strip, os.environ.get(PLUGINS, "").split(","))):
-            _import_plugin(name)
-        if with_points:
-            for name in self._entry_points():
-                try:
-                    self._load_point(name)
-                except InputError as error:
-                    _say_once(str(error))
-        others = self._more()
-        return {**self._things, **{name: others[name] for name in others if name not in self._things}}
-
+    @cached_property
     def _entry_points(self) -> dict[str, EntryPoint]:
-        """Return name → where an installed package says that its own thing is."""
-        if self._points is None:
-            found = entry_points(group=f"berdslib.{self.kind.replace(' ', '')}") if self.own is not None else ()
-            self._points = {point.name: point for point in found}
-        return self._points
+        return {point.name: point for point in entry_points(group=f"berdslib.{self.kind.replace(' ', '')}")}
 
-    def _load_point(self, name: str) -> None:
-        """Add what an installed package has under a name, if any."""
-        head = name.partition(":")[0].casefold()
-        point = next((one for own, one in self._entry_points().items() if own.casefold() == head), None)
-        if point is None or any(own.casefold() == head for own in self._things):
-            return
+    def _load(self, name: str) -> Thing:
+        """Add what an entry point stands for; meanwhile its module may look names up."""
+        point = self._entry_points.pop(name)
         assert self.own is not None
         try:
-            self.add(point.name, self.own(point.load(), point.name))
+            self.add(name, self.own(point.load(), name))
         except (Exception, SystemExit) as error:
-            package = f" of the package {point.dist.name}" if point.dist else ""
-            problem = f"the {self.kind} {point.name!r}{package} cannot be loaded from {point.value}"
-            raise InputError(
-                f"{problem}: {printable(str(error) or type(error).__name__)}", field="entry point"
-            ) from error
+            self._entry_points[name] = point  # the next to ask for it hears of it, too
+            package = point.dist.name if point.dist else "?"
+            problem = f"the {self.kind} {name!r} of the package {package!r} ({point.value}) cannot be loaded"
+            raise InputError(f"{problem}: {_described(error)}", field="entry point") from error
+        return self._things[name]
+
+    def _is_usable(self, name: str) -> bool:
+        """Load what an entry point stands for before its name is listed; warn once where it cannot be."""
+        if name not in self._entry_points or name in self._things:
+            return True
+        try:
+            self._load(name)
+        except InputError as error:
+            if name not in self._left_out:
+                self._left_out.add(name)
+                logger.warning("%s", error.problem)
+            return False
+        return True
 
 
-@cache
-def _say_once(problem: str) -> None:
-    logger.warning("%s", problem)
+def _import_plugins() -> None:
+    for name in filter(None, map(str.strip, os.environ.get(PLUGINS, "").split(","))):
+        _import_plugin(name)
 
 
 def _import_plugin(name: str) -> None:
@@ -160,7 +161,11 @@ def _import_plugin(name: str) -> None:
     try:
         importlib.import_module(name)
     except (Exception, SystemExit) as error:
-        reason = printable(str(error) or type(error).__name__)
+        problem = f"names the module {name!r}, which cannot be imported: {_described(error)}"
         if isinstance(error, ModuleNotFoundError) and error.name == name:
-            reason = "is its folder on PYTHONPATH?"
-        raise InputError(f"names the module {name!r}, which cannot be imported: {reason}", field=PLUGINS) from error
+            problem += "; is its folder on PYTHONPATH?"
+        raise InputError(problem, field=PLUGINS) from error
+
+
+def _described(error: BaseException) -> str:
+    return printable(f"{type(error).__name__}: {error}")

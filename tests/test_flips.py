@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 from berdslib.data.corpus import Corpus, write_corpus
-from berdslib.data.records import Passage
+from berdslib.data.records import Passage, Question
 from berdslib.errors import BerdsError, MissingDataError
 from berdslib.judging.store import VerdictStore
 from berdslib.llm.chat import Reply
 from berdslib.llm.recorded import Kept, Recorded
 from berdslib.models.vectors import CachedEncoder
+from berdslib.retrieval.bm25 import BM25
 
 TEXTS = [f"text number {i}" for i in range(300)]
 PASSAGES = [Passage(f"d{i}", f"The text of passage {i} " * (i % 7), f"Title {i}") for i in range(300)]
@@ -99,6 +100,16 @@ def corpus(folder):
     return False
 
 
+def bm25(folder):
+    """All postings: each word of the corpus is asked for."""
+    asked = [Question(str(i), p.full_text) for i, p in enumerate(PASSAGES[::10])]
+    fresh = BM25(PASSAGES)
+    if not (folder / "i").exists():
+        fresh.save(folder / "i")
+    assert BM25.load(folder / "i").search(asked, len(PASSAGES)).equals(fresh.search(asked, len(PASSAGES)))
+    return False
+
+
 # What to look at, which file is flipped, and where what must not be lost is.
 STORES = {
     "vectors": (vectors, "*.sqlite"),
@@ -106,6 +117,8 @@ STORES = {
     "recording": (recording, "*.jsonl"),
     "corpus": (corpus, "c/*.arrow"),
     "corpus, side files": (corpus, "c/*.npy"),
+    "bm25": (bm25, "i/*"),
+    "bm25, manifest": (bm25, "i/*.json"),
 }
 
 

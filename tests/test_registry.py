@@ -19,10 +19,9 @@ def pets():
 
 @pytest.mark.parametrize("name", ["cow", "dog", "dog:", "cat:black", "", ":", "dog-9:x", " cat"])
 def test_an_unknown_name_lists_those_that_are_known(pets, name):
-    with pytest.raises(InputError, match=r"unknown pet .*Known: cat, dog-9, dog:…$"):
+    with pytest.raises(InputError) as caught:
         pets.find(name)
-    with pytest.raises(InputError, match=r"unknown pet 'catt'. Did you mean 'cat'"):
-        pets.find("catt")
+    assert all(there in caught.value.problem for there in ("cat", "dog-9", "dog:…"))
 
 
 def test_a_name_of_ones_own_may_be_used_again(pets):
@@ -34,9 +33,9 @@ def test_a_name_of_ones_own_may_be_used_again(pets):
 
 @pytest.mark.parametrize("name", ["a:b", "a+b", "a,b", "a b", "", " a", "a\n", "-a", ".a", "_a", "a/b", 5, None])
 def test_a_name_that_could_not_be_told_apart_in_a_system_is_refused(pets, name):
-    said = r"\[name\]: a pet needs a name of letters, digits, '.', '_' and '-', not "
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError) as caught:
         pets.add(name, "mine")
+    assert caught.value.field == "name"
 
 
 PLUGIN = '''
@@ -92,34 +91,81 @@ def test_a_module_of_ones_own_adds_names_in_another_process(tmp_path):
     assert unaware.returncode == 1 and "unknown data set 'pets'" in unaware.stderr
 
 
-def test_a_module_that_cannot_be_imported_is_named_whenever_it_is_wanted(pets, monkeypatch):
-    monkeypatch.setenv("BERDS_PLUGINS", "no_such_module_of_mine")
-    for look in (lambda: pets.find("cat"), pets.names, lambda: "cat" in pets, lambda: pets["cat"], lambda: len(pets)):
-        with pytest.raises(InputError) as told:
-            look()
-        assert told.value.field == "BERDS_PLUGINS" and "no_such_module_of_mine" in told.value.problem
+BROKEN = {
+    "needs_another": "import nothing_of_this_name",
+    "fails": "raise RuntimeError('\x1b[31mred')",
+    "ends": "import sys; sys.exit(3)",
+    "wrong": "def",
+}
 
 
-@pytest.mark.parametrize(
-    "text", ["import nothing_of_this_name", "raise RuntimeError('\x1b[31mred')", "raise SystemExit"]
-)
-def test_a_module_that_fails_is_named_and_ends_nothing(pets, monkeypatch, tmp_path, text):
-    (tmp_path / "failing_pets.py").write_text(text)
+@pytest.mark.parametrize("name", ["no_such_module_of_mine", ".", "a..b", "..up", "os.nothing", "a b", *BROKEN])
+def test_a_module_that_cannot_be_imported_is_named_whenever_it_is_wanted(pets, name, tmp_path, monkeypatch):
+    for module, text in BROKEN.items():
+        (tmp_path / f"{module}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
-    for name in ("failing_pets", "."):
-        monkeypatch.setenv("BERDS_PLUGINS", name)
-        with pytest.raises(InputError) as told:
-            pets.find("cat")
-        assert told.value.field == "BERDS_PLUGINS" and "\x1b" not in str(told.value)
+    monkeypatch.setenv("BERDS_PLUGINS", name)
+    for look in (lambda: pets.find("cat"), pets.names, lambda: "cat" in pets, lambda: pets["cat"], lambda: len(pets)):
+        with pytest.raises(InputError) as caught:
+            look()
+        assert caught.value.field == "BERDS_PLUGINS" and repr(name) in caught.value.problem
+        assert "\x1b" not in str(caught.value)
 
 
 def test_capitals_do_not_matter(pets):
     assert [pets.spelt(name) for name in ("Cat", "DOG:Poodle", "cow")] == ["cat", "dog:Poodle", "cow"]
-    with pytest.raises(InputError):
-        pets.add("CAT", "mine")  # a built-in name, too
-    pets.add("Mine", 1)
-    pets.add("mine", 2)  # adding it again replaces it
-    assert pets.find("MINE") == (2, "") and [name for name in pets if name.casefold() == "mine"] == ["mine"]
+    for again in ("Cow", "cow", "COW"):
+        pets.add(again, f"the {again}")
+        assert pets.find("cOw") == (f"the {again}", "") and pets.names()[3:] == [again]
+
+
+@pytest.mark.parametrize("name", ["Cat", "CAT", "DOG", "Dog-9"])
+def test_a_built_in_name_is_taken_in_any_capitals(pets, name):
+    assert pets.is_built_in(name)
+    with pytest.raises(InputError) as caught:
+        pets.add(name, "mine")
+    assert caught.value.field == "name"
+
+
+def test_what_lies_in_a_folder_does_not_hide_what_is_built_in():
+    added = {"Cat": "a card", "cow": "another"}
+    pets = Registry("pet", {"cat": "Felis"}, more=lambda: added)
+    assert [pets.find(name)[0] for name in ("cat", "Cat", "CAT", "COW")] == ["Felis", "Felis", "Felis", "another"]
+    assert list(pets) == ["cat", "cow"] and "Cat" not in pets and pets["cow"] == "another"
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Five entry points of an installed package: one that works, and four that do not."""
+    for module, text in {**BROKEN, "works": "thing = 'Bos'"}.items():
+        (tmp_path / f"{module}.py").write_text(text)
+    about = tmp_path / "theirs-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1\n")
+    points = "".join(f"{name} = {name}:thing\n" for name in ("works", *BROKEN))
+    (about / "entry_points.txt").write_text(f"[berdslib.pet]\n{points}")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield Registry("pet", {"cat": "Felis"}, own=lambda thing, _: thing)
+    for module in ("works", *BROKEN):
+        sys.modules.pop(module, None)
+
+
+def test_an_entry_point_is_loaded_when_its_name_is_asked_for(installed, caplog):
+    assert installed.find("cat") == ("Felis", "") and installed.find("works") == ("Bos", "")
+    assert "ends" not in sys.modules and not caplog.records
+    for name in BROKEN:
+        for _ in range(2):
+            with pytest.raises(InputError) as caught:
+                installed.find(name.upper())
+            assert caught.value.field == "entry point" and "'theirs'" in caught.value.problem
+            assert "\x1b" not in str(caught.value)
+
+
+def test_a_list_of_names_leaves_out_what_cannot_be_loaded_and_says_so_once(installed, caplog):
+    for _ in range(2):
+        assert installed.names() == ["cat", "works"]
+    assert len(caplog.records) == len(BROKEN)
+    assert all(record.levelname == "WARNING" and "'theirs'" in record.getMessage() for record in caplog.records)
 
 
 PACKAGE = """
@@ -205,10 +251,7 @@ def test_an_installed_package_adds_its_own(tmp_path):
     done = python("-c", code)
     assert done.stdout.split() == ["nobody"], done.stderr
     (site / "theirs.py").write_text("import nothing_of_this_name")
-    for broken in ("import nothing_of_this_name", "raise SystemExit"):  # costs its own names only
-        (site / "theirs.py").write_text(broken)
-        assert "theirs" in python("-c", code).stderr and python("-c", code).returncode == 1
-        done = python(
-            "-c", "import berdslib as bd; print('bm25' in bd.names('retriever'), len(bd.load('sample').questions))"
-        )
-        assert done.stdout.split() == ["True", "8"] and "theirs" in done.stderr
+    assert "'theirs'" in (said := python("-c", code).stderr) and "nothing_of_this_name" in said
+    shell = ["-m", "berdslib.cli", "experiment", "-q", "sample", "-r", "bm25", "-j", "overlap", "-m", "MRecall@5"]
+    done = python(*shell)
+    assert done.returncode == 0 and "theirs" not in done.stderr, done.stderr

@@ -20,8 +20,9 @@ import numpy as np
 import pandas as pd
 
 from berdslib.data.records import Passage, Question
-from berdslib.errors import InputError, known
+from berdslib.errors import InputError, errors_in, known
 from berdslib.files import atomic_path
+from berdslib.models.manifest import MANIFEST, check_files, read_manifest, write_manifest
 from berdslib.progress import bar
 from berdslib.retrieval.base import Ours, check_corpus, check_search, docno_order, gather_run, top_k
 from berdslib.words import IN_WORD, SINGLE_WORD, prepare, words
@@ -237,35 +238,33 @@ class BM25(_BM25Base):
 
     def save(self, path: Path) -> None:
         """Write the index as a folder, which appears under its name only when complete; texts are not part of it."""
-        about = {"format": _FORMAT, "analyser": self._analyser}
-        with atomic_path(path, marker="berdslib.json") as unfinished:
+        with atomic_path(path, marker="docnos.json") as unfinished:
             self._index.save(unfinished, show_progress=False)
             np.save(unfinished / "ties.npy", self._ties)
             (unfinished / "docnos.json").write_text(json.dumps(self._docnos), encoding="utf-8")
-            (unfinished / "berdslib.json").write_text(json.dumps(about), encoding="utf-8")
+            about = {"bm25": _FORMAT, "analyser": self._analyser}
+            write_manifest(unfinished, about, {file.name: file for file in sorted(unfinished.iterdir())})
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Open a saved index; its scores stay on disk, to be read where a search needs them."""
+        """Open a saved index that is as it was written; scores stay on disk, to be read where a search needs them."""
         import bm25s
 
         logging.getLogger("bm25s").setLevel(logging.WARNING)
         path = Path(path)
+        about = read_manifest(path)
+        if about.get("bm25") != _FORMAT:
+            problem = f"holds no BM25 index of format {_FORMAT}, which is needed; save it again"
+            raise InputError(problem, path=path / MANIFEST)
+        check_files(path, about)
         loaded = cls.__new__(cls)
-        try:
-            about = json.loads((path / "berdslib.json").read_text(encoding="utf-8"))
-            if about["format"] != _FORMAT:
-                raise ValueError(f"its format is {about['format']}, and {_FORMAT} is needed; save it again")
-            loaded._analyser, loaded._analyse = about["analyser"], analyser(about["analyser"])
-            loaded._docnos = json.loads((path / "docnos.json").read_text(encoding="utf-8"))
-            loaded._ties = np.load(path / "ties.npy", mmap_mode="r")
-            loaded._index = bm25s.BM25.load(path, mmap=True)
-        except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
-            raise InputError(f"holds no complete BM25 index: {error}", path=path) from None
-        scores, n = loaded._index.scores, len(loaded._docnos)
-        held = int(scores["indptr"][-1])
-        if (scores["num_docs"], len(loaded._ties), len(scores["data"]), len(scores["indices"])) != (n, n, held, held):
-            raise InputError("holds no complete BM25 index: the sizes of its files disagree", path=path)
+        loaded._analyser = str(about.get("analyser"))
+        with errors_in(path / MANIFEST):
+            loaded._analyse = analyser(loaded._analyser)
+        loaded._docnos = json.loads((path / "docnos.json").read_text(encoding="utf-8"))
+        loaded._ties = np.load(path / "ties.npy", mmap_mode="r")
+        loaded._index = bm25s.BM25.load(path, mmap=True)
+        scores = loaded._index.scores
         # As plain arrays, which are what numba takes; the files stay mapped.
         scores.update({name: np.asarray(scores[name]) for name in ("data", "indices", "indptr")})
         loaded._compile()

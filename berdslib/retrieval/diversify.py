@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,15 +31,15 @@ Picked = tuple[np.ndarray, np.ndarray]  # positions int64 (q, k), best first, an
 # From qids (q,); vectors float32 (q, n, f), or one probability an aspect; normalised scores float64 (q, n), best first;
 # k of at most n; and the relevance weight.
 Choose = Callable[[np.ndarray, np.ndarray, np.ndarray, int, float], Picked]
+# From a position in each question's list, (q,), to the similarities with all others, (q, n), which may be changed.
+Rows = Callable[[np.ndarray], np.ndarray]
 # A function of the user's: from vectors, or aspects, and scores of one question, k and the weight to positions.
 Pick = Callable[[np.ndarray, np.ndarray, int, float], Any]
 
 VECTORS, ASPECTS = "vectors", "aspects"
 ASPECT_COLUMNS = ["qid", "pid", "docno", "p"]
 _AT_ONCE = 2**21  # numbers in the vectors, or the similarities, of the questions that are reordered at once: 8 MiB
-_FEW = 4  # times as many candidates as picks, from which on the picks' own similarities cost less than all of them
-_IN_CACHE = 2**19  # numbers in the vectors that one core works on at a time: 2 MiB
-_NEARLY_EQUAL = np.float32(1 - 1e-5)
+_IN_CACHE = 2**18  # numbers in vectors that are read again and again: 1 MiB, which a processor keeps at hand
 _LARGEST = 1e15  # in size, of a normalised score, so that single precision can hold its square
 
 
@@ -91,7 +91,7 @@ def diversify(
     # At 1 no method has anything to add, and some would break ties their own way.
     if relevance_weight < 1 and len(clean):
         name = method if isinstance(method, str) else _name_of(method)
-        features = _features(diversifier.needs, name, clean, vectors, aspects)
+        features = _features(diversifier, name, clean, vectors, aspects)
         rows, values = _picked(clean, diversifier.choose, features, values, float(relevance_weight), k)
     rank = clean["rank"].to_numpy()
     kept = rank <= (k or len(clean))
@@ -192,18 +192,18 @@ class _Features(NamedTuple):
 
 
 def _features(
-    needs: str, name: str, run: pd.DataFrame, vectors: Vectors | None, aspects: pd.DataFrame | None
+    diversifier: Diversifier, name: str, run: pd.DataFrame, vectors: Vectors | None, aspects: pd.DataFrame | None
 ) -> _Features:
-    if needs == VECTORS:
+    if diversifier.needs == VECTORS:
         if vectors is None:
             raise InputError(f"{name!r} needs vectors: docno -> vector, or a function of docnos", field="vectors")
-        return _vectors_of(run, vectors)
+        return _vectors_of(run, vectors, diversifier.of_length_1)
     if aspects is None:
         raise InputError(f"{name!r} needs a table qid, pid, docno, p of generated perspectives", field="aspects")
     return _probabilities_of(run, aspects)
 
 
-def _vectors_of(run: pd.DataFrame, vectors: Vectors) -> _Features:
+def _vectors_of(run: pd.DataFrame, vectors: Vectors, of_length_1: bool) -> _Features:
     at, found = pd.factorize(run["docno"])
     docnos: list[str] = found.tolist()
     table = np.asarray(vectors(docnos) if callable(vectors) else _looked_up(vectors, docnos), dtype=np.float32)
@@ -215,6 +215,9 @@ def _vectors_of(run: pd.DataFrame, vectors: Vectors) -> _Features:
     # Times a power of two, which rounds nothing, where single precision could not hold the square.
     if (far := (largest < 1e-15) | (largest > 1e15)).any():
         table = table * np.where(far, np.ldexp(np.float32(1), -np.frexp(largest)[1]), np.float32(1))[:, None]
+    if of_length_1:
+        length = np.sqrt(np.einsum("ij,ij->i", table, table))
+        table = np.divide(table, np.where(length > 0, length, 1)[:, None], dtype=np.float32)
     return _Features(table, at, np.full(len(at), table.shape[1]))
 
 
@@ -263,27 +266,36 @@ def _checked_aspects(aspects: pd.DataFrame) -> pd.DataFrame:
 
 
 def cosines(vectors: np.ndarray) -> np.ndarray:
-    """Return the cosines of each question's vectors, float32 (q, n, f) to (q, n, n); equal vectors get equal ones."""
-    products = np.matmul(vectors, vectors.transpose(0, 2, 1))
-    # Scaling products is less work than scaling vectors; the lengths stand, squared, on the diagonal.
-    scale = _one_over_root(products.diagonal(axis1=1, axis2=2))
-    products *= scale[:, :, None]
-    products *= scale[:, None, :]
-    # Each vector is like itself. One that is like another, too, may equal it.
-    for i in np.flatnonzero((products > _NEARLY_EQUAL).sum(axis=(1, 2)) > products.shape[1]):
-        products[i] = products[i][:, _first_equal(vectors[i])]
-    return products
+    """Return the cosines of each question's vectors of length 1, float32 (q, n, f) to (q, n, n)."""
+    found, first = np.matmul(vectors, vectors.transpose(0, 2, 1)), _first_equal(vectors)
+    return found if first is None else np.take_along_axis(found, first[:, None, :], axis=2)
 
 
-def _one_over_root(squared: np.ndarray) -> np.ndarray:
-    """Return what scales products of vectors to cosines, given their squared lengths; 0 for a vector of zeros."""
-    return np.where(squared > 0, 1 / np.sqrt(np.where(squared > 0, squared, 1)), 0)
+def _rows_of_cosines(vectors: np.ndarray) -> Rows:
+    """Return the function that makes one row of :func:`cosines` for each question."""
+    lists, first = np.arange(len(vectors)), _first_equal(vectors)
+
+    def rows(at: np.ndarray) -> np.ndarray:
+        found = np.matmul(vectors, vectors[lists, at, :, None])[:, :, 0]
+        return found if first is None else np.take_along_axis(found, first, axis=1)
+
+    return rows
 
 
-def _first_equal(vectors: np.ndarray) -> np.ndarray:
-    """Return for each vector (n, f) the place of the first that equals it, (n,)."""
-    first: dict[bytes, int] = {}
-    return np.array([first.setdefault(vector.tobytes(), at) for at, vector in enumerate(vectors)])
+def _first_equal(vectors: np.ndarray) -> np.ndarray | None:
+    """Return the position of the first vector that equals each one, int (q, n); None where no two may be equal.
+
+    BLAS may round the products of equal vectors unequally, which would decide ties.
+    """
+    leading = np.sort(vectors[:, :, :1], axis=1)  # the first number of each is enough to see that most differ
+    repeated = np.flatnonzero((leading[:, 1:] == leading[:, :-1]).any(axis=(1, 2)))
+    if not len(repeated):
+        return None
+    first = np.tile(np.arange(vectors.shape[1]), (len(vectors), 1))
+    for i in repeated:
+        seen: dict[bytes, int] = {}
+        first[i] = [seen.setdefault(vector.tobytes(), at) for at, vector in enumerate(vectors[i])]
+    return first
 
 
 def mmr_orders(relevance: np.ndarray, similarity: np.ndarray, relevance_weight: float, k: int) -> Picked:
@@ -292,69 +304,65 @@ def mmr_orders(relevance: np.ndarray, similarity: np.ndarray, relevance_weight: 
     From relevance (q, n) and similarity (q, n, n) to positions and values, (q, k). The first pick is by relevance alone
     (divergences.md B4). Source: BeRDS equation 1, after Carbonell and Goldstein (1998).
     """
-    lists = np.arange(len(relevance))
-    return _mmr_picks(relevance.astype(similarity.dtype), lambda best: similarity[lists, best], relevance_weight, k)
+    return _pick(relevance.astype(similarity.dtype), _rows_of(similarity), relevance_weight, k)
 
 
-def mmr_orders_of(vectors: np.ndarray, relevance: np.ndarray, relevance_weight: float, k: int) -> Picked:
-    """Pick k by maximal marginal relevance on the cosines of vectors (q, n, f); see :func:`mmr_orders`.
-
-    Where few of many are picked, only the cosines with those are computed, of a few questions at a time, whose vectors
-    stay in the processor's cache.
-    """
-    q, n, f = vectors.shape
-    if k * _FEW > n:
-        return mmr_orders(relevance, cosines(vectors), relevance_weight, k)
-    at_once = max(1, _IN_CACHE // (n * f))
-    parts = [
-        _few_mmr_picks(vectors[start : start + at_once], relevance[start : start + at_once], relevance_weight, k)
-        for start in range(0, q, at_once)
-    ]
-    order, values = zip(*parts, strict=True)
-    return np.concatenate(order), np.concatenate(values)
-
-
-def _few_mmr_picks(vectors: np.ndarray, relevance: np.ndarray, relevance_weight: float, k: int) -> Picked:
-    lists = np.arange(len(vectors))
-    scale = _one_over_root(np.einsum("qnf,qnf->qn", vectors, vectors))
-    in_order = np.sort(vectors[:, :, :1].sum(axis=2), axis=1)  # equal vectors begin with the same number
-    repeated = np.flatnonzero((in_order[:, 1:] == in_order[:, :-1]).any(axis=1))
-    first = {i: _first_equal(vectors[i]) for i in repeated.tolist()}
-
-    def similar_to(best: np.ndarray) -> np.ndarray:
-        products = np.matmul(vectors, vectors[lists, best, :, None])[:, :, 0]
-        products *= scale[lists, best, None]
-        products *= scale
-        for i, equal in first.items():
-            products[i] = products[i, equal]
-        return products
-
-    return _mmr_picks(relevance.astype(vectors.dtype), similar_to, relevance_weight, k)
-
-
-def _mmr_picks(
-    relevance: np.ndarray, similar_to: Callable[[np.ndarray], np.ndarray], relevance_weight: float, k: int
-) -> Picked:
-    """Pick k of each list; ``similar_to`` returns how like each candidate is to the pick of its list, (q, n)."""
-    kind, (q, n), lists = relevance.dtype.type, relevance.shape, np.arange(len(relevance))
-    weighted = kind(relevance_weight) * relevance
-    penalty = kind(1 - relevance_weight)
+def _pick(relevance: np.ndarray, rows: Rows, relevance_weight: float, k: int) -> Picked:
+    """Pick as :func:`mmr_orders` does, from similarities of which `rows` makes those of one position a question."""
+    kind, (q, _), lists = relevance.dtype.type, relevance.shape, np.arange(len(relevance))
+    weighted, penalty = kind(relevance_weight) * relevance, kind(1 - relevance_weight)
     order, values = np.empty((q, k), dtype=np.int64), np.empty((q, k), dtype=kind)
     # The least of weighted - penalty * similarity over the picks is that of the largest similarity; -inf where picked.
-    least = np.full((q, n), np.inf, dtype=kind)
+    value, least = weighted, np.full(relevance.shape, np.inf, dtype=kind)
     for step in range(k):
-        value = least if step else weighted
         best = value.argmax(axis=1)
-        order[:, step] = best
-        values[:, step] = value[lists, best]
-        if step + 1 < k:
-            np.minimum(least, weighted - penalty * similar_to(best), out=least)
-            least[lists, best] = -np.inf
+        order[:, step], values[:, step] = best, value[lists, best]
+        if step == k - 1:
+            break
+        worth = rows(best)
+        worth *= penalty
+        np.subtract(weighted, worth, out=worth)
+        np.minimum(least, worth, out=least)
+        least[lists, best] = -np.inf
+        value = least
     return order, values
 
 
+def mmr(vectors: np.ndarray, relevance: np.ndarray, relevance_weight: float, k: int) -> Picked:
+    """Pick as :func:`mmr_orders` does; of the cosines of vectors of length 1, float32 (q, n, f), what is needed."""
+    q, n, f = vectors.shape
+    order, values = np.empty((q, k), dtype=np.int64), np.empty((q, k), dtype=np.float32)
+    # All rows at once cost as much as some n / 8 of them one by one.
+    few = k <= n // 8
+    for some in _slices(q, _IN_CACHE // (n * f) if few else _AT_ONCE // (n * n)):
+        own, scores = vectors[some], relevance[some].astype(np.float32)
+        rows = _rows_of_cosines(own) if few else _rows_of(_all_cosines(own))
+        order[some], values[some] = _pick(scores, rows, relevance_weight, k)
+    return order, values
+
+
+def _all_cosines(vectors: np.ndarray) -> np.ndarray:
+    """Return :func:`cosines`, computed for as many questions at once as a processor keeps at hand."""
+    q, n, f = vectors.shape
+    similarity = np.empty((q, n, n), dtype=np.float32)
+    for some in _slices(q, _IN_CACHE // (n * f)):
+        similarity[some] = cosines(vectors[some])
+    return similarity
+
+
+def _rows_of(similarity: np.ndarray) -> Rows:
+    lists = np.arange(len(similarity))
+    return lambda at: similarity[lists, at]
+
+
+def _slices(q: int, size: int) -> Iterator[slice]:
+    """Yield slices of so many of q questions, of one at least."""
+    size = max(1, size)
+    return (slice(start, start + size) for start in range(0, q, size))
+
+
 def _mmr(_: np.ndarray, vectors: np.ndarray, relevance: np.ndarray, k: int, weight: float) -> Picked:
-    return mmr_orders_of(vectors, relevance, weight, k)
+    return mmr(vectors, relevance, weight, k)
 
 
 # ---------------------------------------------------------------- by aspects
@@ -408,10 +416,14 @@ def _seated(seats: np.ndarray, p: np.ndarray) -> np.ndarray:
 
 
 class Diversifier(NamedTuple):
-    """A method: ``needs`` says what it compares passages by, "vectors" or "aspects"; ``choose`` does the picking."""
+    """A method: ``needs`` says what it compares passages by, "vectors" or "aspects"; ``choose`` does the picking.
+
+    Vectors are as they were given unless it takes them ``of_length_1``; a vector of zeros stays.
+    """
 
     needs: str
     choose: Choose
+    of_length_1: bool = False
 
 
 def _one_by_one(pick: Callable[[str, np.ndarray, np.ndarray, int, float], tuple[Any, Any]]) -> Choose:
@@ -473,7 +485,7 @@ def _name_of(pick: Pick) -> str:
 DIVERSIFIERS: Registry[Diversifier] = Registry(
     "diversifier",
     {
-        "mmr": Diversifier(VECTORS, _mmr),
+        "mmr": Diversifier(VECTORS, _mmr, of_length_1=True),
         "msd": _by_pyversity("msd"),
         "dpp": _by_pyversity("dpp"),
         "cover": _by_pyversity("cover"),

@@ -18,8 +18,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from berdslib.errors import InputError, MissingDataError, known
-from berdslib.files import atomic_path, store_errors
+from berdslib.errors import BerdsError, InputError, MissingDataError, known
+from berdslib.files import atomic_path
 from berdslib.models.corpus_vectors import VECTORS, open_vectors, part_of, write_header
 from berdslib.models.manifest import MANIFEST, check_files, check_manifest, read_manifest, write_manifest
 
@@ -321,23 +321,48 @@ def _milvus(uri: str) -> Any:
         pymilvus = importlib.import_module("pymilvus")
     except ImportError:
         raise MissingDataError("a Milvus index needs pymilvus; install it: pip install 'berdslib[milvus]'") from None
-    embedded = "://" not in uri
-    if embedded:
-        # The embedded server logs with a traceback what it does not know, and why it did not start.
-        for name in ("grpc._server", "milvus_lite"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
-        with store_errors(Path(uri), "a Milvus file"):
-            Path(uri).parent.mkdir(parents=True, exist_ok=True)
+    if "://" not in uri:
+        _check_embedded(uri)
     try:
         # An idle embedded server is not to be pinged: it would complain on stderr that it is pinged too often.
-        options = {} if not embedded else {"grpc_options": {"grpc.keepalive_permit_without_calls": False}}
+        options = {} if "://" in uri else {"grpc_options": {"grpc.keepalive_permit_without_calls": False}}
         return pymilvus.MilvusClient(uri, token=os.environ.get("MILVUS_TOKEN", ""), **options)
     except (pymilvus.MilvusException, pymilvus.exceptions.ConnectionConfigException) as error:
-        if embedded and Path(uri).exists():
-            problem = "cannot be opened; an embedded Milvus file is open in one process at a time"
-            hint = "close the other notebook or command, name another file, or use a server, milvus:http://HOST:PORT"
-            raise InputError(f"{problem}: {hint}", path=uri) from None
+        if "://" not in uri:
+            raise _not_opened(uri, error) from None
         raise MissingDataError(f"no Milvus at {uri!r}: {error}") from None
+
+
+def _check_embedded(file: str) -> None:
+    """Have the folder of an embedded Milvus' file there, and its server silent."""
+    if not file.endswith(".db"):
+        raise InputError("a file of Milvus ends in .db, and a server's address begins with http://", path=file)
+    try:
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"its folder cannot be made: {error.strerror}", path=file) from None
+    # They log, with a traceback, each optional call that they do not know, and what is said of a file below.
+    for name in ("grpc._server", "milvus_lite.server_manager"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def _not_opened(file: str, error: Exception) -> BerdsError:
+    """Return why an embedded Milvus did not open its file: pymilvus keeps the reason to itself."""
+    try:
+        lite = importlib.import_module("milvus_lite")
+    except ImportError:
+        return MissingDataError("a file of Milvus needs milvus-lite; install it: pip install 'berdslib[milvus]'")
+    try:
+        lite.MilvusLite(file).close()
+    except lite.DataDirLockedError:
+        problem = (
+            "another process has this file open, and an embedded Milvus takes one at a time: close that notebook or "
+            "command, name another file, or start a server and use milvus:http://HOST:PORT"
+        )
+        return InputError(problem, path=file)
+    except (lite.MilvusLiteError, OSError, ValueError) as reason:
+        error = reason
+    return InputError(f"Milvus cannot open it: {error}", path=file)
 
 
 class Rescored(Index):

@@ -161,7 +161,7 @@ def kind_of(name: str) -> PartKind:
 
 def kinds(menu: str = "") -> list[str]:
     """Return the names of all kinds of part, or of those in a menu."""
-    return [name for name in (*PARTS, *DIVERSIFIERS) if menu in ("", kind_of(name).menu)]
+    return [name for name in (*PARTS, *DIVERSIFIERS.spellings()) if menu in ("", kind_of(name).menu)]
 
 
 def offers(menu: str) -> list[str]:

@@ -15,10 +15,9 @@ from berdslib.errors import InputError
 from berdslib.retrieval.diversify import (
     DIVERSIFIERS,
     NORMALISATIONS,
-    cosines,
     diversify,
+    mmr,
     mmr_orders,
-    mmr_orders_of,
     own_diversifier,
 )
 
@@ -84,6 +83,28 @@ def test_mmr_of_lists_of_all_lengths_is_equation_1_on_cosines(weight, k, size):
             assert lists_of(out)[qid] == [docnos[i] for i in order]
 
 
+@pytest.mark.parametrize("dim", [1, 5, 64])
+def test_a_few_picks_are_those_that_all_similarities_lead_to(dim):
+    """Row by row or all at once, in one question or many, and across the seams between questions done together."""
+    rng = np.random.default_rng(dim)
+    q, n = 37, 80
+    vectors = rng.standard_normal((q, n, dim)).astype(np.float32)
+    vectors[::3, 40:60] = vectors[::3, :20]  # passages of the same text
+    vectors[::5, 7] = 0
+    length = np.linalg.norm(vectors, axis=2, keepdims=True)
+    vectors /= np.where(length > 0, length, 1)
+    relevance = -np.sort(-rng.random((q, n)), axis=1)
+    full, _ = mmr(vectors, relevance, 0.7, n)
+    for k in (1, 5, 10, 11, 79):
+        assert (mmr(vectors, relevance, 0.7, k)[0] == full[:, :k]).all()
+        alone = [mmr(vectors[i : i + 1], relevance[i : i + 1], 0.7, k)[0] for i in range(q)]
+        assert (np.concatenate(alone) == full[:, :k]).all()
+    for i in range(q):
+        similarity = (vectors[i].astype(np.float64) @ vectors[i].astype(np.float64).T).tolist()
+        _, values = plain_mmr(relevance[i].tolist(), similarity, 0.7, 5)
+        np.testing.assert_allclose(mmr(vectors[i : i + 1], relevance[i : i + 1], 0.7, 5)[1][0], values, atol=1e-6)
+
+
 TWINS = """
 import numpy as np
 from berdslib.data.records import check_run, make_run
@@ -96,7 +117,7 @@ for n in (7, 33, 99):
     own = dict(zip(docnos, rng.standard_normal((n, 64))[texts.ravel()]))
     text = dict(zip(docnos, texts.ravel()))
     run = make_run(qids, docnos, np.zeros(30 * n))
-    for k in (n // 5, 0):
+    for k in (n // 9, n // 5, 0):  # rows of similarities one by one, and all at once
         out = diversify(run, vectors=own, relevance_weight=0.0, k=k, normalise="minmax")
         out = out.assign(text=out["docno"].map(text))
         listed = run.assign(text=run["docno"].map(text)).groupby(["qid", "text"])["docno"].agg(list)
@@ -456,23 +477,3 @@ def test_a_pair_that_is_not_listed_has_p_0_and_strangers_do_not_matter():
         sparse, full = (diversify(run, method, relevance_weight=0.1, aspects=one, normalise="rank") for one in frames)
         pd.testing.assert_frame_equal(sparse, full)
         assert sparse["docno"].tolist() == ["a", "c", "b"]
-
-
-@pytest.mark.parametrize("k", [1, 2, 5, 9, 10, 40])
-@pytest.mark.parametrize("kind", ["drawn", "one-hot", "with zeros", "repeated"])
-def test_a_few_picks_are_the_first_of_all(k, kind):
-    """By the similarities of the picks alone as by all of them, with ties and vectors that are equal or nothing."""
-    draw = np.random.default_rng(k)
-    vectors = draw.standard_normal((30, 40, 16)).astype(np.float32)
-    if kind == "one-hot":
-        vectors = np.eye(16, dtype=np.float32)[draw.integers(0, 16, (30, 40))] * 3
-    elif kind == "with zeros":
-        vectors[:, ::3] = 0
-    elif kind == "repeated":
-        vectors[:, 20:] = vectors[:, :20]
-    relevance = -np.sort(-draw.integers(0, 8, (30, 40)) / 8, axis=1)
-    for weight in (0.0, 0.3, 0.9):
-        order, values = mmr_orders_of(vectors, relevance, weight, k)
-        whole, all_values = mmr_orders(relevance, cosines(vectors), weight, 40)
-        assert (order == whole[:, :k]).all()
-        np.testing.assert_allclose(values, all_values[:, :k], atol=1e-5)

@@ -9,6 +9,7 @@ import pytest
 
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, MissingDataError
+from berdslib.models.manifest import MANIFEST
 from berdslib.retrieval import bm25
 from berdslib.retrieval import index as module
 from berdslib.retrieval.bm25 import BM25, VARIANTS
@@ -238,16 +239,17 @@ def test_bm25_that_is_not_whole_is_refused(tmp_path):
         content = file.read_bytes()
         for broken in (b"", content[: len(content) // 2], None):
             file.unlink() if broken is None else file.write_bytes(broken)
-            with pytest.raises(InputError, match="holds no complete BM25 index"):
+            with pytest.raises(InputError) as caught:
                 BM25.load(tmp_path / "index")
+            assert caught.value.path in (tmp_path / "index", file)
             file.write_bytes(content)
-    np.save(tmp_path / "index" / "ties.npy", np.arange(49))
-    with pytest.raises(InputError, match="sizes of its files disagree"):
-        BM25.load(tmp_path / "index")
-    (tmp_path / "index" / "berdslib.json").write_text(json.dumps({"format": 99, "analyser": "english"}))
-    with pytest.raises(InputError, match="its format is 99"):
-        BM25.load(tmp_path / "index")
-    with pytest.raises(InputError, match="holds no complete"):
+    made = json.loads((tmp_path / "index" / MANIFEST).read_text())
+    for wrong in ({"bm25": 99}, {"bm25": None}, {"format": 99}, {"analyser": "gone"}, {"analyser": None}):
+        (tmp_path / "index" / MANIFEST).write_text(json.dumps(made | wrong))
+        with pytest.raises(InputError) as caught:
+            BM25.load(tmp_path / "index")
+        assert caught.value.path == tmp_path / "index" / MANIFEST
+    with pytest.raises(InputError):
         BM25.load(tmp_path / "nothing")
     (tmp_path / "other" / "photos").mkdir(parents=True)
     with pytest.raises(InputError, match="has other content"):

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -159,6 +161,41 @@ def test_questions_with_their_own_corpora_share_none():
     own = OwnCorpora({"q": PASSAGES})
     with pytest.raises(InputError, match="cannot share an index"):
         make_retriever("minilm", own, index="hnsw:x")
+
+
+@pytest.fixture
+def held(tmp_path):
+    """A file of Milvus that another process has open."""
+    pytest.importorskip("milvus_lite")
+    code = f"import milvus_lite; open_ = milvus_lite.MilvusLite({str(tmp_path / 'held.db')!r}); print(); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        yield tmp_path / "held.db"
+        other.communicate(b"\n")
+
+
+def test_a_file_of_milvus_that_another_process_has_open_is_said_so(held, capfd):
+    with pytest.raises(InputError) as caught:
+        bd.search(f"minilm+index:milvus:{held}", SAMPLE, k=5)
+    assert caught.value.path == str(held) and "another process" in caught.value.problem
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_milvus_makes_its_folder(tmp_path):
+    pytest.importorskip("milvus_lite")
+    found = bd.search(f"minilm+index:milvus:{tmp_path / 'new' / 'folder' / 'm.db'}", SAMPLE, k=5)
+    plain = bd.search("minilm", SAMPLE, k=5)
+    assert found[["qid", "docno"]].equals(plain[["qid", "docno"]])
+
+
+@pytest.mark.parametrize("place", ["m.txt", "a file/m.db", "file.db"])
+def test_what_milvus_cannot_keep_vectors_in_is_named(tmp_path, place):
+    pytest.importorskip("milvus_lite")
+    for name in ("a file", "file.db"):
+        (tmp_path / name).write_text("no vectors")
+    with pytest.raises(InputError) as caught:
+        bd.search(f"minilm+index:milvus:{tmp_path / place}", SAMPLE, k=5)
+    assert caught.value.path == str(tmp_path / place)
 
 
 def shell(*arguments):

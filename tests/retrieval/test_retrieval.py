@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import berdslib as bd
 from berdslib.data.collection import Collection
 from berdslib.data.datasets import load_passages, load_questions
 from berdslib.data.records import Passage, Question
@@ -238,3 +239,71 @@ def test_on_an_index_that_lucene_built(tmp_path):
     subprocess.run([sys.executable, *build, "--threads", "1"], check=True, capture_output=True, timeout=300)
     run = Lucene(str(tmp_path / "index"), "lucene").search(QUESTIONS, 1)
     assert run[["qid", "docno"]].values.tolist() == [["q1", "a"], ["q3", "b"]]
+
+
+class Own:
+    """Lists what it is told to, whatever k is."""
+
+    name = "own"
+
+    def __init__(self, found):
+        self.found = found
+
+    def search(self, questions, k):
+        return self.found
+
+
+def frame(**columns):
+    return pd.DataFrame({"qid": ["q"] * 4, "docno": list("abca")[:4], **columns})
+
+
+LISTED = {
+    "a frame": frame(score=[9.0, 8.0, 7.0, 6.0]).iloc[:3],
+    "ranks from 0": frame(rank=[0, 1, 2, 3]).iloc[:3],
+    "rows in any order": frame(score=[9.0, 8.0, 7.0, 6.0]).iloc[[2, 0, 1]],
+    "ranks that are not those of the scores": frame(rank=[3, 3, 3, 3], score=[9.0, 8.0, 7.0, 6.0]).iloc[:3],
+    "lists": {"q": ["a", "b", "c"]},
+    "scores": {"q": {"c": 0.5, "a": 9, "b": 7.5}},
+}
+
+
+@pytest.mark.parametrize("found", LISTED.values(), ids=LISTED)
+@pytest.mark.parametrize("k", [1, 2, 3, 9])
+def test_of_a_longer_list_the_first_k_passages_are_kept(found, k):
+    passages = [Passage(docno, docno) for docno in "abc"]
+    collection = Collection("own", [Question("q", "a?")], passages)
+    run = bd.search(Own(found), collection, k=k)
+    assert run["docno"].tolist() == ["a", "b", "c"][:k] and run["rank"].tolist() == [1, 2, 3][:k]
+    bd.register("retriever", "own", lambda _: Own(found))
+    assert bd.search("own", collection, k=k).equals(run)
+    assert bd.search("own+mmr:1", collection, k=k)["docno"].tolist() == ["a", "b", "c"][:k]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        frame(score=[9.0, 8.0, 7.0, 6.0]),  # "a" twice
+        frame(rank=[1, 2, 3, 4]),
+        {"q": ["a", "b", "a"]},
+        {"other": ["a"]},
+        frame(score=[9.0, 8.0, "x", 6.0]).iloc[:3],
+        None,
+        [("q", "a", 1.0)],
+        frame(score=[9.0, 8.0, 7.0, 6.0]).groupby("qid"),
+        pd.Series(["a"]),
+    ],
+)
+def test_what_is_no_run_of_what_was_asked_is_refused(found):
+    collection = Collection("own", [Question("q", "a?")], [Passage(docno, docno) for docno in "abc"])
+    with pytest.raises(InputError) as caught:
+        bd.search(Own(found), collection, k=5)
+    assert "own" in caught.value.problem
+
+
+def test_a_retriever_is_registered_again_in_other_capitals():
+    collection = Collection("own", [Question("q", "a?")], [Passage(docno, docno) for docno in "abc"])
+    for name, first in (("mine", "a"), ("Mine", "b"), ("MINE", "c")):
+        bd.register("retriever", name, lambda _, first=first: Own({"q": [first]}))
+        for spelt in ("mine", "Mine", "MINE"):
+            assert bd.search(spelt, collection)["docno"].tolist() == [first]
+    assert [name for name in bd.names("retriever") if name.casefold() == "mine"] == ["MINE"]
