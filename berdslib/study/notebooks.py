@@ -378,6 +378,8 @@ def _kernel_manager() -> type:
     class WithoutCurrentFolder(AsyncKernelManager):
         async def _async_pre_start_kernel(self, **options: Any) -> Any:
             env = {**os.environ, **options.pop("env", {}), "PYTHONSAFEPATH": "1"}
+            if "PYTHONPATH" in env:  # ipykernel drops the first place of the path where it is the current folder
+                env["PYTHONPATH"] = os.pathsep.join([os.devnull, env["PYTHONPATH"]])
             return await super()._async_pre_start_kernel(env=env, **options)
 
     return WithoutCurrentFolder
