@@ -182,7 +182,7 @@ FILES = [
     (read_questions, "q.jsonl", jsonl({"id": 1, "text": "Q?"}, {"id": 1, "text": "R?"}),
      r":2 \[qid\]: question id '1' occurs twice, first in line 1; each must be unique"),
     (beir_qrels, "test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td1\t0\n",
-     r":3 \[corpus-id\]: "),
+     r":3 \[(corpus-id|docno)\]: "),
     (read_questions, "s.csv", f'question,perspectives,stances\nQ?,"[""a""]",[{"9" * 5000}]\n',
      r":2 \[stances\]: not valid JSON"),
     (read_questions, "q.jsonl", "[" * 100_000, ""),
