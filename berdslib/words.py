@@ -21,9 +21,10 @@ _WITHOUT_BLANKS = _THAI_TO_KHMER + _HAN_AND_KANA
 _HANGUL = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
 # Variation selectors are marks, too, but belong to emoji as well as to letters.
 _VARIATION_SELECTORS = re.compile("[\u180b-\u180f\ufe00-\ufe0f]")
-# `\w` lacks combining marks, such as the vowel signs of Hindi, which are part of a word.
+# `\w` lacks combining marks, such as the vowel signs of Hindi, which are part of a word. Those of rare scripts beyond
+# 16 bits are left out: `re` would compare each of them with every character.
 _MARKS = _VARIATION_SELECTORS.sub(
-    "", "".join(mark for mark in map(chr, range(0x300, 0x20000)) if unicodedata.category(mark) in ("Mn", "Mc"))
+    "", "".join(mark for mark in map(chr, range(0x300, 0x10000)) if unicodedata.category(mark) in ("Mn", "Mc"))
 )
 
 # Patterns of one character in a prepared text: what words are made of, and what is a word alone.

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from berdslib.statements.grammar import listed, listed_pairs
+from berdslib.words import IN_WORD
 
 _PREFIXES = ("un", "in", "im", "il", "ir", "dis", "non", "anti")
 _NEGATIONS, _LITTLE, _OF_MANY, _OF_SOME = map(listed, ("negations", "little", "of_many", "of_some"))
@@ -16,7 +17,7 @@ _DENIED = re.compile(r"^it is (?:(?:not|un)\s?(?:true|the case|so)|false|wrong t
 _CONFIRMED = re.compile(r"^(?:it is (?:true|the case)|there is no doubt|no doubt) that ")
 # What denies something else than the statement, or nothing.
 _UNCLEAR = re.compile(r"\bnot (?:only|just|merely|simply|necessarily)\b|\bor not\b|\bno (?:doubt|matter)\b")
-_WORD = re.compile(r"\w+(?:[-.]\w+)*")
+_WORD = re.compile(rf"{IN_WORD}+(?:[-.]{IN_WORD}+)*")
 
 
 def same_text(text: str) -> str:

@@ -27,7 +27,7 @@ IN_PAIRS = (
 def kind_of(character):
     """Return "mark", "pair", "word" or "" for what is in none; by names and categories, not by ranges."""
     if unicodedata.category(character) in ("Mn", "Mc"):
-        return "" if "VARIATION SELECTOR" in unicodedata.name(character) else "mark"
+        return "" if "VARIATION SELECTOR" in unicodedata.name(character) or character > "\uffff" else "mark"
     if not (character.isalnum() or character == "_"):
         return ""
     return "pair" if unicodedata.name(character, "").startswith(IN_PAIRS) else "word"

@@ -21,7 +21,7 @@ from berdslib.retrieval import retrievers as retrievers_module
 from berdslib.retrieval.base import top_k
 from berdslib.retrieval.bm25 import BM25, RankBM25, analyser
 from berdslib.retrieval.index import make_index
-from berdslib.retrieval.retrievers import Lucene, make_retriever
+from berdslib.retrieval.retrievers import RETRIEVERS, Lucene, make_retriever
 from berdslib.retrieval.systems import Part, System, make_systems, parse_system
 
 WORDS = [f"word{i}" for i in range(60)]
@@ -269,7 +269,8 @@ LISTED = {
 
 @pytest.mark.parametrize("found", LISTED.values(), ids=LISTED)
 @pytest.mark.parametrize("k", [1, 2, 3, 9])
-def test_of_a_longer_list_the_first_k_passages_are_kept(found, k):
+def test_of_a_longer_list_the_first_k_passages_are_kept(found, k, monkeypatch):
+    monkeypatch.setattr(RETRIEVERS, "_things", {**RETRIEVERS._things})
     passages = [Passage(docno, docno) for docno in "abc"]
     collection = Collection("own", [Question("q", "a?")], passages)
     run = bd.search(Own(found), collection, k=k)
@@ -300,7 +301,8 @@ def test_what_is_no_run_of_what_was_asked_is_refused(found):
     assert "own" in caught.value.problem
 
 
-def test_a_retriever_is_registered_again_in_other_capitals():
+def test_a_retriever_is_registered_again_in_other_capitals(monkeypatch):
+    monkeypatch.setattr(RETRIEVERS, "_things", {**RETRIEVERS._things})
     collection = Collection("own", [Question("q", "a?")], [Passage(docno, docno) for docno in "abc"])
     for name, first in (("mine", "a"), ("Mine", "b"), ("MINE", "c")):
         bd.register("retriever", name, lambda _, first=first: Own({"q": [first]}))

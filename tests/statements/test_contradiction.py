@@ -69,3 +69,9 @@ def test_texts_are_the_same_whatever_their_case_and_punctuation():
         assert same_text(first) == same_text(second)
     unlike = ("The best is C.", "The best is C++.", "The best is C#.", "Pay 5%.", "Pay 5.")
     assert len({same_text(text) for text in unlike}) == 5
+
+
+def test_vowel_signs_are_part_of_a_word():
+    """Hindi's "do it" and "are done" differ in nothing else."""
+    assert contradict("काम करो", "काम करे") is None
+    assert contradict("काम करो", "काम करो") is False
