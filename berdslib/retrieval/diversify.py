@@ -31,7 +31,7 @@ Picked = tuple[np.ndarray, np.ndarray]  # positions int64 (q, k), best first, an
 # From qids (q,); vectors float32 (q, n, f), or one probability an aspect; normalised scores float64 (q, n), best first;
 # k of at most n; and the relevance weight.
 Choose = Callable[[np.ndarray, np.ndarray, np.ndarray, int, float], Picked]
-# From a position in each question's list, (q,), to the similarities with all others, (q, n), which may be changed.
+# From a position for each question, counted through all lists, (q,), to what it leaves each passage worth, (q, n).
 Rows = Callable[[np.ndarray], np.ndarray]
 # A function of the user's: from vectors, or aspects, and scores of one question, k and the weight to positions.
 Pick = Callable[[np.ndarray, np.ndarray, int, float], Any]
@@ -265,23 +265,6 @@ def _checked_aspects(aspects: pd.DataFrame) -> pd.DataFrame:
 # ---------------------------------------------------------------- MMR
 
 
-def cosines(vectors: np.ndarray) -> np.ndarray:
-    """Return the cosines of each question's vectors of length 1, float32 (q, n, f) to (q, n, n)."""
-    found, first = np.matmul(vectors, vectors.transpose(0, 2, 1)), _first_equal(vectors)
-    return found if first is None else np.take_along_axis(found, first[:, None, :], axis=2)
-
-
-def _rows_of_cosines(vectors: np.ndarray) -> Rows:
-    """Return the function that makes one row of :func:`cosines` for each question."""
-    lists, first = np.arange(len(vectors)), _first_equal(vectors)
-
-    def rows(at: np.ndarray) -> np.ndarray:
-        found = np.matmul(vectors, vectors[lists, at, :, None])[:, :, 0]
-        return found if first is None else np.take_along_axis(found, first, axis=1)
-
-    return rows
-
-
 def _first_equal(vectors: np.ndarray) -> np.ndarray | None:
     """Return the position of the first vector that equals each one, int (q, n); None where no two may be equal.
 
@@ -304,60 +287,73 @@ def mmr_orders(relevance: np.ndarray, similarity: np.ndarray, relevance_weight: 
     From relevance (q, n) and similarity (q, n, n) to positions and values, (q, k). The first pick is by relevance alone
     (divergences.md B4). Source: BeRDS equation 1, after Carbonell and Goldstein (1998).
     """
-    return _pick(relevance.astype(similarity.dtype), _rows_of(similarity), relevance_weight, k)
-
-
-def _pick(relevance: np.ndarray, rows: Rows, relevance_weight: float, k: int) -> Picked:
-    """Pick as :func:`mmr_orders` does, from similarities of which `rows` makes those of one position a question."""
-    kind, (q, _), lists = relevance.dtype.type, relevance.shape, np.arange(len(relevance))
-    weighted, penalty = kind(relevance_weight) * relevance, kind(1 - relevance_weight)
-    order, values = np.empty((q, k), dtype=np.int64), np.empty((q, k), dtype=kind)
-    # The least of weighted - penalty * similarity over the picks is that of the largest similarity; -inf where picked.
-    value, least = weighted, np.full(relevance.shape, np.inf, dtype=kind)
-    for step in range(k):
-        best = value.argmax(axis=1)
-        order[:, step], values[:, step] = best, value[lists, best]
-        if step == k - 1:
-            break
-        worth = rows(best)
-        worth *= penalty
-        np.subtract(weighted, worth, out=worth)
-        np.minimum(least, worth, out=least)
-        least[lists, best] = -np.inf
-        value = least
-    return order, values
+    kind = similarity.dtype.type
+    weighted = kind(relevance_weight) * relevance.astype(kind)
+    worth = weighted[:, None] - kind(1 - relevance_weight) * similarity
+    return _pick(weighted, _rows_of(worth), k)
 
 
 def mmr(vectors: np.ndarray, relevance: np.ndarray, relevance_weight: float, k: int) -> Picked:
     """Pick as :func:`mmr_orders` does; of the cosines of vectors of length 1, float32 (q, n, f), what is needed."""
     q, n, f = vectors.shape
+    weighted, penalty = np.float32(relevance_weight) * relevance.astype(np.float32), np.float32(1 - relevance_weight)
     order, values = np.empty((q, k), dtype=np.int64), np.empty((q, k), dtype=np.float32)
-    # All rows at once cost as much as some n / 8 of them one by one.
-    few = k <= n // 8
-    for some in _slices(q, _IN_CACHE // (n * f) if few else _AT_ONCE // (n * n)):
-        own, scores = vectors[some], relevance[some].astype(np.float32)
-        rows = _rows_of_cosines(own) if few else _rows_of(_all_cosines(own))
-        order[some], values[some] = _pick(scores, rows, relevance_weight, k)
+    by_row = k <= n // 8  # all rows at once cost as much as some n / 8 of them one by one
+    make_rows = _rows_when_needed if by_row else _all_rows
+    for some in _slices(q, _IN_CACHE, n * f) if by_row else _slices(q, _AT_ONCE, n * n):
+        order[some], values[some] = _pick(weighted[some], make_rows(vectors[some], weighted[some], penalty), k)
     return order, values
 
 
-def _all_cosines(vectors: np.ndarray) -> np.ndarray:
-    """Return :func:`cosines`, computed for as many questions at once as a processor keeps at hand."""
+def _pick(weighted: np.ndarray, rows: Rows, k: int) -> Picked:
+    """Pick first by weighted relevance (q, n), then by the least of the rows of those picked."""
+    (q, n), kind = weighted.shape, weighted.dtype.type
+    starts = n * np.arange(q)
+    order, values = np.empty((k, q), dtype=np.int64), np.empty((k, q), dtype=kind)
+    # The least of weighted - penalty * similarity over the picks is that of the largest similarity; -inf where picked.
+    value, least = weighted, np.full((q, n), np.inf, dtype=kind)
+    for step in range(k):
+        order[step] = value.argmax(axis=1)
+        at = starts + order[step]
+        values[step] = value.take(at)
+        if step < k - 1:
+            np.minimum(least, rows(at), out=least)
+            least.reshape(-1)[at] = -np.inf
+            value = least
+    return order.T, values.T
+
+
+def _rows_of(worth: np.ndarray) -> Rows:
+    table = worth.reshape(-1, worth.shape[2])
+    return lambda at: table.take(at, axis=0)
+
+
+def _rows_when_needed(vectors: np.ndarray, weighted: np.ndarray, penalty: np.float32) -> Rows:
+    (q, n, f), first = vectors.shape, _first_equal(vectors)
+    table = vectors.reshape(q * n, f)
+
+    def rows(at: np.ndarray) -> np.ndarray:
+        found = np.matmul(vectors, table.take(at, axis=0)[:, :, None])[:, :, 0]
+        alike = found if first is None else np.take_along_axis(found, first, axis=1)
+        return np.asarray(weighted - penalty * alike)
+
+    return rows
+
+
+def _all_rows(vectors: np.ndarray, weighted: np.ndarray, penalty: np.float32) -> Rows:
     q, n, f = vectors.shape
-    similarity = np.empty((q, n, n), dtype=np.float32)
-    for some in _slices(q, _IN_CACHE // (n * f)):
-        similarity[some] = cosines(vectors[some])
-    return similarity
+    worth = np.empty((q, n, n), dtype=np.float32)
+    for some in _slices(q, _IN_CACHE, n * f):
+        own, first = vectors[some], _first_equal(vectors[some])
+        found = np.matmul(own, own.transpose(0, 2, 1))
+        alike = found if first is None else np.take_along_axis(found, first[:, None, :], axis=2)
+        worth[some] = weighted[some, None] - penalty * alike
+    return _rows_of(worth)
 
 
-def _rows_of(similarity: np.ndarray) -> Rows:
-    lists = np.arange(len(similarity))
-    return lambda at: similarity[lists, at]
-
-
-def _slices(q: int, size: int) -> Iterator[slice]:
-    """Yield slices of so many of q questions, of one at least."""
-    size = max(1, size)
+def _slices(q: int, numbers: int, each: int) -> Iterator[slice]:
+    """Yield slices of as many of q questions as hold so many numbers, of one at least."""
+    size = max(1, numbers // max(1, each))
     return (slice(start, start + size) for start in range(0, q, size))
 
 

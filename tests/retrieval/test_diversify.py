@@ -83,7 +83,7 @@ def test_mmr_of_lists_of_all_lengths_is_equation_1_on_cosines(weight, k, size):
             assert lists_of(out)[qid] == [docnos[i] for i in order]
 
 
-@pytest.mark.parametrize("dim", [1, 5, 64])
+@pytest.mark.parametrize("dim", [0, 1, 5, 64])
 def test_a_few_picks_are_those_that_all_similarities_lead_to(dim):
     """Row by row or all at once, in one question or many, and across the seams between questions done together."""
     rng = np.random.default_rng(dim)
