@@ -65,6 +65,16 @@ def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
         raise InputError(f"damaged gzip file, readable up to line {line}: {error}", path=path) from None
 
 
+def say_once(path: StrPath, message: str) -> None:
+    """Log a message about a file or a frame once, however often it is read."""
+    _say(str(path), message, str(Path(path).absolute()))
+
+
+@cache
+def _say(path: str, message: str, _place: str) -> None:
+    logger.warning("%s: %s", path, message)
+
+
 def guarded(cell: str) -> str:
     """Return a cell of a table for people with a ' before it where a spreadsheet would take it for a formula.
 

@@ -47,7 +47,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         self._left_out: set[str] = set()  # entry points that cannot be loaded, of which a warning was given
 
     def add(self, name: str, thing: Thing) -> None:
-        """Add a thing under a name of yours; adding it again, in whatever capitals, replaces it."""
+        """Add a thing under a name of yours; adding it again replaces it, also in other capitals."""
         self.check_name(name)
         self._things = {key: self._things[key] for key in self._things if key.casefold() != name.casefold()}
         self._things[name] = thing

@@ -69,7 +69,7 @@ def _in_pairs(characters: list[str]) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Return the words that BM25 searches by, in lower case; a single letter or digit is none.
+    """Return the words that BM25 searches by, in lower case; a single letter or digit does not count.
 
     >>> words("A café in मुंबई, 市中心"), words("税")
     (['café', 'in', 'मुंबई', '市中', '中心'], ['税'])
@@ -79,7 +79,7 @@ def words(text: str) -> list[str]:
 
 
 def compared_words(text: str, ending: str = "") -> list[str]:
-    """Return the words that texts are compared by, whatever case, width, punctuation and composition they have.
+    """Return the words that texts are compared by, without regard to case, width, punctuation and composition.
 
     Each character of a script without blanks is a word. ``ending`` is a pattern of what else may end one.
 

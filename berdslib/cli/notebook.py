@@ -57,7 +57,7 @@ def notebook_run(name: str, parameters: Sequence[tuple[str, str]], output: Path 
 @notebook.command("students")
 @click.argument("folder", type=FOLDER, default="students")
 @text("--repository", "Address of your copy of the project, which Colab is to fetch.", "")
-@flag("--overwrite", "Replace copies that are there, with whatever answers they hold.")
+@flag("--overwrite", "Replace existing copies, and lose the answers in them.")
 @JSON
 def notebook_students(folder: Path, repository: str, overwrite: bool) -> None:
     """Write copies of the notebooks with blank exercises into FOLDER [students], for a class.

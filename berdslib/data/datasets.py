@@ -368,7 +368,7 @@ def _with_subtopics(
 ) -> tuple[list[Question], pd.DataFrame]:
     """Make subtopics the perspectives of questions that list none, and number the verdicts by these.
 
-    As in ndeval, a subtopic that nothing is relevant to is none, unless the topic has no other; of a topic in the
+    As in ndeval, a subtopic that no passage is relevant to is dropped, unless the topic has no other; of a topic in the
     layout of TREC Web, whose subtopics count from 1, also where the question lists it. A passage that was judged for
     such subtopics only counts as judged. A question without subtopics has its own text for a perspective.
     """
@@ -405,7 +405,7 @@ def _with_subtopics(
 
 
 def _grades_in_words(whole: Collection) -> str:
-    """Say which grades there are where no cut was named, and how negative ones count; "" where there are none."""
+    """Say which grades there are where no cut was named, and how negative ones count; "" without grades."""
     if whole.gold is None or GRADE not in whole.gold:
         return ""
     gold = whole.gold[whole.gold["qid"].isin([q.qid for q in whole.questions])]

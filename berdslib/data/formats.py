@@ -27,10 +27,10 @@ from berdslib.data.records import (
     ranked_run,
     read_pairs,
 )
-from berdslib.data.tables import Records, Row, check_new, is_records, read_jsonl, read_table, say_once, write_jsonl
+from berdslib.data.tables import Records, Row, check_new, is_records, read_jsonl, read_table, write_jsonl
 from berdslib.data.trec import check_trec_ids, read_verdicts, write_trec_qrels
 from berdslib.errors import InputError, known, printable
-from berdslib.files import StrPath, atomic_path, write_text
+from berdslib.files import StrPath, atomic_path, say_once, write_text
 from berdslib.paths import PACKAGE, cache_dir, local_data_dir
 
 logger = logging.getLogger(__name__)
@@ -203,7 +203,7 @@ def _say_that_ids_are_text(row: Row, names: Sequence[str]) -> None:
         logger.warning("%s: ids are whole numbers; they are kept as text, such as %r", row.path, str(found))
 
 
-# Names that are as good as ours, and columns that pandas or a reader adds: nothing is said of them.
+# No warning is given for names as good as ours, or for columns that pandas or a reader adds.
 _USUAL = {"qid", "docno", "id", "_id", "question", "text", "title", "query"}
 _ADDED = re.compile(r"Unnamed: \d+|__index_level_\d+__|index|level_0|key|")
 
@@ -211,7 +211,7 @@ _ADDED = re.compile(r"Unnamed: \d+|__index_level_\d+__|index|level_0|key|")
 def _say_columns(row: Row, groups: Mapping[str, Sequence[str]], more: Sequence[str] = ()) -> None:
     """Log which columns of a table, whose first row this is, are taken for what, and which are not read.
 
-    Nothing is said where all are read and have usual names, and of the files of data sets that are known.
+    There is no warning where all columns are read and have usual names, nor for the files of known data sets.
     """
     places = (local_data_dir(), cache_dir(), PACKAGE, PACKAGE.parent / "data")
     if any(place is not None and Path(row.path).absolute().is_relative_to(place) for place in places):

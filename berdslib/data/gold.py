@@ -12,7 +12,7 @@ from berdslib.data.records import GRADE, Passage, check_verdicts, read_pairs
 
 
 def share_verdicts(verdicts: pd.DataFrame, passages: Sequence[Passage]) -> pd.DataFrame:
-    """Return verdicts in which passages of equal title and text share what was said of one of them.
+    """Return verdicts in which passages of equal title and text share the verdict on one of them.
 
     A passage that was judged keeps its own verdict. One that was not takes that of its copies: of several the highest
     grade, a yes before a no. An unread answer is no verdict and gives way to that of a copy.

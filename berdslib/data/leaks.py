@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
@@ -15,6 +13,7 @@ import pandas as pd
 from berdslib.data.records import Passage, Question, check_questions, check_verdicts, issue_of
 from berdslib.errors import InputError, known
 from berdslib.statements.contradiction import stem, stop_words
+from berdslib.words import compared_words
 
 KINDS = ("text", "perspectives", "passages")
 LEAK_COLUMNS = ["first", "second", "kind", "overlap", "first_split", "second_split"]
@@ -106,7 +105,7 @@ def across_splits(found: pd.DataFrame) -> pd.DataFrame:
 
 def _words(text: str) -> list[str]:
     """Return the words of a text, "C++" and "C#" whole."""
-    return re.findall(r"[^\W_]+[+#]*", unicodedata.normalize("NFKC", text).casefold())
+    return compared_words(text, r"[+#]*")
 
 
 def _content(text: str) -> frozenset[str]:

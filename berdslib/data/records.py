@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from functools import cache
 from numbers import Integral
-from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
 
@@ -15,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from berdslib.errors import InputError
-from berdslib.files import StrPath
+from berdslib.files import StrPath, say_once
 
 logger = logging.getLogger(__name__)
 
@@ -367,7 +365,7 @@ def check_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Return a clean, sorted copy of a verdict frame, whoever made it.
 
     `supports`, true and false or 1 and 0, is derived from p_yes >= 0.5 where the column is missing, and p_yes from
-    `supports`. An empty p_yes is an answer that nobody could read: the pair is not judged (see :func:`read_pairs`). A
+    `supports`. An empty p_yes is an answer that could not be read: the pair is not judged (see :func:`read_pairs`). A
     column `grade`, the relevance that the verdict was made from, is kept. A frame that is clean already is only looked
     through.
 
@@ -540,7 +538,7 @@ class Qrels(NamedTuple):
 
 
 def as_qrels(given: object) -> Qrels | None:
-    """Return a frame of qrels, whoever made it; None for anything else."""
+    """Return a frame of qrels from any tool; None for anything else."""
     frame = _under_our_names(given)
     if not isinstance(frame, pd.DataFrame) or {"pid", "p_yes", "supports"} & {*frame.columns}:
         return None
@@ -685,20 +683,10 @@ def _say_numbering(topics: pd.DataFrame, listed: Mapping[str, int] | None, where
     matters = topics["m"] > 0 if listed is not None else True
     if (matters & (topics["first"] == 1)).any():
         problem = "subtopics count from 1, so subtopic 1 is the first perspective"
-        _say_once(where, f"{problem}; if they count from 0, read the file with first_subtopic=0")
+        say_once(where or "qrels", f"{problem}; if they count from 0, read the file with first_subtopic=0")
     if (whole := topics["zero_beside"] & (topics["first"] == 1)).any():
         problem = f"subtopic 0 of {counted(int(whole.sum()), 'topic')} stands for the whole topic and is no perspective"
-        _say_once(where, f"{problem}; if it is one, read the file with first_subtopic=0")
-
-
-def _say_once(where: StrPath, message: str) -> None:
-    """Log a message about a file once, however often it is read."""
-    _say(str(where or "qrels"), message, str(Path(where).absolute()))
-
-
-@cache
-def _say(where: str, message: str, _place: str) -> None:
-    logger.warning("%s: %s", where, message)
+        say_once(where or "qrels", f"{problem}; if it is one, read the file with first_subtopic=0")
 
 
 def _key(frame: pd.DataFrame, rows: pd.Series) -> str:

@@ -1,6 +1,6 @@
 """Tables in files (JSON, JSONL, CSV, TSV, Parquet, Arrow) as rows that check their fields.
 
-The form of a file is told by its first lines, see :func:`look`. Errors name file, line and field.
+The first lines of a file tell its form, see :func:`look`. Errors name file, line and field.
 """
 
 from __future__ import annotations
@@ -9,23 +9,19 @@ import ast
 import csv
 import difflib
 import json
-import logging
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pandas as pd
 
 from berdslib.errors import InputError
-from berdslib.files import StrPath, read_lines, write_text
+from berdslib.files import StrPath, read_lines, say_once, write_text
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
-
-logger = logging.getLogger(__name__)
 
 # A passage of a web page can be long, but a field of more than 16 MiB is a broken file (often an unclosed quote).
 csv.field_size_limit(max(csv.field_size_limit(), 16 * 1024 * 1024))
@@ -286,7 +282,7 @@ def look(path: StrPath, known: Collection[str] = ()) -> Look:
     if first.startswith("<"):
         problem = f"is XML or HTML, which is not read; it begins with {_shortened(first)}"
         raise InputError(f"{problem}. Write an id, a tab and a text a line, or JSONL", path=path, line=1)
-    plain = {_plain(name) for name in known}
+    plain = {plain_name(name) for name in known}
     is_text = _has_ending(path, ".txt", ".md")
     delimiters = ",;\t|" if _has_ending(path, ".csv") else "\t,;|"  # most likely first
     looks = [_look_at_cells(lines, delimiter, plain, not is_text) for delimiter in delimiters]
@@ -306,7 +302,7 @@ _TABLES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}
 
 
 def _binary_form(path: StrPath) -> str | None:
-    """Return the form of a table that is no text; None for text, and for what cannot be opened."""
+    """Return the form of a binary table; None for text, and for a file that cannot be opened."""
     try:
         with open(path, "rb") as file:
             head = file.read(16)
@@ -361,7 +357,7 @@ def _look_at_cells(
     except csv.Error:
         rows = []  # reading it says what is wrong
     cells = rows[0] if rows else []
-    named = sum(_plain(cell) in plain for cell in cells)
+    named = sum(plain_name(cell) in plain for cell in cells)
     several = len(cells) > 1
     alike = several and {len(row) for row in rows[:-1]} <= {len(cells)}  # the last row may go on
     if not is_table and delimiter != "\t" and named < 2:
@@ -375,7 +371,7 @@ def _look_at_blanks(lines: list[str], plain: set[str]) -> tuple[tuple[int, bool,
     The last has to be of numbers, as in qrels, or the last but one, as in runs.
     """
     rows = [line.split() for line in lines]
-    named = sum(_plain(cell) in plain for cell in rows[0])
+    named = sum(plain_name(cell) in plain for cell in rows[0])
     below = rows[1:] if named > 1 else rows
     alike = len(rows[0]) > 2 and len({len(row) for row in rows}) == 1
     if not (alike and below and any(all(_NUMBER.fullmatch(row[at]) for row in below) for at in (-1, -2))):
@@ -383,7 +379,8 @@ def _look_at_blanks(lines: list[str], plain: set[str]) -> tuple[tuple[int, bool,
     return (named if named > 1 else 0, True, False), Look("blanks", "", tuple(rows[0]), named > 1)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return the name of a column as other files spell it: in small letters, with underscores for blanks."""
     return name.strip().lower().replace(" ", "_")
 
 
@@ -394,7 +391,7 @@ def _has_ending(path: StrPath, *endings: str) -> bool:
 def read_table(
     path: StrPath | Records, known: Collection[str] = (), unnamed: Sequence[Sequence[str]] = ()
 ) -> Iterator[tuple[int, Row]]:
-    """Yield (line number, row) of a table; its form is told by its first lines, see :func:`look`.
+    """Yield (line number, row) of a table; the first lines tell its form, see :func:`look`.
 
     Rows of Parquet, Arrow, one JSON array or object, a data frame and a list of mappings are counted from 1, as if each
     were a line. JSON may hold an array of objects, also below a key such as "data", or any orient of
@@ -465,7 +462,7 @@ def _begins_with_data(path: StrPath, delimiter: str) -> bool:
 
 
 def _no_table(path: StrPath, seen: Look, known: Collection[str], unnamed: Sequence[Sequence[str]]) -> InputError:
-    """Return the error for a file that is no table, or has other names."""
+    """Return the error for a file that holds no table, or a table with other names."""
     found = ", ".join(_shortened(cell) for cell in seen.cells[:6])
     if seen.form == "table":
         problem = f"line 1 was read as a header, and none of its names is known: {found}"
@@ -483,19 +480,9 @@ def _no_table(path: StrPath, seen: Look, known: Collection[str], unnamed: Sequen
 
 def _meant(found: Iterable[Any], known: Collection[str]) -> str:
     """Return a question about names that are near to known ones."""
-    near = [(str(name), difflib.get_close_matches(_plain(str(name)), known, 1, 0.8)) for name in found]
+    near = [(str(name), difflib.get_close_matches(plain_name(str(name)), known, 1, 0.8)) for name in found]
     meant = ", ".join(f"{names[0]} by {name!r}" for name, names in near if names and names[0] != name)
     return f"; did you mean {meant}?" if meant else ""
-
-
-def say_once(path: StrPath, message: str) -> None:
-    """Log a message about a file or a frame once, however often it is read."""
-    _say(str(path), message, str(Path(path).absolute()))
-
-
-@cache
-def _say(path: str, message: str, _place: str) -> None:
-    logger.warning("%s: %s", path, message)
 
 
 def _shortened(text: str) -> str:

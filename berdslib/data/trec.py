@@ -32,7 +32,7 @@ from berdslib.data.records import (
     read_pairs,
     verdicts_from_qrels,
 )
-from berdslib.data.tables import Row, is_missing, look, read_json, read_table, repeated
+from berdslib.data.tables import Row, is_missing, look, plain_name, read_json, read_table, repeated
 from berdslib.errors import InputError, errors_in
 from berdslib.files import StrPath, read_lines, unguarded, write_text
 
@@ -145,11 +145,11 @@ def _rows(path: StrPath, known: Sequence[str], layouts: Mapping[int, str], kind:
     header = seen.header and not any(map(_is_number, seen.cells))
     if seen.form in ("jsonl", "json", "parquet", "arrow") or (header and seen.form == "table"):
         for line, row in read_table(path, known):
-            yield Row({_plain(name): value for name, value in row.items()}, path, line)
+            yield Row({plain_name(name): value for name, value in row.items()}, path, line)
         return
-    names = [_plain(cell) for cell in seen.cells] if header else []
+    names = [plain_name(cell) for cell in seen.cells] if header else []
     for line, cells in _cells(path, seen.delimiter if len(seen.cells) in layouts else ""):
-        if names and [_plain(cell) for cell in cells] == names:
+        if names and [plain_name(cell) for cell in cells] == names:
             continue
         if not names and len(cells) not in layouts:
             raise _no_layout(cells, layouts, kind, path, line)
@@ -183,7 +183,7 @@ def _is_mapping(path: StrPath, known: Sequence[str]) -> bool:
     if Path(path).is_dir() or look(path, known).form != "json":
         return False
     found = read_json(path)
-    names = {_plain(name) for name in found} if isinstance(found, dict) else set()
+    names = {plain_name(name) for name in found} if isinstance(found, dict) else set()
     has_columns = {"columns", "data"} <= names or bool({*QID_NAMES} & names and {*DOCNO_NAMES} & names)
     return isinstance(found, dict) and not has_columns
 
@@ -210,10 +210,6 @@ def _nested_rows(found: Mapping[str, Any], path: StrPath) -> Iterator[Row]:
 def _field(row: Row, names: Sequence[str]) -> str:
     """Return the first of some names that is a field of a row and not empty; the first of all where none is."""
     return next((name for name in names if row.get(name) not in (None, "")), names[0])
-
-
-def _plain(name: object) -> str:
-    return str(name).strip().lower()
 
 
 def _is_number(text: object) -> bool:
@@ -301,7 +297,7 @@ def _qrels_of(rows: Iterable[Row], path: StrPath) -> Qrels:
 def write_trec_qrels(path: StrPath, verdicts: pd.DataFrame) -> None:
     """Write verdicts as TREC diversity qrels for pyndeval and ir-measures, perspectives as subtopics from 0.
 
-    The relevance is the grade, or 1 and 0 where there are none. Answers that could not be read are left out: they are
+    The relevance is the grade, or 1 and 0 without grades. Answers that could not be read are left out: they are
     not judged.
 
     Raises:
@@ -389,7 +385,7 @@ def _verdicts_of(rows: Iterable[Row], path: StrPath) -> pd.DataFrame:
 
 
 def _said(row: Row) -> dict[str, Any]:
-    """Return what a row of a verdict table says; an empty p_yes beside supports is an answer that nobody could read."""
+    """Return what a row of a verdict table says; an empty p_yes beside supports is an unread answer."""
     unread = "p_yes" in row and not row.has("p_yes") and row.has("supports")
     p_yes = math.nan if unread else row.verdict(*row.first("p_yes", "supports"))
     supports = row.verdict("supports", row["supports"]) if row.has("supports") else p_yes

@@ -76,7 +76,7 @@ def short_lists(
 
 
 def grades_used(verdicts: pd.DataFrame, measures: Sequence[Measure]) -> str:
-    """Say from which grade on a verdict is a yes, and what measures use the grades; "" where there are none."""
+    """Say from which grade on a verdict is a yes, and what measures use the grades; "" without grades."""
     if GRADE not in verdicts.columns or verdicts[GRADE].isin([0, 1]).all() or not verdicts["supports"].any():
         return ""
     level = verdicts.loc[verdicts["supports"], GRADE].min()

@@ -6,7 +6,6 @@ A judge turns pairs into probabilities, and its id names everything that its ans
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from reprlib import repr as shortened
 from typing import NamedTuple, Protocol
@@ -17,12 +16,11 @@ import pandas as pd
 from berdslib.data.records import Passage, Question, check_k, check_run
 from berdslib.errors import InputError, known
 from berdslib.llm.untrusted import tell_hidden
+from berdslib.words import compared_words
 
 # Share of positive labels that the paper reports for its human-labelled pairs (BeRDS v2, Table 4).
 PUBLISHED_POSITIVE_SHARE = 0.168
 HOW_SURE = ("unsure", "fairly sure", "sure")
-# In scripts without blanks (Thai, kana, Han) each character counts as a word.
-_WORD = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W_\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+")
 
 
 class Pair(NamedTuple):
@@ -138,7 +136,7 @@ def contains_perspective(passage: Passage, perspective: str) -> bool:
 
 
 def _words(text: str) -> str:
-    return f" {' '.join(_WORD.findall(unicodedata.normalize('NFKC', text).casefold()))} "
+    return f" {' '.join(compared_words(text))} "
 
 
 def pairs_of(run: pd.DataFrame, questions: Sequence[Question], passages: Mapping[str, Passage], k: int) -> list[Pair]:

@@ -12,7 +12,7 @@ import numpy as np
 from berdslib.errors import known
 from berdslib.judging.base import EachByItself, Pair, document_text
 from berdslib.llm.answers import CUT_OFF, UnreadError, answer_of
-from berdslib.llm.asking import Answer, ask_until_end, counted, hint
+from berdslib.llm.asking import Answer, ask_until_end, by_reason, hint
 from berdslib.llm.chat import ChatModel, Reply, UnavailableError
 from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.untrusted import defuse_tag, one_line
@@ -114,7 +114,7 @@ class Chat(EachByItself):
                 "%d of %d pairs are unread: %s. For example: %s%s",
                 len(unread),
                 len(pairs),
-                counted(unread.values()),
+                by_reason(unread.values()),
                 "; ".join(examples.values()),
                 hint(self.model, unread.values()),
             )

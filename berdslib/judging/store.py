@@ -107,9 +107,8 @@ def judge_pairs(
     missing, judged = [key for key in wanted if key not in have], 0
     if isinstance(judge, EachByItself):
         judge.proven = judge.proven or bool(have)
-        if missing and judge.try_first(
-            [wanted[key] for key in missing]
-        ):  # what it can be asked is known now, and is in its id
+        has_new_id = bool(missing) and judge.try_first([wanted[key] for key in missing])
+        if has_new_id:  # it says how the judge can be asked, and verdicts are stored under it
             return judge_pairs(judge, pairs, store, chunk=chunk)
     for start in chunk_starts(len(missing), chunk, "judging") if missing else ():
         part = missing[start : start + chunk]

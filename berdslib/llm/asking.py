@@ -158,7 +158,7 @@ def _why_in_vain(seen: Sequence[Answer], chat: ChatModel, proven: bool) -> ChatE
     if last.unread and not proven and not any(_was_read(one) for one in seen):
         unread = [one for one in seen if one.unread]
         if len(unread) >= _UNREAD:
-            what = f"{_UNREAD} requests to {chat.id}, and no answer that can be read: {counted(unread)}. The last"
+            what = f"{_UNREAD} requests to {chat.id}, and no answer that can be read: {by_reason(unread)}. The last"
             problem = f"{what}: {last.problem}{hint(chat, unread)}"
             refused = all(one.reply is None for one in unread)
             return RefusedError(problem) if refused else UnreadableAnswerError(problem)
@@ -171,7 +171,7 @@ def _was_read(answer: Answer) -> bool:
     return answer.reply is not None and not answer.unread
 
 
-def counted(unread: Iterable[Answer]) -> str:
+def by_reason(unread: Iterable[Answer]) -> str:
     """Return how many answers are unread for which reason, such as "content filter 2, empty answer 1"."""
     return ", ".join(f"{reason} {n}" for reason, n in Counter(one.unread for one in unread).most_common())
 
@@ -231,9 +231,8 @@ def read_all(
         more = f" ({len(others)} more like this: {named})" if others else ""
         begins = f". It begins {first.reply.text[:80]!r}" if first.reply and first.reply.text else ""
         problem = f"{what} {name!r}: {first.problem}{begins}{more}{hint(chat, unread.values())}"
-        told = (
-            f"{len(unread)} of {len(asked)} answers of {chat.id} are unread: {counted(unread.values())}. The first, on"
-        )
+        reasons = by_reason(unread.values())
+        told = f"{len(unread)} of {len(asked)} answers of {chat.id} are unread: {reasons}. The first, on"
         if len(unread) == len(asked):
             raise UnreadableAnswerError(f"{told} {problem}")
         logger.warning("%s %s", told, problem)

@@ -185,7 +185,7 @@ _MOST_ALTERNATIVES = 20
 class _Change(NamedTuple):
     """How a request is changed for a server that refuses it: ``make`` takes its body and what the server said.
 
-    ``named`` is how servers name what they refuse; ``told`` is what the user is told.
+    ``named`` is how servers name what they refuse; ``told`` is the end of the user's warning.
     """
 
     named: re.Pattern[str]

@@ -142,7 +142,7 @@ def lines_of(path: Path, read: Callable[[str], Said], what: str, *, to_append: b
 
 
 def _turn(path: Path) -> FileLock:
-    """Return a lock for whoever changes a file: another process's line that is half written is no rest to remove."""
+    """Return a lock for changing a file: the half-written line of another process must not be removed as a rest."""
     return FileLock(path.with_name(f".{path.name}.lock"), poll_interval=0.01)
 
 

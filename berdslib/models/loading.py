@@ -92,7 +92,9 @@ def _require_hub(checkpoint: str) -> None:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+    """Return the first line of a message; with the next one where it ends in a colon, as torch's do."""
+    first, _, rest = str(error).strip().partition("\n")
+    return f"{first} {rest.strip().partition(chr(10))[0]}" if first.endswith(":") else first
 
 
 def checkpoint_mark(checkpoint: str) -> str:
@@ -103,11 +105,13 @@ def checkpoint_mark(checkpoint: str) -> str:
     """
     from huggingface_hub import snapshot_download
 
+    if not checkpoint:  # as a path it would be the current folder
+        return ""
     if checkpoint in PACKAGED:
         return f"@{PACKAGED[checkpoint].volumes[0][:8]}"
-    if not checkpoint or checkpoint.startswith("package:") or Path(checkpoint).is_dir():
+    if checkpoint.startswith("package:") or Path(checkpoint).is_dir():
         base = _base_of(Path(checkpoint))
-        return folder_mark(checkpoint) + (folder_mark(base) or (base and checkpoint_mark(base)))
+        return folder_mark(checkpoint) + (folder_mark(base) or checkpoint_mark(base))
     for local in (True, False):
         with suppress(OSError, ValueError):  # loading it will say why
             if not local:
@@ -117,7 +121,7 @@ def checkpoint_mark(checkpoint: str) -> str:
 
 
 def _base_of(folder: Path) -> str:
-    """Return the model that a folder with an adapter is for; "" where there is none, or nothing to be read of it."""
+    """Return the model that the adapter in a folder is for; "" without an adapter, or with unreadable settings."""
     with suppress(OSError, ValueError):
         settings = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
         if isinstance(settings, dict) and isinstance(base := settings.get("base_model_name_or_path"), str):
@@ -356,7 +360,7 @@ class WeightsMark:
 
     Args:
         model: a torch module.
-        named: its weights are those of files that the id names already, so that nothing is said until they change.
+        named: its weights are those of files that the id names already, so the mark is empty until they change.
     """
 
     def __init__(self, model: Any, *, named: bool) -> None:

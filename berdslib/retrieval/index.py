@@ -341,7 +341,7 @@ def _check_embedded(file: str) -> None:
         Path(file).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"its folder cannot be made: {error.strerror}", path=file) from None
-    # They log, with a traceback, each optional call that they do not know, and what is said of a file below.
+    # They log a traceback for each optional call that they do not know, and for errors that are reported below.
     for name in ("grpc._server", "milvus_lite.server_manager"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 

@@ -292,7 +292,7 @@ def class_table(folder: StrPath) -> pd.DataFrame:
     """Return what the saved outputs of a class's copies say: copy, notebook, right, of, then a column an exercise.
 
     Every notebook at any depth counts. Whose copy it is, its name says, as in ``ada/03_retrieval.ipynb``, or else its
-    exercises; one that is told by neither is in the table with the notebook "?". Nothing is run, so an output can be
+    exercises; a copy that neither identifies has the notebook "?". Nothing is run, so an output can be
     forged; a check that is not ours is "changed", and a copy that cannot be read is "unreadable", whatever is wrong
     with it.
     """
@@ -322,7 +322,7 @@ def _handed_in(path: Path) -> dict[int, tuple[str, list[str]]] | None:
         return None
     try:
         return _checks(read_notebook(path))
-    except Exception as error:  # noqa: BLE001 - whatever a damaged copy leads to, it must not cost the others
+    except Exception as error:  # noqa: BLE001 - one damaged copy must not cost the others
         logger.info("%s cannot be read: %s", path, error)
         return None
 

@@ -381,7 +381,7 @@ def check_folder(folder: StrPath) -> None:
 
 
 def _files_of(folder: Path) -> set[str]:
-    """Return the names of the files of the experiment in a folder; none where there is none."""
+    """Return the names of the files of the experiment in a folder; an empty set without one."""
     try:
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         return {SETTINGS, *settings["files"]}

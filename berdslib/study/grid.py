@@ -35,6 +35,8 @@ _PROFILE = ("fixed", "grid", "runs", "exclude", "best", "resources")
 _FIELDS = ("notebook", *_PROFILE, "profiles")
 LARGEST_FILE = 1_000_000  # bytes of a grid file
 MOST_RUNS = 1000  # of one file: more is a mistake, or a matter for several files
+# What reading the record of a run raises where it is not there, or is damaged.
+_NO_RECORD = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 DONE, RUNNING, FAILURE, BROKEN_OFF, TO_DO = "finished", "running", "failed", "broken off", "not started"
 
 
@@ -330,7 +332,7 @@ def _unfinished(folder: Path) -> tuple[str, str]:
             return FAILURE, _read_json(folder / notebooks.FAILED)["error"]
     except Timeout:
         return RUNNING, ""
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except _NO_RECORD:
         return BROKEN_OFF, ""
 
 
@@ -344,14 +346,7 @@ def finished(run: Run) -> dict[str, Any]:
         whole = all((run.folder / name).stat().st_size == size for name, size in record["files"].items())
         whole = whole and isinstance(record["environment"], dict)
         return record if record["finished"] is True and record["parameters"] == run.parameters and whole else {}
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ):  # not there, or not whole: it is to be repeated
+    except _NO_RECORD:
         return {}
 
 

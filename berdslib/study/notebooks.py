@@ -306,7 +306,7 @@ def _check_output(source: Notebook, folder: Path) -> None:
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
-            continue  # a damaged record of a run, which is written anew
+            continue  # a damaged record of a run, which is replaced
         if not isinstance(record, dict) or not set(fields) <= record.keys():
             raise InputError("is not the record of a run, so it is not replaced; choose another folder", path=path)
 
@@ -372,7 +372,7 @@ def _run_cells(
 
 @cache
 def _kernel_manager() -> type:
-    """Return what starts kernels that import no module of the current folder, whatever lies there."""
+    """Return a manager of kernels that import no module from the current folder."""
     from jupyter_client.manager import AsyncKernelManager
 
     class WithoutCurrentFolder(AsyncKernelManager):

@@ -32,7 +32,7 @@ from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import DIVERSIFIERS, VECTORS, AspectsOf
 from berdslib.retrieval.rerank import Scorer
 from berdslib.retrieval.retrievers import OwnDense, encoding_of, is_dense
-from berdslib.retrieval.systems import Workshop, parse_system
+from berdslib.retrieval.systems import Workshop, canonical, parse_system
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ def _without_repeats(named: Sequence[tuple[str, System]]) -> list[tuple[str, Sys
     kept: dict[object, tuple[str, System]] = {}
     for place, (name, system) in enumerate(named):
         # Only strings say what a system is: of other systems with one name, each is kept, and refused later.
-        meaning = parse_system(name).text if isinstance(system, str) else place
+        meaning = canonical(name) if isinstance(system, str) else place
         if meaning in kept:
             logger.warning("%r and %r are the same system, which has one row", kept[meaning][0], name)
         kept.setdefault(meaning, (name, system))
@@ -83,10 +83,10 @@ def named_as(name: str, named: Mapping[str, System]) -> str:
     if name in named:
         return name
     try:
-        meaning = parse_system(name).text
+        meaning = canonical(name)
     except InputError:
         return name
-    texts = {other: parse_system(other).text for other, system in named.items() if isinstance(system, str)}
+    texts = {other: canonical(other) for other, system in named.items() if isinstance(system, str)}
     return next((other for other, text in texts.items() if text == meaning), name)
 
 
@@ -388,6 +388,8 @@ def to_be_scored(
         return list(collection.questions)
     listed = {docno for run in runs for docno in run["docno"].unique()}
     judged = set(verdicts["docno"].unique())
+    if collection.gold is not None and judged <= (all_judged := set(collection.gold["docno"].unique())):
+        judged = judged and all_judged  # these questions may be a part of those with verdicts
     if collection.passages and judged and not judged & listed and not notes.in_corpus(judged, collection.passages):
         problem = f"none of the judged passages, such as {min(judged)!r}, is in the corpus or in a run"
         raise InputError(f"{problem}; they are of another corpus", field="docno")

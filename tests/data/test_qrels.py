@@ -299,6 +299,7 @@ GOLD_FILES = {
     "semicolons.csv": cells(THREE, ";", "query_id", "doc_id", "relevance"),
     "ir_measures.csv": cells(ROWS, ",", "query_id", "iteration", "doc_id", "relevance"),
     "Capitals.csv": cells(THREE, ",", "Query_ID", "Doc_ID", "Relevance"),
+    "Blanks.csv": cells(THREE, ",", "Query ID", " Doc ID", "Relevance"),
     "pyterrier.csv": cells([(i, *row) for i, row in enumerate(THREE)], ",", "", "qid", "docno", "label"),
     "ranx.csv": cells(THREE, ",", "q_id", "doc_id", "score"),
     "msmarco.tsv": cells(THREE, "\t", "qid", "pid", "rel"),
@@ -354,6 +355,7 @@ RUNS = {
         [(q, d, r - 1, s, '"a, b"') for q, _, d, r, s, _ in RUN], ",", "qid", "docno", "rank", "score", "query"
     ),
     "ir_measures.csv": cells(SCORED, ",", "query_id", "doc_id", "score"),
+    "Blanks.csv": cells(SCORED, ",", "Query ID", "Doc ID", "Score"),
     "rank.csv": cells(RANKED, ",", "qid", "docno", "rank"),
     "ranx.json": json.dumps({"7": {"d1": 9.5, "d2": 3}, "9": {"d2": 2}}),
     "rows.json": json.dumps([{"q_id": q, "doc_id": d, "score": s} for q, d, s in SCORED]),

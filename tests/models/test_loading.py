@@ -19,7 +19,14 @@ from berdslib.judging.registry import make_judge
 from berdslib.models.cards import ModelCard
 from berdslib.models.chat import make_chat
 from berdslib.models.encoders import get_encoder
-from berdslib.models.loading import folder_mark, load_model, load_weights, package_folder, quiet_loading
+from berdslib.models.loading import (
+    checkpoint_mark,
+    folder_mark,
+    load_model,
+    load_weights,
+    package_folder,
+    quiet_loading,
+)
 from berdslib.retrieval.rerank import load_scorer
 
 
@@ -32,6 +39,16 @@ def test_other_weights_of_equal_size_and_time_are_another_state(tmp_path):
     marks = [folder_mark(str(tmp_path / name)) for name in "ab"]
     assert marks[0] != marks[1] and marks[0].startswith("#") and len(marks[0]) == 9
     assert folder_mark("org/model") == "" == folder_mark(str(tmp_path / "nothing"))
+
+
+def test_no_model_has_no_mark_even_where_the_current_folder_holds_an_adapter(tmp_path, monkeypatch):
+    base = tmp_path / "base"
+    base.mkdir()
+    (base / "config.json").write_text("{}")
+    (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(base)}))
+    monkeypatch.chdir(tmp_path)
+    assert checkpoint_mark("") == ""
+    assert checkpoint_mark(".") == folder_mark(".") + folder_mark(str(base))  # which says that the marks are not empty
 
 
 def test_loading_is_quiet_and_leaves_the_process_as_it_was():

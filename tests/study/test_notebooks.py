@@ -324,6 +324,9 @@ def test_a_notebook_that_names_no_kernel_runs(tmp_path):
     assert run_notebook(str(path), {}, output=tmp_path / "out", progress=False).record["finished"]
 
 
+EARLIER = json.dumps({"notebook": "99_tiny", "parameters": {}, "finished": True})  # what an earlier run left
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "words"),
@@ -336,7 +339,7 @@ def test_a_notebook_that_names_no_kernel_runs(tmp_path):
 def test_a_failure_is_a_clear_line_and_leaves_no_run_json(tmp_path, code, words):
     path, out = write_notebook(tmp_path, "k = 5", code, "k"), tmp_path / "out"
     out.mkdir()
-    (out / "run.json").write_text("{}")  # of an earlier run
+    (out / "run.json").write_text(EARLIER)
     with pytest.raises(BerdsError, match=words):
         run_notebook(str(path), output=out, progress=False, timeout=15)
     assert not (out / "run.json").exists() and (out / "failed.json").exists()
@@ -346,7 +349,7 @@ def test_a_failure_is_a_clear_line_and_leaves_no_run_json(tmp_path, code, words)
 def test_a_folder_that_another_run_writes_to_is_left_alone(tmp_path):
     path, out = write_notebook(tmp_path, "k = 5"), tmp_path / "out{k}"  # braces are part of the name
     out.mkdir()
-    (out / "run.json").write_text("{}")
+    (out / "run.json").write_text(EARLIER)
     hold = "import sys; from filelock import FileLock\nwith FileLock(sys.argv[1]):\n    print(flush=True); input()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", hold, str(out / ".lock")], **pipes) as other:
@@ -354,7 +357,7 @@ def test_a_folder_that_another_run_writes_to_is_left_alone(tmp_path):
         result = tried("notebook", "run", path, "-o", out)
         other.communicate(b"\n")
     assert result.exit_code == 1 and f"{out}: another run is writing here" in result.stderr
-    assert (out / "run.json").read_text() == "{}"  # a run begins by removing it
+    assert (out / "run.json").read_text() == EARLIER  # a run begins by removing it
     assert tried("notebook", "run", path, "-o", out).exit_code == 0
     assert sorted(p.name for p in out.iterdir()) == [".lock", "99_tiny.ipynb", "run.json"]
 

@@ -60,6 +60,7 @@ def perspectives_by_rank(
         axis.set(xlim=(0.4, k + 4.2), ylim=(m - 0.45, -0.55), xticks=range(1, k + 1))
         for rank, label in enumerate(axis.get_xticklabels(), start=1):
             label.set_color("black" if rank in telling else "#B5B5B5")
+            label.set_visible(rank <= length)
         axis.set_yticks(range(m), [plain(fill(p, 42)) for p in question.perspectives], fontsize=10)
         axis.tick_params(length=0)
         axis.spines[:].set_visible(False)
