@@ -65,7 +65,11 @@ def test_places_that_a_list_does_not_reach_have_no_tile_and_are_not_counted():
     (axis,) = figures.perspectives_by_rank(question, table, 5).axes
     assert len(axis.patches) == 2 * 2  # two ranks, two perspectives
     assert "2 of 2" in axis.get_title("left") + axis.get_title()
-    assert [label.get_visible() for label in axis.get_xticklabels()] == [True, True, False, False, False]
+    runs = {"one": ranked_run({"q": ["a", "b"]}), "two": ranked_run({"q": ["a", "b", "c"]})}
+    table = figures.rank_table(question, runs, make_verdicts([], "hand"), 5)
+    drawn = figures.perspectives_by_rank(question, table, 3)
+    drawn.canvas.draw()
+    assert [len(axis.get_xticklabels()) for axis in drawn.axes] == [2, 3]  # of those that can be seen
 
 
 @pytest.mark.parametrize("n", [1, 8, 9, 16, 17, 40])
