@@ -1,0 +1,111 @@
+"""Tables of PIR that look at root queries alone, and at perspectives that were cut out of queries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from berdslib.data.collection import Collection
+from berdslib.data.records import Question, check_k, check_questions, check_run, check_verdicts
+from berdslib.errors import InputError, known
+from berdslib.evaluation.sides import labels_of
+from berdslib.stats import cluster_bootstrap, ratio_of_sums
+
+OVERLAPS = ("union", "f1")
+_WORD = re.compile(r"\w+")
+
+
+def task_statistics(task: Collection) -> dict[str, float]:
+    """Return PIR's Table 1 for a task: queries, words_per_query, documents, words_per_document.
+
+    Words are what blanks part. A task without recorded full queries is refused.
+    """
+    if not task.expansions:
+        raise InputError(f"{task.name!r} has no full queries; a task of PIR has one for each perspective")
+    queries = [query.text for query in task.queries]
+    return {
+        "queries": len(queries),
+        "words_per_query": float(np.mean([len(text.split()) for text in queries])),
+        "documents": len(task.passages),
+        "words_per_document": float(np.mean([len(passage.full_text.split()) for passage in task.passages])),
+    }
+
+
+def root_bias(
+    run: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
+    labels: Sequence[str],
+    k: int = 5,
+    **drawing: Any,
+) -> pd.DataFrame:
+    """Return whose texts root queries find, as PIR's Tables 3 and 10: a row a label of perspectives.
+
+    Args:
+        run: the lists of the questions, the root queries.
+        verdicts: which passages argue which perspective.
+        questions: with labels, such as "support" and "undermine".
+        labels: those that are compared; texts of others are left out.
+        k: places of each list.
+        drawing: level, resamples and seed of the bootstrap, which draws questions.
+
+    Returns:
+        Frame label, found (texts with the label in the first k places), share of these, low, high, in_corpus (the share
+        among all texts with one of the labels): equal shares are what a balanced corpus would give only where
+        in_corpus is balanced.
+    """
+    check_k(k)
+    check_questions(questions, need_perspectives=True)
+    label_of = {(q.qid, pid): label for q in questions for pid, label in enumerate(labels_of(q))}
+    for label in labels:
+        known("label of a perspective", label, set(label_of.values()))
+    clean, gold = check_run(run), check_verdicts(verdicts)
+    gold = gold[gold["supports"]]
+    gold = gold.assign(label=[label_of.get(key, "") for key in zip(gold["qid"], gold["pid"], strict=True)])
+    texts = gold[gold["label"].isin(labels)].drop_duplicates(["qid", "docno", "label"])
+    found = clean[clean["rank"] <= k].merge(texts, on=["qid", "docno"])
+    counts = pd.crosstab(found["qid"], found["label"])
+    counts = counts.reindex(index=[q.qid for q in questions], columns=list(labels), fill_value=0)
+    if not counts.to_numpy().any():
+        raise InputError(f"no list holds a text of {', '.join(labels)} in its first {k} places", field="labels")
+    in_corpus = texts["label"].value_counts(normalize=True)
+    with_total = counts.assign(total=counts.sum(axis=1)).to_numpy(dtype=np.float64)
+    share, low, high = cluster_bootstrap(with_total, counts.index.tolist(), ratio_of_sums, **drawing)
+    table = pd.DataFrame({"label": labels, "found": counts.sum().to_numpy(), "share": share, "low": low, "high": high})
+    return table.assign(in_corpus=table["label"].map(in_corpus).fillna(0.0))
+
+
+def groups_shown(run: pd.DataFrame, questions: Sequence[Question], groups: Mapping[str, str], k: int) -> pd.Series:
+    """Return how many of the first k places of all root queries show each group, most first (PIR Figure 5)."""
+    check_k(k)
+    clean = check_run(run)
+    listed = clean[(clean["rank"] <= k) & clean["qid"].isin([q.qid for q in questions])]
+    shown = listed["docno"].map(dict(groups)).value_counts()
+    everything = shown.reindex(sorted(set(groups.values())), fill_value=0)
+    return everything.sort_values(ascending=False, kind="stable").rename_axis("group").rename("places")
+
+
+def word_overlap(found: str, gold: Sequence[str], definition: str = "union") -> float:
+    """Return how alike an extracted perspective is to the best of the annotated ones, from 0 to 1 (PIR A.8, Table 6).
+
+    "union" is the formula that PIR prints under the name QA-F1: shared words over all words of both. "f1" is the
+    measure that goes by that name elsewhere: twice the shared words over the sum of both.
+
+    >>> word_overlap("a claim", ["a claim that opposes"]), word_overlap("a claim", ["a claim that opposes"], "f1")
+    (0.5, 0.6666666666666666)
+    """
+    known("definition of QA-F1", definition, OVERLAPS)
+    if not gold:
+        raise InputError("at least one annotated perspective is needed", field="gold")
+    own = set(_WORD.findall(found.casefold()))
+    scores = []
+    for text in gold:
+        theirs = set(_WORD.findall(text.casefold()))
+        whole = len(own | theirs) if definition == "union" else len(own) + len(theirs)
+        shared = len(own & theirs) * (1 if definition == "union" else 2)
+        scores.append(shared / whole if whole else 0.0)
+    return max(scores)
