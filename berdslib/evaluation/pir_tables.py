@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,9 +13,9 @@ from berdslib.data.records import Question, check_k, check_questions, check_run,
 from berdslib.errors import InputError, known
 from berdslib.evaluation.sides import labels_of
 from berdslib.stats import cluster_bootstrap, ratio_of_sums
+from berdslib.words import compared_words
 
 OVERLAPS = ("union", "f1")
-_WORD = re.compile(r"\w+")
 
 
 def task_statistics(task: Collection) -> dict[str, float]:
@@ -101,10 +100,10 @@ def word_overlap(found: str, gold: Sequence[str], definition: str = "union") -> 
     known("definition of QA-F1", definition, OVERLAPS)
     if not gold:
         raise InputError("at least one annotated perspective is needed", field="gold")
-    own = set(_WORD.findall(found.casefold()))
+    own = set(compared_words(found))
     scores = []
     for text in gold:
-        theirs = set(_WORD.findall(text.casefold()))
+        theirs = set(compared_words(text))
         whole = len(own | theirs) if definition == "union" else len(own) + len(theirs)
         shared = len(own & theirs) * (1 if definition == "union" else 2)
         scores.append(shared / whole if whole else 0.0)

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 
 from berdslib.errors import InputError, MissingDataError
-from berdslib.models.loading import token_batches
+from berdslib.models.loading import quiet_loading, token_batches
 
 if TYPE_CHECKING:
     import torch
@@ -67,7 +67,8 @@ def openvino_reader(module: torch.nn.Module, tokenizer: Any, number_format: str)
     example = dict(tokenizer(["one", "two words", "a few words more"], padding=True, return_tensors="pt"))
     example = {name: example[name] for name in ("input_ids", "attention_mask")}
     shapes: list[tuple[str, list[int]]] = [(name, [-1, -1]) for name in example]
-    with torch.inference_mode(), _no_telemetry():
+    # Tracing touches what the network would be trained by, which transformers then comments on.
+    with torch.inference_mode(), _no_telemetry(), quiet_loading():
         network = openvino.convert_model(module.eval(), example_input=example, input=shapes)
     settings = {
         "INFERENCE_PRECISION_HINT": "bf16" if number_format == "bfloat16" else "f32",
