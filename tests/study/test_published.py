@@ -20,7 +20,7 @@ from berdslib.judging.registry import JUDGES
 from berdslib.retrieval.systems import parse_system
 from berdslib.stats import mean_interval
 from berdslib.study.grid import read_grid
-from berdslib.study.notebooks import notebook_folder
+from berdslib.study.notebooks import notebook_folder, read_notebook
 from berdslib.study.published import (
     CODE,
     STATUS,
@@ -116,6 +116,49 @@ def test_each_page_shows_itself_in_every_form(name):
     if len(found.beside):
         assert set(found.beside["whose"].str.partition(",")[0]) <= {"published", "ours"}
         pyplot.close(found.figure())
+
+
+def code_of_notebook_12():
+    """Return the code of its cells but the one for Colab, the parameters and the exercises."""
+    cells = read_notebook(notebook_folder() / "12_paper_tables_and_figures.ipynb")["cells"]
+    left_out = {"colab", "parameters", "exercise"}
+    return [
+        "".join(cell["source"])
+        for cell in cells
+        if cell["cell_type"] == "code" and not left_out & set(cell["metadata"].get("tags", []))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "has_numbers", "named"),
+    [
+        ("BeRDS Figure 1", False, "00_quickstart"),
+        ("PIR Figure 3", False, "08_pir_and_pap"),
+        ("BeRDS 8", False, "BeRDS Table 8"),
+        ("PIR Figure 5", True, ""),
+        ("PIR 10", True, ""),
+    ],
+)
+def test_notebook_12_draws_numbers_and_else_says_who_draws(table, has_numbers, named, tmp_path, capsys):
+    room = {"table": table, "limit": 0, "output_dir": str(tmp_path)}
+    for code in code_of_notebook_12():
+        exec(compile(code, "notebook 12", "exec"), room)
+    pyplot.close("all")
+    said = capsys.readouterr().out
+    made = {path.name for path in tmp_path.iterdir()}
+    assert ({"scores.png", "scores.csv", "table.csv", "table.tex"} <= made) == has_numbers
+    if not has_numbers:
+        assert not made and named in said.splitlines()[0]
+
+
+def test_notebook_12_counts_what_the_census_counts():
+    cells = read_notebook(notebook_folder() / "12_paper_tables_and_figures.ipynb")["cells"]
+    (takeaways,) = ("".join(cell["source"]) for cell in cells if "**Answer:**" in "".join(cell["source"]))
+    answer = takeaways.partition("**Answer:**")[2].partition("\n")[0]
+    table = census()
+    counts = table["status"].value_counts()
+    counted = [len(table), counts["rebuilt"], counts["drawn"], counts["not"], (table["ours"] > 0).sum()]
+    assert [int(number) for number in re.findall(r"\d+", answer)[: len(counted)]] == counted
 
 
 TOLD = sorted({page(name).told.get(field, "") for name in EVERY for field in ("command", "settings", "row")} - {""})
