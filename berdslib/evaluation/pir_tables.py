@@ -1,4 +1,4 @@
-"""Tables of PIR that look at root queries alone, and at perspectives that were cut out of queries."""
+"""Tables of PIR on root queries alone, and on perspectives that were extracted from queries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OVERLAPS = ("union", "f1")
 def task_statistics(task: Collection) -> dict[str, float]:
     """Return PIR's Table 1 for a task: queries, words_per_query, documents, words_per_document.
 
-    Words are what blanks part. A task without recorded full queries is refused.
+    Words are separated by blanks. A task without recorded full queries is refused.
     """
     if not task.expansions:
         raise InputError(f"{task.name!r} has no full queries; a task of PIR has one for each perspective")
@@ -48,7 +48,7 @@ def root_bias(
         run: the lists of the questions, the root queries.
         verdicts: which passages argue which perspective.
         questions: with labels, such as "support" and "undermine".
-        labels: those that are compared; texts of others are left out.
+        labels: the labels to compare; texts with other labels are left out.
         k: places of each list.
         drawing: level, resamples and seed of the bootstrap, which draws questions.
 

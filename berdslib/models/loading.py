@@ -93,8 +93,9 @@ def _require_hub(checkpoint: str) -> None:
 
 def _first_line(error: Exception) -> str:
     """Return the first line of a message; with the next one where it ends in a colon, as torch's do."""
-    first, _, rest = str(error).strip().partition("\n")
-    return f"{first} {rest.strip().partition(chr(10))[0]}" if first.endswith(":") else first
+    lines = [line.strip() for line in str(error).strip().splitlines()]
+    wanted = 2 if lines and lines[0].endswith(":") else 1
+    return " ".join(lines[:wanted])
 
 
 def checkpoint_mark(checkpoint: str) -> str:

@@ -388,8 +388,9 @@ def to_be_scored(
         return list(collection.questions)
     listed = {docno for run in runs for docno in run["docno"].unique()}
     judged = set(verdicts["docno"].unique())
-    if collection.gold is not None and judged <= (all_judged := set(collection.gold["docno"].unique())):
-        judged = judged and all_judged  # these questions may be a part of those with verdicts
+    recorded_for = set() if collection.gold is None else set(collection.gold["docno"].unique())
+    if judged and judged <= recorded_for:
+        judged = recorded_for  # of all questions, as these may be a part of them
     if collection.passages and judged and not judged & listed and not notes.in_corpus(judged, collection.passages):
         problem = f"none of the judged passages, such as {min(judged)!r}, is in the corpus or in a run"
         raise InputError(f"{problem}; they are of another corpus", field="docno")

@@ -359,6 +359,13 @@ def test_verdicts_of_another_corpus_are_refused_by_every_way_of_scoring():
         evaluate_at_the_door(ranked_run({"q": ["a"]}), foreign, CATS, "P@1")
 
 
+def test_a_part_of_the_questions_is_scored_though_none_of_its_judged_passages_is_there():
+    both = (Question("q", "Cats?", ("Yes.",)), Question("lost", "Dogs?", ("Yes.",)))
+    gold = make_verdicts([("q", 0, "a", 1.0, True), ("lost", 0, "elsewhere", 1.0, True)], "gold")
+    part = Collection("pets", both, [Passage("a", "Cats purr.")], gold).only(both[1:])
+    assert experiment("bm25", part, "P@1").table["mean"].tolist() == [0, 0]  # and its macro-average
+
+
 def test_a_judge_that_reads_is_not_asked_about_numbers_of_subtopics():
     numbered = Collection("topics", [Question("q", "Cats?", ("subtopic 1", "subtopic 2"))], CORPUS, CATS.gold)
     assert experiment("bm25", numbered, "MRecall@2").table["mean"].tolist() == [1, 1]

@@ -16,12 +16,13 @@ import tiny_notebook
 import yaml
 from shell import tried
 
+import berdslib as bd
 from berdslib.data.records import ranked_run
 from berdslib.data.trec import read_trec_run, write_trec_run
 from berdslib.errors import BerdsError, InputError
 from berdslib.paths import PACKAGE
 from berdslib.study import notebooks, running
-from berdslib.study.grid import best_run, clean, collect, grid_table, read_grid, status
+from berdslib.study.grid import best_run, clean, collect, finished, grid_table, read_grid, status
 from berdslib.study.provenance import environment
 from berdslib.study.running import run_grid
 
@@ -568,6 +569,23 @@ def test_shipped_grids_are_valid():
     shipped = sorted((notebooks.notebook_folder().parent / "papermill_runs" / "grids").glob("*.yaml"))
     assert "smoke" in [path.stem for path in shipped]
     assert all(len(read_grid(path).runs) > 1 for path in shipped)
+
+
+@pytest.mark.slow
+def test_a_run_of_one_system_keeps_its_experiment_beside_its_notebook(project):
+    shutil.copy(PACKAGE.parent / "papermill_runs" / "system.ipynb", project)
+    text = "grid: {retriever: [bm25, rank-bm25]}\n"
+    grid = read_grid(write_grid(project, f"notebook: {project}/system.ipynb\n{text}"))
+    assert run_grid(grid) == {}
+    sample = bd.load("sample", split="all")
+    for run in grid.runs:
+        name = run.parameters["retriever"]
+        want = bd.experiment([name], sample, ["MRecall@5", "Precision@5"], judge="gold")
+        assert pd.read_csv(run.folder / "scores.csv")["mean"].tolist() == pytest.approx(want.table["mean"].tolist())
+        assert read_trec_run(run.folder / f"{name}.trec")["docno"].tolist() == want.runs[name]["docno"].tolist()
+        assert {"system.ipynb", "questions.csv", "verdicts.tsv"} <= {path.name for path in run.folder.iterdir()}
+        (run.folder / "run.json").unlink()  # broken off at the very end: it runs again in the same folder
+    assert run_grid(grid) == {} and all(finished(run) for run in grid.runs)
 
 
 def test_a_grid_that_came_with_the_package_is_found_and_one_of_the_user_goes_before_it(tmp_path, monkeypatch):
