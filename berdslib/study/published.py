@@ -153,6 +153,7 @@ class Page:
         from berdslib.study.figures import HUES, MARKERS
 
         rows = self._shown()
+        rows = rows.query(self.told["drawn"]) if "drawn" in self.told else rows
         parts = {part: _joined(rows, self.told.get(part, "").split()) for part in ("panels", "lines", "marks")}
         rows = rows.assign(**parts, value=rows["value"].astype(float), own=rows["whose"] != "published")
         panels, marks = list(dict.fromkeys(rows["panels"])), list(dict.fromkeys(rows["marks"]))
@@ -173,6 +174,8 @@ class Page:
             axis.set_title(panel, fontsize=10, color="black" if here["own"].any() else "0.45")
             axis.set_yticks(range(len(names)), names, fontsize=9)
             axis.set_ylim(len(names) - 0.4, -0.6)
+        for axis in axes.flat[len(panels) - across :]:
+            axis.tick_params(labelbottom=True)  # the last of its column, also where the row below is not full
         for axis in axes.flat[len(panels) :]:
             axis.set_visible(False)
         figure.supxlabel("" if free else self.told.get("unit", "%"), fontsize=10)

@@ -118,6 +118,25 @@ def test_each_page_shows_itself_in_every_form(name):
         pyplot.close(found.figure())
 
 
+@pytest.mark.parametrize("name", ["PIR Figure 4", "BeRDS 3"])
+def test_each_column_of_panels_has_numbers_below_its_last_one(name):
+    figure = page(name).figure()
+    figure.canvas.draw()
+    last = {axis.get_subplotspec().colspan.start: axis for axis in figure.axes if axis.get_visible()}
+    assert len(last) == 3 and all(any(label.get_text() for label in axis.get_xticklabels()) for axis in last.values())
+    pyplot.close(figure)
+
+
+def test_a_difference_of_shares_is_printed_and_not_drawn_as_a_share():
+    found = page("PIR Figure 4")
+    figure = found.figure()
+    assert "difference" in found.beside.columns
+    drawn = [float(x) for axis in figure.axes for line in axis.lines for x in line.get_xdata()]
+    shares = found.ours[found.ours["measure"] != "difference"]["value"].astype(float)
+    assert sorted(drawn) == sorted(shares)
+    pyplot.close(figure)
+
+
 def code_of_notebook_12():
     """Return the code of its cells but the one for Colab, the parameters and the exercises."""
     cells = read_notebook(notebook_folder() / "12_paper_tables_and_figures.ipynb")["cells"]
