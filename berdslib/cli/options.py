@@ -118,7 +118,8 @@ def judge(default: str | None = "gold", more: str = "") -> Option:
     """Say who judges."""
     names = (
         "gold, random, overlap, similarity, laptop, laptop-mpnet, mistral-berds, nli-t5, causal:MODEL, nli:MODEL, "
-        "cross:MODEL or chat:MODEL; a committee is joined by +, such as overlap+similarity."
+        "cross:MODEL or chat:MODEL; a committee is joined by +, such as overlap+similarity. The prompt's wording may "
+        "follow: causal:MODEL@published; an adapter and 4 bits too: causal:MODEL+adapter:FOLDER+4bit@published."
     )
     return text("-j --judge", names + more, default, shell_complete=completes("judge", ",+"))
 

@@ -102,8 +102,9 @@ class Causal:
         """Names everything that the answers depend on, as it is now: a model can be trained, its prompt replaced."""
         template = hashlib.sha256(str(self.tokenizer.chat_template).encode()).hexdigest()[:8] if self.chat else "none"
         thoughts = ",thinking=off" if self._thoughts_off else ""
+        shots = len(self.prompt.example) // 2
         return (
-            f"causal({self.name}{self._weights.of(self.model)},prompt={self.prompt.name}:{self.prompt.hash},shots=0,"
+            f"causal({self.name}{self._weights.of(self.model)},prompt={self.prompt.name}:{self.prompt.hash},shots={shots},"
             f"chat={template}{thoughts},max_length={self.max_length},title={self.title_position})"
         )
 
@@ -272,7 +273,7 @@ def load_causal(
     """Load a causal judge, with a LoRA `adapter` or without, from the Hugging Face cache, a folder, or the hub.
 
     `checkpoint` may be "smollm2", which comes in a package; `four_bit` loads the weights by bitsandbytes (NormalFloat);
-    `wording` is "ours" or "published"; `options` are those of :class:`Causal`.
+    `wording` is one of :func:`~berdslib.llm.prompting.wordings`; `options` are those of :class:`Causal`.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 

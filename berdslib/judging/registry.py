@@ -15,9 +15,12 @@ from berdslib.judging.baselines import Committee, Gold, Overlap, Random, load_si
 from berdslib.judging.causal import load_causal
 from berdslib.judging.chat import Chat
 from berdslib.judging.pairs import NLI_T5, load_cross_encoder, load_nli, load_nli_t5
+from berdslib.llm.prompting import TASKS, load_prompt, split_wording
 from berdslib.models.chat import make_chat
 from berdslib.models.loading import LOADING
 from berdslib.registry import Registry
+
+_TASK = "perspective_detection"
 
 
 class JudgeKind(NamedTuple):
@@ -30,14 +33,16 @@ class JudgeKind(NamedTuple):
 def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str | None = None) -> Judge:
     """Return a judge by name.
 
-    "causal:MODEL" is any causal language model, zero-shot on our prompt, "nli:MODEL" a natural-language-inference
-    classifier, "nli-t5" the T5-11B of BeRDS Table 4 ("nli-t5:MODEL" another that writes "1" for entailed),
-    "cross:MODEL" a fine-tuned cross-encoder, "chat:MODEL" as :func:`berdslib.models.chat.make_chat` reads it,
-    "laptop:FOLDER" a laptop judge of your own, "similarity:ENCODER" the cosine of another encoder;
-    "overlap+similarity:mpnet" is the committee of the two. "gold" needs the table `gold`. `title_position` is "before",
-    "after" or "none", None for the judge's own (divergences.md B6).
+    "causal:MODEL" is any causal language model, zero-shot on our prompt; "causal:MODEL+adapter:FOLDER+4bit" has a LoRA
+    adapter and is loaded in 4 bits. "nli:MODEL" is a natural-language-inference classifier, "nli-t5" the T5-11B of
+    BeRDS Table 4 ("nli-t5:MODEL" another that writes "1" for entailed), "cross:MODEL" a fine-tuned cross-encoder,
+    "chat:MODEL" as :func:`berdslib.models.chat.make_chat` reads it, "laptop:FOLDER" a laptop judge of your own,
+    "similarity:ENCODER" the cosine of another encoder; "overlap+similarity:mpnet" is the committee of the two. "gold"
+    needs the table `gold`. A wording of the prompt may end the names of causal and chat judges, as in
+    "causal:MODEL@published" or "chat:MODEL@published-one-shot" (BeRDS Table 14). `title_position` is "before", "after"
+    or "none", None for the judge's own (divergences.md B6).
     """
-    members = [member.strip() for member in name.split("+")]
+    members = _members(name)
     if len(members) > 1 and (":" not in name or all(map(_is_judge, members))):
         return Committee([make_judge(member, gold, title_position) for member in members])
     kind, model = JUDGES.find(name)
@@ -47,6 +52,17 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
         return Gold(gold)
     with LOADING:
         return kind.load(model, **({} if title_position is None else {"title_position": title_position}))
+
+
+def _members(name: str) -> list[str]:
+    """Return what a plus joins; what it adds to a causal model stays with that."""
+    members: list[str] = []
+    for part in name.split("+"):
+        if members and (part.startswith("adapter:") or part.partition("@")[0] == "4bit"):
+            members[-1] += f"+{part}"
+        else:
+            members.append(part.strip())
+    return members
 
 
 def _is_judge(name: str) -> bool:
@@ -94,6 +110,23 @@ def _mistral_berds(_: str, **options: Any) -> Judge:
     return load_causal("mistralai/Mistral-7B-Instruct-v0.2", adapter=adapter, wording="published", **options)
 
 
+def _causal(name: str, **options: Any) -> Judge:
+    """Load MODEL+adapter:FOLDER+4bit@WORDING, of which all but the model may be missing."""
+    model, wording = split_wording(_TASK, name)
+    bare = model.removesuffix("+4bit")
+    checkpoint, _, adapter = bare.partition("+adapter:")
+    return load_causal(checkpoint, adapter=adapter, four_bit=bare != model, wording=wording or "ours", **options)
+
+
+def _chat(name: str, **options: Any) -> Judge:
+    """Make MODEL@WORDING; without a wording, ours, the short one for a small model."""
+    model, wording = split_wording(_TASK, name)
+    # A verdict is one word, and the probabilities of its first token say how sure the model is.
+    chat = make_chat(model, max_tokens=8, logprobs=True)
+    prompt = load_prompt(_TASK, wording or "ours", TASKS[_TASK], asked=chat.id)
+    return Chat(chat, prompt=prompt, **options)
+
+
 def _laptop(name: str, **options: Any) -> Judge:
     """Load a shipped judge by name, or one of the user's by its folder."""
     from berdslib.judging import laptop  # needs torch, which takes seconds to import
@@ -115,13 +148,12 @@ JUDGES: Registry[JudgeKind] = Registry(
         "laptop-mpnet": JudgeKind(lambda _, **options: _laptop("laptop-mpnet", **options)),
         "laptop:": JudgeKind(_laptop),
         "mistral-berds": JudgeKind(_mistral_berds),
-        "causal:": JudgeKind(load_causal),
+        "causal:": JudgeKind(_causal),
         "nli:": JudgeKind(load_nli),
         "nli-t5": _NLI_T5,
         "nli-t5:": _NLI_T5,
         "cross:": JudgeKind(load_cross_encoder),
-        # A verdict is one word, and the probabilities of its first token say how sure the model is.
-        "chat:": JudgeKind(lambda model, **options: Chat(make_chat(model, max_tokens=8, logprobs=True), **options)),
+        "chat:": JudgeKind(_chat),
     },
     own=own_judge,
 )

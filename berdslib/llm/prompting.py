@@ -152,6 +152,20 @@ def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = (), *, 
     return _parse(f"{task}/{wording}", path.read_text(encoding="utf-8"), needs)
 
 
+def split_wording(task: str, name: str) -> tuple[str, str]:
+    """Return a model's name, and the wording of a task that it is asked by: what follows its last @, or "".
+
+    The @ before an endpoint's address, and one in the path of a folder that is there, are part of the name.
+
+    >>> split_wording("perspective_detection", "org/m@published"), split_wording("perspective_detection", "m@http://h/v1")
+    (('org/m', 'published'), ('m@http://h/v1', ''))
+    """
+    model, _, wording = name.rpartition("@")
+    if not model or "/" in wording or Path(name).exists():
+        return name, ""
+    return model, known("wording", wording, wordings(task))
+
+
 def published_path(task: str, wording: str | None = None) -> Path:
     """Return where a published wording of a task is kept, there or not; None for the usual one."""
     there = wordings(task)[len(OURS) :]

@@ -23,7 +23,7 @@ from berdslib.errors import InputError, known
 from berdslib.llm.answers import NESTED, parse_perspectives, strip_reasoning
 from berdslib.llm.asking import read_all
 from berdslib.llm.chat import ChatModel
-from berdslib.llm.prompting import FORMS, Prompt, load_prompt
+from berdslib.llm.prompting import FORMS, Prompt, load_prompt, split_wording
 from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.models.chat import make_chat
@@ -240,15 +240,19 @@ def expansions_by(
 ) -> dict[str, list[tuple[str, str]]]:
     """Return the expansions that a chat model makes, by name; search them with ``Expanded(…, **SEARCHED[kind])``.
 
-    `name` is "chat:MODEL" for perspectives (BeRDS, section 6), or "hyde:MODEL" for a passage that could answer. Only
-    the questions' texts are sent; what is in the file of recordings is not asked again, and what is new is added at
-    once. A question whose answer cannot be read is left out, with a warning, and then searched as it is.
+    `name` is "chat:MODEL" for perspectives (BeRDS, section 6), or "hyde:MODEL" for a passage that could answer. Another
+    wording of the prompt may follow, as in "chat:MODEL@published". Only the questions' texts are sent; what is in the
+    file of recordings is not asked again, and what is new is added at once. A question whose answer cannot be read is
+    left out, with a warning, and then searched as it is.
     """
     kind, _, model = name.partition(":")
     known("way to ask for expansions", kind, SEARCHED)
+    task = "perspective_generation" if kind == "chat" else "hypothetical_passage"
+    model, wording = split_wording(task, model)
     chat = make_chat(model, max_tokens=MAX_TOKENS, schema=SCHEMA if kind == "chat" else None)
     chat = Kept(chat, recordings) if recordings else chat
-    return chat_expansions(questions, chat) if kind == "chat" else hyde_expansions(questions, chat)
+    make = chat_expansions if kind == "chat" else hyde_expansions
+    return make(questions, chat, wording or "ours")
 
 
 def chat_expansions(
@@ -265,13 +269,15 @@ def chat_expansions(
     return _ask(questions, chat, prompt, lambda text: parse_perspectives(text, nested))
 
 
-def hyde_expansions(questions: Sequence[Question], chat: ChatModel) -> dict[str, list[tuple[str, str]]]:
+def hyde_expansions(
+    questions: Sequence[Question], chat: ChatModel, wording: str = "ours"
+) -> dict[str, list[tuple[str, str]]]:
     """Ask a chat model for a passage that could answer each question, to search by: one expansion a question.
 
     Source: Gao et al. (2023), HyDE, who average the vectors of several passages. Search with ``merge="statement
     only"``.
     """
-    prompt = load_prompt("hypothetical_passage", needs=("question",), asked=chat.id)
+    prompt = load_prompt("hypothetical_passage", wording, needs=("question",), asked=chat.id)
     return _ask(questions, chat, prompt, _passage)
 
 
