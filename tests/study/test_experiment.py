@@ -286,7 +286,7 @@ def test_captions_name_splits_and_what_was_judged(sample):
 
 def test_number_formats_are_those_of_the_encoders_and_judges_that_took_part(monkeypatch):
     monkeypatch.setenv("BERDS_NUMBER_FORMAT", "bfloat16")
-    for system in ("minilm", "bm25+mmr:0.5", "minilm+pap:1"):
+    for system in ("minilm", "bm25+mmr:0.5", "bm25+mmr:0.5@minilm", "minilm+pap:1"):
         assert number_formats({system: system}, "gold").split()[0] == "bfloat16"
     monkeypatch.setenv("BERDS_NUMBER_FORMAT", "float32")
     assert number_formats({"a": "bm25", "b": "minilm"}, "gold").split()[0] == "float32"
