@@ -21,7 +21,7 @@ from berdslib.models.encoders import NAMELESS, get_encoder, own_encoder
 from berdslib.progress import bar
 from berdslib.registry import Registry
 from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search, joined
-from berdslib.retrieval.bm25 import BM25, RankBM25
+from berdslib.retrieval.bm25 import BM25, LuceneBM25, RankBM25
 from berdslib.retrieval.dense import Dense
 from berdslib.retrieval.rerank import TART_FULL, TART_INSTRUCTION, CrossEncoderRetriever, load_scorer
 
@@ -269,6 +269,7 @@ RETRIEVERS: Registry[RetrieverKind] = Registry(
     "retriever",
     {
         "bm25": _lexical(BM25),
+        "bm25-lucene": _lexical(LuceneBM25),
         "rank-bm25": _lexical(RankBM25),
         **dict.fromkeys(CARDS, _DENSE),
         "hf:": _DENSE,
