@@ -108,8 +108,9 @@ def split(*names: str) -> Option:
 def systems(default: str | None, more: str = "") -> Option:
     """Say what searches."""
     parts = (
-        "Systems, comma-separated: a retriever and its parts, such as minilm+mmr:0.9, minilm+pap:1.0, "
-        "bm25+expand:rule, bm25+multi:rule, minilm+expand:recorded+coverage:0.5, minilm+expand:chat:MODEL (or hyde)."
+        "Systems, comma-separated: a retriever and its parts, such as minilm+mmr:0.9, bm25+mmr:0.9@uae-large, "
+        "minilm+pap:1.0, bm25+expand:rule, bm25+multi:rule, minilm+expand:recorded+coverage:0.5, "
+        "minilm+expand:chat:MODEL (or hyde)."
     )
     return text("-r --systems", parts + more, default, shell_complete=completes("retriever"))
 

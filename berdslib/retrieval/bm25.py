@@ -285,6 +285,20 @@ class BM25(_BM25Base):
         return self._index.get_scores_from_ids(known_words) if known_words else np.zeros(len(holds)), holds
 
 
+class LuceneBM25(BM25):
+    """BM25 as Pyserini searches a Lucene index, which BeRDS does (divergences.md B19): its parameters, stemmed words.
+
+    Not to the last digit: Lucene keeps lengths rounded, and stems by Porter's first rules.
+    """
+
+    name = "bm25-lucene"
+
+    def __init__(
+        self, passages: Sequence[Passage], *, k1: float = 0.9, b: float = 0.4, analyser: str = "english-stem"
+    ) -> None:
+        super().__init__(passages, k1=k1, b=b, analyser=analyser)
+
+
 class RankBM25(_BM25Base):
     """Okapi BM25 on rank-bm25: a few readable lines of Python, for teaching and checking.
 

@@ -156,7 +156,8 @@ def _is_constant(own: np.ndarray) -> bool:
 
 
 # What becomes of a list's scores before they are weighed, given also those of the whole run (Sim1 of equation 1;
-# divergences.md B3). "max_per_dataset": divided by the largest of the whole run (the paper, A.6); "max_per_question":
+# divergences.md B3). "max_per_dataset": divided by the largest of the whole run (the paper, A.6; in
+# a system, of the lists of one data set); "max_per_question":
 # by the largest of the list (the published code); "minmax": each list from 0 to 1; "zscore": each list to mean 0 and
 # deviation 1; "rank": from 1 down to 1/n in equal steps. By "minmax" and "zscore" a list of one score becomes 0.
 NORMALISATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -533,20 +534,27 @@ class Diversified(Ours):
         if run.empty:
             return run
         if self.aspects is None:
-            return self._of(run, None, k)
+            return self._of(run, questions, None, k)
         # A query that asks from one perspective has no others to cover: its list stays as it is.
         own = [q for q in questions if not q.owner]
         ours = run["qid"].isin({q.qid for q in own})
         aspects = self.aspects(run[ours].reset_index(drop=True), own)
         told = ours & run["qid"].isin(set(aspects["qid"].astype(str)))
         ours = told if told.any() else ours  # where nothing is told of any question, that is refused
-        covered = self._of(run[ours].reset_index(drop=True), aspects, k)
+        covered = self._of(run[ours].reset_index(drop=True), own, aspects, k)
         return joined([covered, run[~ours & (run["rank"] <= k)]])
 
-    def _of(self, run: pd.DataFrame, aspects: pd.DataFrame | None, k: int) -> pd.DataFrame:
+    def _of(
+        self, run: pd.DataFrame, questions: Sequence[Question], aspects: pd.DataFrame | None, k: int
+    ) -> pd.DataFrame:
+        # The largest score, which others are divided by, is that of a data set; a collection may hold several.
+        sources = run["qid"].map({q.qid: q.source for q in questions})
         weight, vectors = self.relevance_weight, self.vectors
-        made = diversify(run, self.method, relevance_weight=weight, vectors=vectors, aspects=aspects, k=k)
-        return made[RUN_COLUMNS]
+        made = [
+            diversify(lists, self.method, relevance_weight=weight, vectors=vectors, aspects=aspects, k=k)[RUN_COLUMNS]
+            for _, lists in run.groupby(sources, dropna=False)
+        ]
+        return joined(made)
 
 
 def passage_vectors(

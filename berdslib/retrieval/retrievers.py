@@ -14,14 +14,14 @@ import pandas as pd
 
 from berdslib.data.records import Passage, Question, make_run
 from berdslib.data.web import OwnCorpora
-from berdslib.errors import InputError, MissingDataError, says_what_it_takes
+from berdslib.errors import InputError, MissingDataError, known, says_what_it_takes
 from berdslib.models.cards import CARDS, Encoder, model_card
 from berdslib.models.corpus_vectors import full_text
 from berdslib.models.encoders import NAMELESS, get_encoder, own_encoder
 from berdslib.progress import bar
 from berdslib.registry import Registry
 from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search, joined
-from berdslib.retrieval.bm25 import BM25, RankBM25
+from berdslib.retrieval.bm25 import BM25, LuceneBM25, RankBM25
 from berdslib.retrieval.dense import Dense
 from berdslib.retrieval.rerank import TART_FULL, TART_INSTRUCTION, CrossEncoderRetriever, load_scorer
 
@@ -64,6 +64,12 @@ def is_dense(name: str) -> bool:
     """Return whether a retriever of this name compares vectors."""
     kind = RETRIEVERS.get(name) or RETRIEVERS.get(name.partition(":")[0] + ":")
     return kind is not None and kind.encoding is not None
+
+
+def check_dense(name: str) -> None:
+    """Raise InputError unless this names an encoder, as every dense retriever does."""
+    if name.endswith(":") or not is_dense(RETRIEVERS.spelt(name)):
+        known("encoder", name, filter(is_dense, RETRIEVERS.names()))
 
 
 @dataclass(frozen=True)
@@ -209,8 +215,8 @@ class Lucene(Ours):
             from pyserini.search.lucene import LuceneSearcher
         except ImportError:
             raise MissingDataError("this needs Pyserini and Java 21: pip install 'berdslib[pyserini]'") from None
-        known = Path(index).is_dir()
-        searcher = LuceneSearcher(index) if known else LuceneSearcher.from_prebuilt_index(index)
+        is_folder = Path(index).is_dir()
+        searcher = LuceneSearcher(index) if is_folder else LuceneSearcher.from_prebuilt_index(index)
         if searcher is None:  # what Pyserini returns for a name that it does not know
             raise MissingDataError(f"{index!r} is neither a folder nor a prebuilt index of Pyserini")
         searcher.set_bm25(k1=0.9, b=0.4)
@@ -263,6 +269,7 @@ RETRIEVERS: Registry[RetrieverKind] = Registry(
     "retriever",
     {
         "bm25": _lexical(BM25),
+        "bm25-lucene": _lexical(LuceneBM25),
         "rank-bm25": _lexical(RankBM25),
         **dict.fromkeys(CARDS, _DENSE),
         "hf:": _DENSE,

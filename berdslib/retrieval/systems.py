@@ -18,7 +18,8 @@ part           what it does with what stands before it
 +multi:NAME    searches the question, too, and fuses its list and theirs by reciprocal ranks, as deep as the candidates
 +profile:USE   looks at the author's property that a query names: filter, template (behind the retriever) or fusion;
                for scenarios of PerspectiveArg, see :mod:`berdslib.retrieval.authors`
-+mmr:0.9       reorders by a diversifier with this relevance weight; 1 keeps the order
++mmr:0.9       reorders by a diversifier with this relevance weight; 1 keeps the order. One that compares vectors may
+               name the encoder: +mmr:0.9@uae-large, which is BeRDS'; else they are the retriever's own
 ============== ================================================================================================
 
 A new kind of part is an entry of ``PARTS``: the parser, the :class:`Workshop` and the explorer's menus read it there.
@@ -55,14 +56,20 @@ from berdslib.retrieval.diversify import (
     VECTORS,
     AspectsOf,
     Diversified,
-    Vectors,
     passage_vectors,
 )
 from berdslib.retrieval.expansion import SEARCHED, Expanded, expansions_by, template_expansions
 from berdslib.retrieval.index import split_name
 from berdslib.retrieval.projection import METHODS, OFFICIAL, PROJECTIONS, Projected
 from berdslib.retrieval.rerank import CrossEncoderRetriever, Scorer, load_scorer
-from berdslib.retrieval.retrievers import RETRIEVERS, InOwnCorpora, encoding_of, is_dense, make_retriever
+from berdslib.retrieval.retrievers import (
+    RETRIEVERS,
+    InOwnCorpora,
+    check_dense,
+    encoding_of,
+    is_dense,
+    make_retriever,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +93,12 @@ class Part(NamedTuple):
     @property
     def number(self) -> float:
         """The weight of a diversifier, or the strength of a projection, which is 1 where it is not said."""
-        return float(self.value or 1.0)
+        return float(self.value.partition("@")[0] or 1.0)
+
+    @property
+    def encoder(self) -> str:
+        """The encoder by which a diversifier is told to compare passages; "" for the retriever's own."""
+        return self.value.partition("@")[2].strip() if kind_of(self.kind) is _DIVERSIFYING else ""
 
     def __str__(self) -> str:
         """Write it as it stands in a system."""
@@ -205,7 +217,7 @@ def parse_system(text: str) -> System:
     first = RETRIEVERS.spelt(first)
     if wrong := next(filter(None, _problems(first, parts)), ""):
         raise InputError(f"{text!r}: {wrong}")
-    return System(first, tuple(Part(part.kind, _canonical_value(part)) for part in parts))
+    return System(first, tuple(Part(part.kind, _canonical_value(part, first)) for part in parts))
 
 
 def canonical(text: str) -> str:
@@ -217,14 +229,19 @@ def canonical(text: str) -> str:
     return parse_system(text).text
 
 
-def _canonical_value(part: Part) -> str:
-    """Write a number in the shortest way that is read back as the same; a strength of 1 is what no value means."""
-    if not part.value or kind_of(part.kind).names or not _NUMBER.fullmatch(part.value):
+def _canonical_value(part: Part, first: str) -> str:
+    """Write a number in the shortest way that is read back as the same; what no value means is left out.
+
+    That is a strength of 1, and the retriever's own encoder.
+    """
+    if not part.encoder and (not part.value or kind_of(part.kind).names or not _NUMBER.fullmatch(part.value)):
         return part.value
     if part.kind in PROJECTED and part.number == 1:
         return ""
     # -0.0 + 0.0 is 0.0; a "+" in an exponent would begin a part.
-    return repr(part.number + 0.0).removesuffix(".0").replace("e+", "e")
+    number = repr(part.number + 0.0).removesuffix(".0").replace("e+", "e")
+    encoder = RETRIEVERS.spelt(part.encoder)
+    return number if encoder in ("", first) else f"{number}@{encoder}"
 
 
 def _problems(first: str, parts: tuple[Part, ...]) -> Iterator[str]:
@@ -232,7 +249,7 @@ def _problems(first: str, parts: tuple[Part, ...]) -> Iterator[str]:
     yield _stray(first, ":" in first.partition("+")[0])  # hf:FOLDER may hold a "+"
     for end, part in enumerate(parts, start=1):
         kind = kind_of(part.kind)
-        yield _stray(part.value, kind.names)
+        yield _stray(part.value, kind.names or ":" in part.encoder.partition("+")[0])
         yield kind.check_value(part)
         yield kind.may_follow(System(first, parts[:end]))
     for part, behind in pairwise((*parts, Part("", ""))):
@@ -365,7 +382,7 @@ class Workshop:
         """Return the expansions of a name: recorded, rule, chat:MODEL or hyde:MODEL."""
         return _once(self._of_questions, ("expansions", name), lambda: self._make_expansions(name))
 
-    def vectors(self, first: str) -> Vectors:
+    def vectors(self, first: str) -> Callable[[list[str]], Any]:
         """Return the vectors of passages, by the retriever's own encoder if it has one."""
         name = self._encoder_for(first)
         return _once(
@@ -557,10 +574,20 @@ def _by_profile(shop: Workshop, system: System) -> Retriever:
 
 
 def _weight(part: Part) -> str:
-    if wrong := _number(part, "relevance weight", "0.75"):
+    weight, at, _ = part.value.partition("@")
+    weighed = Part(part.kind, weight.strip())
+    if wrong := _number(weighed, "relevance weight", "0.75"):
         return wrong
-    inside = 0 <= part.number <= 1
-    return "" if inside else f"the relevance weight of {part.kind} must be from 0 to 1, not {part.value}"
+    if not 0 <= weighed.number <= 1:
+        return f"the relevance weight of {part.kind} must be from 0 to 1, not {weighed.value}"
+    if at and _covers(part.kind):
+        return f"{part.kind} compares no vectors, so it takes no encoder"
+    return _wrong(check_dense, part.encoder) if at else ""
+
+
+def _load_encoder(shop: Workshop, part: Part, _: str) -> None:
+    if part.encoder:  # it loads its model for the first text, which would be after the search
+        shop.vectors(part.encoder)([shop.collection.passages[0].docno])
 
 
 def _diversified(shop: Workshop, system: System) -> Retriever:
@@ -570,7 +597,7 @@ def _diversified(shop: Workshop, system: System) -> Retriever:
         shop.build(system.before),
         kind,
         relevance_weight=system.last.number,
-        vectors=shop.vectors(system.first) if DIVERSIFIERS[kind].needs == VECTORS else None,
+        vectors=shop.vectors(system.last.encoder or system.first) if DIVERSIFIERS[kind].needs == VECTORS else None,
         aspects=aspects,
         depth=shop.depth,
         name=system.text,
@@ -593,7 +620,13 @@ def _expanding(kind: str) -> PartKind:
     )
 
 
-_DIVERSIFYING = PartKind(_diversified, _weight, menu=DIVERSIFIER, chooses=lambda _: True)
+_DIVERSIFYING = PartKind(
+    _diversified,
+    _weight,
+    needs=_load_encoder,
+    menu=DIVERSIFIER,
+    chooses=lambda _: True,
+)
 
 # What stands behind a retriever, beside diversifiers.
 PARTS: dict[str, PartKind] = {

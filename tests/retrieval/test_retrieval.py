@@ -80,6 +80,29 @@ def test_bm25_lucene_against_the_formula():
     assert run["c"] == pytest.approx(idf["dog"] * weight(1, 4), rel=1e-6)
 
 
+def test_b19_bm25_of_the_paper_has_the_parameters_of_pyserini_and_stems_words():
+    passages = [Passage("a", "cats cat dogs"), Passage("b", "dog"), Passage("c", "bird fish dog cow")]
+    plain = [Passage(p.docno, p.text.replace("cats", "cat").replace("dogs", "dog")) for p in passages]
+
+    def scores(name, corpus, text, **options):
+        return make_retriever(name, corpus, **options).search([question(text)], 10).set_index("docno")["score"]
+
+    def formula(k1, b):
+        weight = {"cat": np.log(1 + 2.5 / 1.5), "dog": np.log(1 + 0.5 / 3.5)}
+        average, wanted = (3 + 1 + 4) / 3, {}
+        for p in plain:
+            words = p.text.split()
+            longer = k1 * (1 - b + b * len(words) / average)
+            wanted[p.docno] = sum(w * words.count(t) / (words.count(t) + longer) for t, w in weight.items())
+        return pytest.approx(wanted, rel=1e-6)
+
+    assert scores("bm25-lucene", passages, "cats dog").to_dict() == formula(0.9, 0.4)
+    assert scores("bm25", plain, "cat dog").to_dict() == formula(1.5, 0.75)
+    assert scores("bm25", passages, "cats dog").to_dict() != formula(1.5, 0.75)
+    assert scores("bm25-lucene", passages, "cats dog", k1=1.5, b=0.75).to_dict() == formula(1.5, 0.75)
+    assert make_retriever("bm25-lucene", passages).name == "bm25-lucene"
+
+
 def test_whitespace_analyser_keeps_case_as_the_pir_code_does():
     # divergences.md P9 (the analyser is a parameter).
     passages = [Passage("a", "Cat, dog"), Passage("b", "cat dog")]
@@ -95,7 +118,7 @@ def test_blanks_alone_are_no_words_of_the_whitespace_analyser(retriever):
     assert not retriever(twice, analyser="whitespace").search([question("a  b")], 5).empty
 
 
-@pytest.mark.parametrize("name", ["bm25", "rank-bm25", "minilm"])
+@pytest.mark.parametrize("name", ["bm25", "bm25-lucene", "rank-bm25", "minilm"])
 class TestEveryRetriever:
     def test_fewer_passages_than_k(self, name, user_cache):
         passages = [Passage("a", "cats and dogs"), Passage("b", "cats only")]

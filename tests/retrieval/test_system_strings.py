@@ -33,7 +33,8 @@ def chains(draw):
         parts.append(Part(kind, value))
     elif draw(st.booleans()):
         parts.append(Part("profile", "template"))
-    plain = cross | st.builds(Part, st.sampled_from(others), number)
+    weight = number | st.builds("{}@{}".format, number, st.sampled_from(["minilm", "uae-large", "hf:folder/a+b"]))
+    plain = cross | st.builds(Part, st.sampled_from(others), weight)
     parts += draw(st.lists(plain, max_size=2))
     if draw(st.booleans()):
         parts.append(Part(draw(st.sampled_from(["expand", "multi"])), draw(expand)))
@@ -69,8 +70,11 @@ def test_the_spellings_of_a_system_are_one_system(system, data):
     def spelt(part):
         value = part.value
         if part.kind in DIVERSIFIERS or part.kind in WITH_STRENGTH:
-            value = data.draw(st.sampled_from([f"0{part.number!r}", f"{part.number:.30f}", f"{part.number:.25E}"]))
+            value = data.draw(st.sampled_from([f"0{part.number!r}", f"{part.number:.400f}", f"{part.number:.25E}"]))
             value = value.replace("E+", "E")
+            if part.encoder:
+                name, colon, rest = part.encoder.partition(":")
+                value += data.draw(st.sampled_from(["@", " @ "])) + name.upper() + colon + rest
         kind = data.draw(st.sampled_from([part.kind, part.kind.upper(), part.kind.title()]))
         blank = data.draw(st.sampled_from(["", " ", "\t"]))
         return f"{blank}+{blank}{kind}" + (f"{blank}:{blank}{value}" if value else "")
@@ -88,6 +92,9 @@ def test_the_spellings_of_a_system_are_one_system(system, data):
         ("minilm+pap:1", "minilm+pap+"),
         ("bm25+expand:chat:M 1.0", "bm25+expand:chat:M 1"),
         ("bm25+mmr:0.9", "bm25+mmr:0.9000001"),
+        ("bm25+mmr:0.9", "bm25+mmr:0.9@minilm"),  # a workshop may have another encoder for bm25
+        ("minilm+mmr:0.9", "minilm+mmr:0.9@mpnet"),
+        ("minilm+mmr:0.9@hf:Org/Model", "minilm+mmr:0.9@hf:org/model"),
         ("minilm+index:flat:a/B", "minilm+index:flat:a/b"),
     ],
 )
@@ -102,6 +109,7 @@ def test_what_may_name_two_things_stays_two_systems(one, other):
         ("bm25+expand:chat:recorded:a+b.jsonl+mmr:0.5", [("expand", "chat:recorded:a+b.jsonl"), ("mmr", "0.5")]),
         ("bm25+cross:folder+x/y", [("cross", "folder+x/y")]),
         ("hf:my+model+mmr:0.5", [("mmr", "0.5")]),
+        ("bm25+mmr:0.5@hf:a+b+expand:rule", [("mmr", "0.5@hf:a+b"), ("expand", "rule")]),
         # Here a name of a part follows the "+", and is read as one.
         ("bm25+expand:chat:recorded:a+mmr:0.5", [("expand", "chat:recorded:a"), ("mmr", "0.5")]),
     ],
@@ -122,6 +130,15 @@ REFUSED = {
     "bm25+mmr:0_9": ["0_9"],
     "bm25+mmr:1.01": ["0", "1", "1.01"],
     "bm25+mmr:1e999": ["1e999"],
+    "bm25+mmr:0.9@uae-lage": ["uae-lage", "uae-large", "hf:"],
+    "minilm+mmr:0.9@": ["minilm", "hf:"],
+    "minilm+mmr:0.9@hf:": ["minilm", "hf:"],
+    "minilm+mmr:0.9@bm25": ["bm25", "minilm"],  # has no vectors
+    "minilm+mmr:0.9@mpnet+b": ["b", "mmr"],
+    "minilm+mmr:1.2@mpnet": ["0", "1", "1.2"],
+    "minilm+mmr:@mpnet": ["mmr:0.75"],
+    "minilm+pm2:0.9@mpnet": ["pm2", "vectors"],
+    "minilm+pap:0.9@mpnet": ["pap:0.5", "0.9@mpnet"],
     "minilm+pap:some": ["pap:0.5", "some"],
     "minilm+add:0.5": ["add", *PROJECTIONS, *OFFICIAL],
     "bm25+pap:1.0": ["pap", "bm25", "minilm"],
@@ -147,7 +164,11 @@ def test_what_means_nothing_is_refused(text):
         assert name in caught.value.problem.removeprefix(repr(text)), name
 
 
-@given(st.text(alphabet="bm25inlhf:+pae xr0.", max_size=25) | st.text(max_size=12).map("minilm+{}".format))
+def test_naming_the_encoder_of_the_retriever_changes_nothing():
+    assert canonical("minilm+mmr:0.9@MiniLM") == "minilm+mmr:0.9"
+
+
+@given(st.text(alphabet="bm25inlhf:+pae xr0.@", max_size=25) | st.text(max_size=12).map("minilm+{}".format))
 @settings(deadline=None)
 def test_any_text_is_read_back_or_refused(text):
     """Nothing but an InputError comes of a text, and what is read is written so that it is read as the same."""

@@ -11,6 +11,7 @@ from berdslib.data.records import Passage, Question, check_run, ranked_run
 from berdslib.errors import InputError, MissingDataError
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.models.corpus_vectors import full_text
+from berdslib.models.encoders import get_encoder
 from berdslib.retrieval import retrievers as retrievers_module
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.bm25 import BM25
@@ -109,6 +110,42 @@ def test_a_diversifier_takes_the_vectors_of_the_retriever_before_it(monkeypatch)
     ]
 
 
+def test_a_diversifier_compares_by_the_encoder_that_it_names():
+    """And takes its scores from the retriever as before: a name of another encoder changes the vectors alone."""
+
+    class Words:
+        id = "words"
+
+        def encode_passages(self, texts):
+            words = sorted({word for p in PASSAGES for word in p.text.split()})
+            return np.array([[word in t.split() for word in words] for t in texts], dtype=np.float32)
+
+        encode_queries = encode_passages
+
+    kind = own_retriever(BM25)
+    RETRIEVERS.add("Words", kind._replace(encoding=lambda name: Encoding(Words(), full_text)))
+    questions = [*QUESTIONS, Question("r", "children love zoos that save animals", ("yes", "no"))]
+    by_letters, by_words = VECTORS, passage_vectors(PASSAGES, Words())
+    found = BM25(PASSAGES).search(questions, 100)
+    plain, named = (
+        diversify(found, vectors=vectors, relevance_weight=0.3).drop(columns="value")
+        for vectors in (by_letters, by_words)
+    )
+    assert plain["docno"].tolist() != named["docno"].tolist()
+    texts = ["bm25+mmr:0.3", "bm25+mmr:0.3@words", "words+mmr:0.3", "words+mmr:0.3@letters", "bm25+mmr:.3 @ WORDS"]
+    collection = Collection("zoo", questions, PASSAGES)
+    built = make_systems(texts, collection, encoder="letters")
+    for text, want in zip(texts, (plain, named, named, plain, named), strict=True):
+        pd.testing.assert_frame_equal(built[text].search(questions, 100), want)
+    assert [built[text].name for text in texts] == [
+        "bm25+mmr:0.3",
+        "bm25+mmr:0.3@Words",
+        "Words+mmr:0.3",
+        "Words+mmr:0.3@letters",
+        "bm25+mmr:0.3@Words",
+    ]
+
+
 def test_aspects_are_asked_for_what_was_found():
     asked, made_of = [], []
 
@@ -184,6 +221,10 @@ def test_a_model_that_is_missing_fails_before_anything_is_searched(monkeypatch):
     monkeypatch.setattr(systems_module, "make_retriever", lambda *_, **__: pytest.fail("built"))
     with pytest.raises(MissingDataError, match="hf download nobody/nothing"):
         make_systems(["bm25", "bm25+cross:nobody/nothing"], ZOO)
+    # An encoder that passages are compared by is a model, too.
+    monkeypatch.setattr(retrievers_module, "get_encoder", get_encoder)
+    with pytest.raises(MissingDataError, match="hf download nobody/nothing"):
+        make_systems(["bm25", "bm25+mmr:0.9@hf:nobody/nothing"], ZOO)
 
 
 class Counting:

@@ -19,6 +19,7 @@ from berdslib.evaluation.measures import MRecall, Precision, evaluate
 from berdslib.judging.base import EachByItself, Pair
 from berdslib.judging.baselines import Overlap
 from berdslib.judging.store import VerdictStore
+from berdslib.models.encoders import get_encoder
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.retrievers import RETRIEVERS, dense, make_retriever
 from berdslib.retrieval.systems import parse_system
@@ -284,9 +285,39 @@ def test_captions_name_splits_and_what_was_judged(sample):
         assert f"{name} {np.floor(1000 * judged / len(run)) / 10:g}%" in found.caption
 
 
+def test_b3_scores_are_divided_by_the_largest_of_their_own_data_set_whatever_is_scored_beside_it():
+    """Several data sets in several collections, or in one: MMR gives each the lists that it gives that one alone."""
+    sample = load("sample", split="all")
+    sources = list(dict.fromkeys(q.source for q in sample.questions))
+    apart = [sample.only([q for q in sample.questions if q.source == source]) for source in sources]
+    encoder = get_encoder("minilm")
+    found = make_retriever("bm25", sample.passages).search(sample.questions, 100)
+    vectors = {p.docno: encoder.encode_passages([p.full_text])[0] for p in sample.passages}
+
+    def by_equation_1(candidates, largest):
+        left, order = candidates.set_index("docno")["score"].to_dict(), []
+        while left and len(order) < 5:
+            worth = {
+                d: 0.5 * s / largest - 0.5 * max((vectors[d] @ vectors[other] for other in order), default=0)
+                for d, s in left.items()
+            }
+            order.append(max(worth, key=worth.get))
+            del left[order[-1]]
+        return order
+
+    largest = {one.questions[0].source: found[found["qid"].isin([q.qid for q in one.questions])].score.max()
+               for one in apart}  # fmt: skip
+    lists = {q.qid: by_equation_1(found[found["qid"] == q.qid], largest[q.source]) for q in sample.questions}
+    over_all = {q.qid: by_equation_1(found[found["qid"] == q.qid], found["score"].max()) for q in sample.questions}
+    assert lists != over_all  # else it would make no difference here
+    for data in (apart, sample):
+        run = experiment("bm25+mmr:0.5", data, "MRecall@5").runs["bm25+mmr:0.5"]
+        assert {qid: one["docno"].tolist() for qid, one in run.groupby("qid")} == lists
+
+
 def test_number_formats_are_those_of_the_encoders_and_judges_that_took_part(monkeypatch):
     monkeypatch.setenv("BERDS_NUMBER_FORMAT", "bfloat16")
-    for system in ("minilm", "bm25+mmr:0.5", "minilm+pap:1"):
+    for system in ("minilm", "bm25+mmr:0.5", "bm25+mmr:0.5@minilm", "minilm+pap:1"):
         assert number_formats({system: system}, "gold").split()[0] == "bfloat16"
     monkeypatch.setenv("BERDS_NUMBER_FORMAT", "float32")
     assert number_formats({"a": "bm25", "b": "minilm"}, "gold").split()[0] == "float32"

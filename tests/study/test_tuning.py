@@ -88,6 +88,7 @@ def test_a_way_is_a_system_for_each_weight():
     assert systems_of("bm25", "none") == ["bm25"]
     assert systems_of("bm25", "multi:rule") == ["bm25+multi:rule"]
     assert systems_of("bm25", "mmr", [0.5, 0.50]) == ["bm25+mmr:0.5"]  # once, not compared with itself
+    assert systems_of("bm25", "mmr@minilm+dpp", [0.5]) == ["bm25+mmr:0.5@minilm+dpp:0.5"]
     assert systems_of("bm25", "mmr+expand:rule", [0.5, 1]) == ["bm25+mmr:0.5+expand:rule", "bm25+mmr:1+expand:rule"]
 
 

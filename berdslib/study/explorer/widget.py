@@ -148,8 +148,12 @@ class SystemControls:
         """Return the system with the part that a menu says; without the parts of one that cannot be read."""
         chosen = str(self.menus[group].value)
         kind, _, value = chosen.partition(":")
-        part = Part(kind, f"{self.dial.value:g}" if group == DIVERSIFIER else value)
         system = self._parsed() or System(str(self.first.value))
+        if group == DIVERSIFIER:
+            before = part_of(system, group)
+            by = f"@{before.encoder}" if before and before.kind == kind and before.encoder else ""
+            value = f"{self.dial.value:g}{by}"
+        part = Part(kind, value)
         return with_part(system, group, None if chosen == NONE else part).text
 
     def _show(self) -> None:

@@ -47,6 +47,7 @@ def menus(controls):
         ("bm25+multi:recorded+coverage:1", ["bm25", NONE, "multi:recorded", "coverage"], 1),
         ("hf:org/model+cast+dpp:0", ["hf:org/model", "cast", NONE, "dpp"], 0),
         ("bm25+expand:chat:m+cross:x", ["bm25", NONE, "expand:chat:m", NONE], None),
+        ("bm25+mmr:0.9@mpnet", ["bm25", NONE, NONE, "mmr"], 0.9),
         ("bm25+mmr:0.9+msd:0.123", ["bm25", NONE, NONE, "msd"], 0.123),
     ],
 )
@@ -81,6 +82,14 @@ def test_menus_make_the_string():
         again = Seen(made).controls
         assert menus(again) == menus(controls)
     assert len(seen.told) == 9
+
+
+def test_the_dial_keeps_the_encoder_that_the_string_names():
+    controls = Seen("minilm+expand:rule+mmr:0.9@mpnet").controls
+    controls.dial.value = 0.5
+    assert controls.system == "minilm+expand:rule+mmr:0.5@mpnet"
+    controls.menus[DIVERSIFIER].value = "coverage"  # which compares no vectors
+    assert controls.system == "minilm+expand:rule+coverage:0.5"
 
 
 def test_runs_of_ones_own_have_no_parts():
