@@ -16,10 +16,12 @@ import tiny_notebook
 import yaml
 from shell import tried
 
+import berdslib as bd
 from berdslib.data.records import ranked_run
 from berdslib.data.trec import read_trec_run, write_trec_run
 from berdslib.errors import BerdsError, InputError
 from berdslib.paths import PACKAGE
+from berdslib.retrieval.bm25 import RankBM25
 from berdslib.study import notebooks, running
 from berdslib.study.grid import best_run, clean, collect, grid_table, read_grid, report, status
 from berdslib.study.provenance import environment
@@ -668,6 +670,21 @@ def test_shipped_grids_are_valid():
     shipped = sorted((notebooks.notebook_folder().parent / "papermill_runs" / "grids").glob("*.yaml"))
     assert "smoke" in [path.stem for path in shipped]
     assert all(len(read_grid(path).runs) > 1 for path in shipped)
+
+
+def test_a_run_of_one_system_keeps_its_lists_beside_its_notebook(project):
+    shutil.copy(PACKAGE.parent / "papermill_runs" / "system.ipynb", project)
+    text = "fixed: {retriever: rank-bm25}\nruns: [{analyser: whitespace}, {analyser: english}]\n"
+    grid = read_grid(write_grid(project, f"notebook: {project}/system.ipynb\n{text}"))
+    assert run_grid(grid) == {}
+    sample = bd.load("sample", split="all")
+    for run in grid.runs:
+        assert (run.folder / "system.ipynb").exists() and (run.folder / "questions.csv").exists()
+        own = RankBM25(sample.passages, analyser=run.parameters["analyser"])
+        want = bd.experiment({"own": own}, sample, ["MRecall@5", "Precision@5"], judge="gold")
+        assert pd.read_csv(run.folder / "scores.csv")["mean"].tolist() == pytest.approx(want.table["mean"].tolist())
+        assert read_trec_run(run.folder / "rank-bm25.trec")["docno"].tolist() == want.runs["own"]["docno"].tolist()
+    assert len(list((grid.summary.parent / "runs").iterdir())) == 2
 
 
 def test_a_grid_that_came_with_the_package_is_found_and_one_of_the_user_goes_before_it(tmp_path, monkeypatch):
