@@ -113,7 +113,9 @@ def _run(
     best, finished = best_run(asked, grid_table(asked)), sum(row["state"] == DONE for row in status(asked))
     if best and not wants_json():
         who = f"{best['system']} of " if best["system"] else ""
-        click.echo(f"best of {best['compared']}: {who}{best['run']}, {best['value']:.4f}, {best['parameters']}")
+        mean = f"mean of {best['tasks']} tasks " if best["tasks"] > 1 else ""
+        where = f"{who}{', '.join(best['runs'])}"
+        click.echo(f"best of {best['compared']}: {where}, {mean}{best['value']:.4f}, {best['parameters']}")
     summary = {"grid": asked.name, "runs": len(asked.runs), "finished": finished, "failures": failures}
     sentence = f"{finished} of {len(asked.runs)} runs finished, {len(failures)} failed → {asked.summary}"
     say(summary | {"summary": asked.summary, "best": best}, sentence)
@@ -154,7 +156,8 @@ def grid_collect(asked: Grid) -> None:
 def grid_report(asked: Grid) -> None:
     """Collect, and sum up in a notebook: a table, corpus by retriever, precision against recall.
 
-    The table has letters where the runs keep scores of questions, as those of system.ipynb do.
+    The table has letters where the runs keep scores of questions, as those of system.ipynb do. Of runs whose results
+    are no means of measures it shows the columns that they have.
     """
     from berdslib.study.grid import report
 

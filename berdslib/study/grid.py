@@ -11,6 +11,7 @@ import json
 import math
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
@@ -21,14 +22,23 @@ from filelock import Timeout
 
 from berdslib.data.catalogue import DATASETS
 from berdslib.data.datasets import IR_DATASETS
-from berdslib.errors import InputError, errors_in, known
-from berdslib.evaluation.measures import parse_measure
+from berdslib.data.passages import CUTS
+from berdslib.data.pir import load_task
+from berdslib.data.scenario import SCENARIOS
+from berdslib.errors import InputError, MissingDataError, errors_in, known
+from berdslib.evaluation.arguments import measures_of_scenario
+from berdslib.evaluation.measures import check_without_groups, parse_measure
 from berdslib.files import atomic_path, read_lines, write_text
 from berdslib.judging.registry import JUDGES
-from berdslib.retrieval.systems import parse_system
+from berdslib.retrieval.bm25 import ANALYSERS
+from berdslib.retrieval.expansion import SEARCHED
+from berdslib.retrieval.retrievers import RETRIEVERS, is_dense
+from berdslib.retrieval.systems import EXPAND, EXTRACT, MULTI, RECORDED, RULE, parse_system
 from berdslib.study import notebooks
 from berdslib.study.notebooks import Notebook, NotebookRun, run_folder, run_lock, work_folder
 from berdslib.study.provenance import inputs_of, ir_metadata
+from berdslib.study.tables import MACRO
+from berdslib.study.tuning import systems_of
 
 SCORES = "scores.csv"  # what the summary reads in each run's folder
 _PROFILE = ("fixed", "grid", "runs", "exclude", "best", "resources")
@@ -37,6 +47,7 @@ LARGEST_FILE = 1_000_000  # bytes of a grid file
 MOST_RUNS = 1000  # of one file: more is a mistake, or a matter for several files
 # What reading the record of a run raises where it is not there, or is damaged.
 _NO_RECORD = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+PIR, SCENARIO = "pir", "perspectivearg"  # readers of data sets that name a task behind a colon
 DONE, RUNNING, FAILURE, BROKEN_OFF, TO_DO = "finished", "running", "failed", "broken off", "not started"
 
 
@@ -240,33 +251,83 @@ def _names(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         return [text for one in given for text in (one if isinstance(one, list) else [one]) if isinstance(text, str)]
 
     sets, cuts = of("data", "datasets"), values.get("ks")
-    yield from (("data", name) for name in (*sets, *of("corpus")))
+    measures = [f"{m}@{k}".replace(" ", "") for m in of("measures") for k in (cuts if isinstance(cuts, list) else ())]
+    yield from (("data", name) for name in sets)
+    # Where no corpus is named, that of the questions is searched.
+    yield from (("corpus", name) for name in of("corpus") if name)
+    yield from (("own corpus", name) for name in sets if values.get("corpus") == "")
     yield from (("split", f"{name} {split}") for name in sets for split in of("split"))
     yield from (("systems", system) for system in of("systems"))
     yield from (("retriever", first + behind) for first in of("retriever") for behind in of("then") or [""])
+    yield from (("ways", f"{first} {way}") for first in of("retriever") for way in of("ways"))
+    yield from (("encoder", name) for name in of("encoder"))
+    yield from (("analyser", name) for name in of("analyser"))
     yield from (("judge", judge) for judge in of("judge", "aspect_judge"))
-    yield from (("measures", f"{m}@{k}") for m in of("measures") for k in (cuts if isinstance(cuts, list) else ()))
+    yield from (("measures", f"{name} {measure}") for name in sets or ["?"] for measure in measures)
 
 
 def _check_name(kind: str, name: str) -> None:
     """Refuse a name that nothing has: it would end the run, after others have taken their time."""
-    if kind == "data":
-        head = name.partition(":")[0]
-        there = any((work_folder() / part).exists() for part in (name, name.rpartition(":")[0]) if part)
-        if not there and "/" in name:
-            raise InputError(f"{name} is not there; a path starts at {work_folder()}")
-        if not there and f"{head}:" != IR_DATASETS:
-            DATASETS.find(head)
+    about, _, last = name.rpartition(" ")
+    if kind in ("data", "corpus", "own corpus"):
+        _check_data(kind, name)
     elif kind == "split":
-        name, split = name.rsplit(" ", 1)
-        if name in DATASETS and DATASETS[name].reader != "pir":
-            known(f"split of {name!r},", split, (*DATASETS[name].splits, "all"))
+        one = DATASETS.get(about.partition(":")[0])
+        if one and one.reader == SCENARIO:
+            known(f"split of {about!r},", last, one.splits)
+        elif one and one.reader != PIR:
+            known(f"split of {about!r},", last, (*one.splits, "all"))
     elif kind == "judge":
-        JUDGES.find(name if ":" in name else name.partition("+")[0])
+        whole = ":" in name and not all(member.partition(":")[0] in JUDGES for member in name.split("+"))
+        for member in [name] if whole else name.split("+"):
+            JUDGES.find(member.strip())
     elif kind == "measures":
-        parse_measure(name)
+        measure, one = parse_measure(last), DATASETS.get(about.partition(":")[0])
+        if one and one.reader == SCENARIO:
+            measures_of_scenario(measure)
+        elif one and not one.make:
+            check_without_groups([measure])
+    elif kind == "ways":
+        for system in systems_of(about, last, [1.0]):
+            _check_system(system)
+    elif kind == "encoder":
+        RETRIEVERS.find(name)
+        if not is_dense(name):
+            raise InputError(f"{name} has no vectors; use minilm")
+    elif kind == "analyser":
+        known("analyser", name, ANALYSERS)
     else:
-        parse_system(name)
+        _check_system(name)
+
+
+def _check_data(kind: str, name: str) -> None:
+    """Refuse a data set that nothing has, or that lacks what is asked of it: questions, or passages to search."""
+    if any((work_folder() / part).exists() for part in (name, name.rpartition(":")[0]) if part):
+        return
+    if "/" in name:
+        raise InputError(f"{name} is not there; a path starts at {work_folder()}")
+    head, _, behind = name.partition(":")
+    if f"{head}:" == IR_DATASETS:
+        return
+    one, needed = DATASETS.find(head)[0], "questions" if kind == "data" else "passages"
+    if one.reader == SCENARIO and kind != "corpus":
+        known("scenario", behind, SCENARIOS)
+    elif one.reader == PIR and kind != "corpus":
+        with suppress(MissingDataError):  # of one that is not here, its tasks are not known
+            load_task(one, behind)
+    elif behind and (kind != "corpus" or behind not in CUTS):
+        DATASETS.find(name)  # which says what there is
+    elif not one.make and one.reader != "own" and needed not in one.parts:
+        raise InputError(f"{name!r} has no {needed}")
+
+
+def _check_system(text: str) -> None:
+    system = parse_system(text)
+    for name in system.values(EXPAND, MULTI):
+        kind, colon, _ = name.partition(":")
+        known("set of expansions", kind if colon else name, SEARCHED if colon else (RECORDED, RULE))
+    for name in system.values(EXTRACT):
+        known("way to take queries apart", name.partition(":")[0], ("chat", RULE))
 
 
 def _mapping(field: str | None, value: Any) -> dict[str, Any]:
@@ -407,6 +468,7 @@ def grid_table(grid: Grid) -> pd.DataFrame:
     return table.drop(columns=[column for column, name in again.items() if table[column].eq(table[name]).all()])
 
 
+_TASK = ("data", "datasets", "corpus")  # parameters that say what is asked and searched, whatever the system
 _ABOUT_FILES = ("notebook", "parameters", "environment", "files", "finished")  # of run.json, not of its results
 
 
@@ -439,17 +501,29 @@ def collect(grid: Grid) -> pd.DataFrame:
 
 
 def report(grid: Grid) -> NotebookRun:
-    """Collect, and execute the notebook that sums a grid up: a table with letters, and pictures."""
-    collect(grid)
-    source = notebooks.notebook_folder().parent / "papermill_runs" / "report.ipynb"
-    return notebooks.run_notebook(str(source), {"summary": str(grid.summary)}, output=grid.summary.parent / "report")
+    """Collect, and execute the notebook that sums a grid up, or the one for tables that hold no means of measures."""
+    table = collect(grid)
+    if table.empty:
+        raise InputError(f"no run of {grid.name} is finished", path=grid.path)
+    given: dict[str, Any] = {"summary": str(grid.summary)}
+    name = "report"
+    if not {"system", "dataset", "measure", "mean", "low", "high"} <= set(table) or MACRO not in set(table["dataset"]):
+        name = "report_columns"
+        given["settings"] = list(dict.fromkeys(one for run in grid.runs for one in run.parameters))
+    source = notebooks.notebook_folder().parent / "papermill_runs" / f"{name}.ipynb"
+    return notebooks.run_notebook(str(source), given, output=grid.summary.parent / "report")
 
 
 def best_run(grid: Grid, table: pd.DataFrame) -> dict[str, Any] | None:
-    """Return the system that `best` of the file asks for: run, system, value, parameters, and of how many it is best.
+    """Return the system that `best` of the file asks for.
 
-    Each system of each run is compared by its one value in the rows of scores.csv that `where` chooses. Of equals the
-    first is taken. None if the file names no `best`, or nothing is finished.
+    Each system of each run has one value, in the rows of scores.csv that `where` chooses. Runs that differ only in what
+    is asked and searched hold the same system: it is compared by its mean over all such tasks, since otherwise the
+    easiest task would win; a system that lacks one of them is left out. Of equals the first is taken.
+
+    Returns:
+        runs, system, value, the parameters that its runs share, of how many it is best (compared), and over how many
+        tasks. None if the file names no `best`, nothing is finished, or no system has every task yet.
     """
     best = grid.best
     if best is None or table.empty:
@@ -473,8 +547,18 @@ def best_run(grid: Grid, table: pd.DataFrame) -> dict[str, Any] | None:
             differ = [str(n) for n in first if first[n].nunique() > 1 and n not in ("value", best.column)]
             problem = f"{len(first)} rows of {first['run'].iloc[0]} are meant, which differ in {', '.join(differ)}"
             raise InputError(f"{problem}; say which", field="where")
-    values = table["value"].to_numpy()
-    row = table.iloc[int(values.argmax() if best.largest else values.argmin())]
-    parameters = next(run.parameters for run in grid.runs if run.folder.name == row["run"])
-    found = {"run": row["run"], "system": row.get("system"), "value": float(row["value"])}
-    return found | {"parameters": parameters, "compared": len(table)}
+    settings = dict.fromkeys(name for run in grid.runs for name in run.parameters)
+    of_task = [name for name in settings if name in _TASK]
+    tasks = len(table.drop_duplicates(of_task)) if of_task else 1
+    of_system = [name for name in ("system", *settings) if name in table and name not in _TASK]
+    by_system = [rows for _, rows in table.groupby(of_system, sort=False, dropna=False)] if of_system else [table]
+    whole = [rows for rows in by_system if len(rows) == tasks]
+    if not whole:
+        return None
+    means = [float(rows["value"].mean()) for rows in whole]
+    value = max(means) if best.largest else min(means)
+    rows = whole[means.index(value)]
+    of_runs = [run.parameters for run in grid.runs if run.folder.name in set(rows["run"])]
+    shared = {name: given for name, given in of_runs[0].items() if all(one.get(name) == given for one in of_runs)}
+    found = {"runs": rows["run"].tolist(), "system": rows["system"].iloc[0] if "system" in rows else None}
+    return found | {"value": value, "parameters": shared, "compared": len(whole), "tasks": tasks}

@@ -21,8 +21,9 @@ from berdslib.data.records import ranked_run
 from berdslib.data.trec import read_trec_run, write_trec_run
 from berdslib.errors import BerdsError, InputError
 from berdslib.paths import PACKAGE
+from berdslib.retrieval.bm25 import RankBM25
 from berdslib.study import notebooks, running
-from berdslib.study.grid import best_run, clean, collect, finished, grid_table, read_grid, status
+from berdslib.study.grid import best_run, clean, collect, finished, grid_table, read_grid, report, status
 from berdslib.study.provenance import environment
 from berdslib.study.running import run_grid
 
@@ -166,7 +167,7 @@ def test_what_a_file_cannot_say(project, text, words):
     [
         ("grid: {data: [[sampel]]}", r"small.yaml \[data\]: unknown data set 'sampel'. Did you mean 'sample'"),
         ("grid: {data: [[sample], [mine/q.tsv]]}", r"\[data\]: mine/q.tsv is not there; a path starts at /"),
-        ("grid: {corpus: ['', wikipdia]}", r"\[data\]: unknown data set 'wikipdia'"),
+        ("grid: {corpus: ['', wikipdia]}", r"\[corpus\]: unknown data set 'wikipdia'"),
         ("fixed: {split: dev}\ngrid: {data: [[sample], [theperspective]]}", "unknown split of 'theperspective', 'dev'"),
         ("grid: {retriever: [bm25, mimilm]}", r"\[retriever\]: unknown retriever 'mimilm'"),
         ("grid: {then: ['', '+mmr:8']}", r"\[retriever\]: 'bm25\+mmr:8': the relevance weight"),
@@ -178,6 +179,46 @@ def test_a_name_that_nothing_has_is_told_before_anything_runs(project, text, wor
     shutil.copy(PACKAGE.parent / "papermill_runs" / "system.ipynb", project)
     with pytest.raises(InputError, match=words):
         read_grid(write_grid(project, f"notebook: {project}/system.ipynb\n{text}"))
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("grid: {then: ['', '+expand:rulee']}", "retriever"),
+        ("grid: {then: ['', '+multi:chatt:m']}", "retriever"),
+        ("fixed: {retriever: minilm}\ngrid: {then: ['', '+extract:rulee+pap']}", "retriever"),
+        ("grid: {analyser: ['', whitespce]}", "analyser"),
+        ("grid: {judge: [laptop, overlap+similarityy]}", "judge"),
+        ("fixed: {split: dev}\ngrid: {data: [['perspectivearg-sample:implict']]}", "data"),
+        ("grid: {data: [['perspectivearg-sample:implicit']]}", "split"),  # which is never "all"
+        ("grid: {data: [['pir-sample:location'], ['pir-sample:locaton']]}", "data"),
+        ("grid: {data: [['sample:words']]}", "data"),
+        ("grid: {data: [[wikipedia]], corpus: [sample]}", "data"),  # it has no questions
+        ("grid: {corpus: [kialo]}", "corpus"),  # it has no passages
+        ("grid: {corpus: ['sample:wordss']}", "corpus"),
+        ("grid: {data: [[sample], [kialo]]}", "own corpus"),  # which is what is searched where none is named
+        ("grid: {measures: [[MRecall, rKL]]}", "measures.measures"),  # of scenarios only
+    ],
+)
+def test_all_that_a_run_names_is_looked_up(project, text, field):
+    shutil.copy(PACKAGE.parent / "papermill_runs" / "system.ipynb", project)
+    with pytest.raises(InputError) as told:
+        read_grid(write_grid(project, f"notebook: {project}/system.ipynb\n{text}"))
+    assert told.value.field == field
+
+
+def test_ways_and_encoders_are_looked_up_and_what_is_right_is_let_through(project):
+    tiny_notebook.write_notebook(
+        project / "notebooks",
+        'retriever = "bm25"  # a\nways = []  # b\nencoder = "minilm"  # c\njudge = "gold"  # d\n'
+        'corpus = "sample"  # e\n',
+        "used = retriever, ways, encoder, judge, corpus",
+    )
+    for text in ("ways: [[expand:rulee]]", "ways: [[mrm]]", "encoder: [bm25]", "encoder: [mimilm]"):
+        with pytest.raises(InputError):
+            grid_of(project, f"grid: {{{text}}}\n")
+    right = "ways: [[mmr, expand:rule+mmr, multi:chat:m]], encoder: [mpnet], judge: ['overlap+similarity:mpnet']"
+    assert len(grid_of(project, f"grid: {{{right}, corpus: [sample, 'wikipedia-articles:words']}}\n").runs) == 2
 
 
 # ---------------------------------------------------------------- the summary, from folders made by hand
@@ -276,12 +317,72 @@ def test_best_compares_systems_not_the_runs_that_hold_several(project):
         finish(run, "\n".join(["system,dataset,measure,mean", *rows]))
     got = best_run(grid, grid_table(grid))
     assert (got["system"], got["value"], got["compared"]) == ("minilm", 0.9, 4)
-    assert got["parameters"] == {"i": 1} and got["run"] == grid.runs[0].folder.name
+    assert got["parameters"] == {"i": 1} and got["runs"] == [grid.runs[0].folder.name] and got["tasks"] == 1
     least = grid_of(project, text % ", largest: false")
     assert best_run(least, grid_table(grid))["system"] == "bm25"
     vague = grid_of(project, "grid: {i: [1, 2]}\nbest: {column: mean, where: {dataset: macro}}\n")
     with pytest.raises(InputError, match=r"\[best.where\]: 2 rows of 99_tiny-\w+ are meant, which differ in measure;"):
         best_run(vague, grid_table(grid))
+
+
+TASKS = """\
+fixed: {measures: [pRecall]}
+grid: {data: [["pir-sample:location"], ["pir-sample:stories"]], then: ["", "+mmr:0.5"]}
+runs: [{data: ["pir-sample:location"], then: "+mmr:0.9"}]
+best: {column: mean, where: {dataset: macro, measure: pRecall@5}}
+"""
+
+
+def finish_tasks(project, n=5):
+    """A grid over two tasks, the first so many of its runs finished; the easy task is location."""
+    shutil.copytree(PACKAGE.parent / "papermill_runs", project / "papermill_runs", ignore=shutil.ignore_patterns("*-*"))
+    grid = read_grid(write_grid(project, f"notebook: {project}/papermill_runs/system.ipynb\n{TASKS}"))
+    for run, mean in list(zip(grid.runs, (0.9, 0.8, 0.1, 0.4, 1.0), strict=True))[:n]:
+        system = "bm25" + run.parameters["then"]
+        rows = [f"{system},{name},pRecall@5,9,{mean},{mean - 0.05},{mean}" for name in ("pir", "macro")]
+        finish(run, "\n".join(["system,dataset,measure,n,mean,low,high", *rows]))
+        record = json.loads((run.folder / "run.json").read_text())
+        (run.folder / "run.json").write_text(json.dumps(record | {"inputs": {}}))
+    return grid
+
+
+def test_best_compares_systems_by_their_means_over_all_tasks(project):
+    grid = finish_tasks(project)
+    got = best_run(grid, grid_table(grid))
+    # Of location alone, bm25 is better, and +mmr:0.9, which was run on nothing else, is best.
+    assert got["system"] == "bm25+mmr:0.5" and got["value"] == pytest.approx(0.6)
+    assert (got["compared"], got["tasks"]) == (2, 2) and len(got["runs"]) == 2
+    assert got["parameters"] == {"measures": ["pRecall"], "then": "+mmr:0.5"}
+
+
+def test_there_is_no_best_before_a_system_has_every_task(project):
+    grid = finish_tasks(project, 3)
+    assert best_run(grid, grid_table(grid))["system"] == "bm25"  # the only one with both
+    shutil.rmtree(grid.runs[0].folder)
+    assert best_run(grid, grid_table(grid)) is None
+
+
+def test_a_report_shows_the_mean_over_tasks(project):
+    grid = finish_tasks(project)
+    folder = report(grid).folder
+    shown = pd.read_csv(folder / "corpus_by_system.csv", index_col=0)
+    assert shown.iloc[:, -1].round().fillna(-1).to_dict() == {"bm25": 50, "bm25+mmr:0.5": 60, "bm25+mmr:0.9": -1}
+    assert pd.read_csv(folder / "letters.csv").shape == (3, 4)
+
+
+def test_a_report_of_other_columns_shows_these(project):
+    shutil.copytree(PACKAGE.parent / "papermill_runs", project / "papermill_runs", ignore=shutil.ignore_patterns("*-*"))
+    grid = grid_of(project, "grid: {x: [0.1, 0.3]}\n")
+    with pytest.raises(InputError):
+        report(grid)  # nothing is finished
+    for run, loss in zip(grid.runs, (0.5, 0.7), strict=True):
+        finish(run, f"step,judge,loss,dev_f1\n1,a,{loss},0.5\n2,a,{loss - 0.2},0.5\n1,b,,0.75\n")
+    folder = report(grid).folder
+    shown = pd.read_csv(folder / "table.csv")
+    assert shown[["x", "judge", "rows"]].values.tolist() == [[0.1, "a", 2], [0.1, "b", 1], [0.3, "a", 2], [0.3, "b", 1]]
+    assert shown["loss"].round(6).fillna(-1).tolist() == [0.4, -1, 0.6, -1]
+    assert shown["dev_f1"].tolist() == [0.5, 0.75] * 2 and "step" not in shown
+    assert (folder / "columns.png").exists()
 
 
 def test_best_without_systems_and_where_a_number_was_read_as_another_type(project):
@@ -574,18 +675,19 @@ def test_shipped_grids_are_valid():
 @pytest.mark.slow
 def test_a_run_of_one_system_keeps_its_experiment_beside_its_notebook(project):
     shutil.copy(PACKAGE.parent / "papermill_runs" / "system.ipynb", project)
-    text = "grid: {retriever: [bm25, rank-bm25]}\n"
+    text = "fixed: {retriever: rank-bm25}\nruns: [{analyser: whitespace}, {analyser: english}]\n"
     grid = read_grid(write_grid(project, f"notebook: {project}/system.ipynb\n{text}"))
     assert run_grid(grid) == {}
     sample = bd.load("sample", split="all")
     for run in grid.runs:
-        name = run.parameters["retriever"]
-        want = bd.experiment([name], sample, ["MRecall@5", "Precision@5"], judge="gold")
+        own = RankBM25(sample.passages, analyser=run.parameters["analyser"])
+        want = bd.experiment({"own": own}, sample, ["MRecall@5", "Precision@5"], judge="gold")
         assert pd.read_csv(run.folder / "scores.csv")["mean"].tolist() == pytest.approx(want.table["mean"].tolist())
-        assert read_trec_run(run.folder / f"{name}.trec")["docno"].tolist() == want.runs[name]["docno"].tolist()
+        assert read_trec_run(run.folder / "rank-bm25.trec")["docno"].tolist() == want.runs["own"]["docno"].tolist()
         assert {"system.ipynb", "questions.csv", "verdicts.tsv"} <= {path.name for path in run.folder.iterdir()}
         (run.folder / "run.json").unlink()  # broken off at the very end: it runs again in the same folder
     assert run_grid(grid) == {} and all(finished(run) for run in grid.runs)
+    assert len(list((grid.summary.parent / "runs").iterdir())) == 2
 
 
 def test_a_grid_that_came_with_the_package_is_found_and_one_of_the_user_goes_before_it(tmp_path, monkeypatch):
