@@ -38,7 +38,7 @@ from berdslib.study import notebooks
 from berdslib.study.notebooks import Notebook, NotebookRun, run_folder, run_lock, work_folder
 from berdslib.study.provenance import inputs_of, ir_metadata
 from berdslib.study.tables import MACRO
-from berdslib.study.tuning import systems_of
+from berdslib.study.tuning import NONE, systems_of
 
 SCORES = "scores.csv"  # what the summary reads in each run's folder
 _PROFILE = ("fixed", "grid", "runs", "exclude", "best", "resources")
@@ -258,8 +258,11 @@ def _names(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from (("own corpus", name) for name in sets if values.get("corpus") == "")
     yield from (("split", f"{name} {split}") for name in sets for split in of("split"))
     yield from (("systems", system) for system in of("systems"))
-    yield from (("retriever", first + behind) for first in of("retriever") for behind in of("then") or [""])
-    yield from (("ways", f"{first} {way}") for first in of("retriever") for way in of("ways"))
+    for first in of("retriever"):
+        for then in of("then") or [""]:
+            way = then.removeprefix("+") or NONE  # where weights are tried, it has none of its own
+            yield ("then", f"{first} {way}") if values.get("weights") else ("retriever", first + then)
+        yield from (("ways", f"{first} {way}") for way in of("ways"))
     yield from (("encoder", name) for name in of("encoder"))
     yield from (("analyser", name) for name in of("analyser"))
     yield from (("judge", judge) for judge in of("judge", "aspect_judge"))
@@ -287,7 +290,7 @@ def _check_name(kind: str, name: str) -> None:
             measures_of_scenario(measure)
         elif one and not one.make:
             check_without_groups([measure])
-    elif kind == "ways":
+    elif kind in ("ways", "then"):
         for system in systems_of(about, last, [1.0]):
             _check_system(system)
     elif kind == "encoder":

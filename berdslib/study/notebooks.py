@@ -329,7 +329,8 @@ def _run_cells(
     inside = os.path.relpath(folder, root) if folder.is_relative_to(root) else str(folder)
     own = {"output_dir": inside} if "output_dir" in source.parameters else {}
     # papermill warns of a "=" in a help comment, and logs the errors raised below; the kernel warns of having no
-    # encryption on this machine's own ports. Its user's name is how it is known among the processes of this machine.
+    # encryption on this machine's own ports, and calls the interrupt that ends it an error. Its user's name is how it
+    # is known among the processes of this machine.
     logging.getLogger("papermill").setLevel(logging.CRITICAL)
     mark = f"berds-{uuid.uuid4().hex}"
     with watched_kernel(mark, timeout, memory) as kernel:
@@ -345,7 +346,7 @@ def _run_cells(
                     language="python",
                     kernel_manager_class=_kernel_manager(),
                     extra_arguments=[
-                        "--log-level=ERROR",
+                        "--log-level=CRITICAL",
                         f"--Session.username={mark}",
                         "--InteractiveShell.ignore_cwd=True",
                     ],

@@ -187,6 +187,8 @@ def test_a_name_that_nothing_has_is_told_before_anything_runs(project, text, wor
         ("grid: {then: ['', '+expand:rulee']}", "retriever"),
         ("grid: {then: ['', '+multi:chatt:m']}", "retriever"),
         ("fixed: {retriever: minilm}\ngrid: {then: ['', '+extract:rulee+pap']}", "retriever"),
+        ("grid: {then: ['', '+mmr']}", "retriever"),  # without a weight, and none are tried
+        ("fixed: {weights: [0.5]}\ngrid: {then: ['+mrm']}", "then"),
         ("grid: {analyser: ['', whitespce]}", "analyser"),
         ("grid: {judge: [laptop, overlap+similarityy]}", "judge"),
         ("fixed: {split: dev}\ngrid: {data: [['perspectivearg-sample:implict']]}", "data"),
@@ -688,6 +690,27 @@ def test_a_run_of_one_system_keeps_its_experiment_beside_its_notebook(project):
         (run.folder / "run.json").unlink()  # broken off at the very end: it runs again in the same folder
     assert run_grid(grid) == {} and all(finished(run) for run in grid.runs)
     assert len(list((grid.summary.parent / "runs").iterdir())) == 2
+
+
+@pytest.mark.slow
+def test_a_weight_is_chosen_on_the_development_questions_and_scored_on_the_others(project):
+    shutil.copy(PACKAGE.parent / "papermill_runs" / "system.ipynb", project)
+    weights = [0.1, 0.9]
+    text = f"fixed: {{split: test, weights: {weights}}}\ngrid: {{retriever: [bm25], then: ['', '+mmr']}}\n"
+    grid = read_grid(write_grid(project, f"notebook: {project}/system.ipynb\n{text}"))
+    assert run_grid(grid) == {}
+    dev, test = (bd.load("sample", split=split) for split in ("dev", "test"))
+    for run in grid.runs:
+        retriever, then = run.parameters["retriever"], run.parameters["then"]
+        systems = [f"{retriever}{then}:{weight}" for weight in weights] if then else [retriever]
+        means = [bd.experiment(one, dev, "MRecall@5").table.set_index("dataset")["mean"]["macro"] for one in systems]
+        tried = pd.read_csv(run.folder / "tried.csv")
+        assert tried["mean"].tolist() == pytest.approx(means)
+        chosen = systems[means.index(max(means))]
+        want = bd.experiment(chosen, test, ["MRecall@5", "Precision@5"]).table
+        found = pd.read_csv(run.folder / "scores.csv")
+        assert found["system"].unique().tolist() == [chosen]
+        assert found["mean"].tolist() == pytest.approx(want["mean"].tolist())
 
 
 def test_a_grid_that_came_with_the_package_is_found_and_one_of_the_user_goes_before_it(tmp_path, monkeypatch):
