@@ -210,6 +210,9 @@ class Page:
 
 
 def _joined(rows: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
+    if {"measure", "k"} <= set(columns):  # Precision@5
+        rows = rows.assign(measure=rows["measure"] + "@" + rows["k"])
+        columns = [column for column in columns if column != "k"]
     texts = rows[list(columns)].to_numpy(dtype=str)
     return pd.Series([" · ".join(filter(None, cells)) for cells in texts], index=rows.index, dtype=str)
 
