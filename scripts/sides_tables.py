@@ -21,12 +21,13 @@ from one_vector import arguana_theses
 import berdslib as bd
 from berdslib.data.corpus import by_docno
 from berdslib.evaluation.sides import leaning
+from berdslib.retrieval.retrievers import is_dense
 
 RETRIEVERS = ["bm25", "minilm", "mpnet"]
 DEV = ["arguana", "kialo", "opinionqa"]
 CORPORA = {"arguana": "arguana-corpus", "wikipedia": "wikipedia-articles:words"}
 NEGATION = re.compile(r"\b(?:not|no|never|none|nor|neither|cannot|without)\b|n['’]t\b", re.IGNORECASE)
-CHANGES = ["minilm", "minilm+mmr:0.75", "minilm+mmr:0.5", "minilm+dpp:0.5", "minilm+expand:rule"]
+CHANGES = ["", "+mmr:0.75", "+mmr:0.5", "+dpp:0.5", "+expand:rule"]  # behind the first dense system
 
 
 def collection(what, limit, n):
@@ -109,7 +110,9 @@ if __name__ == "__main__":
     labelled = asked.what in ("theperspective", "theses")
     options = {} if labelled else {"judge": asked.judge, "stances": "by order"}
     tables(bd.sides(systems, data, **options), data)
-    if labelled:
+    dense = [system for system in systems if is_dense(system)]
+    if labelled and dense:
         print("\nWhat changes it")
-        print(bd.sides(CHANGES, data), flush=True)
-        print(bd.sides(["bm25", "minilm", "minilm+pap:1.0", "mpnet", "mpnet+pap:1.0"], data, form="question first"))
+        print(bd.sides([dense[0] + change for change in CHANGES], data), flush=True)
+        projected = [system + pap for system in dense for pap in ("", "+pap:1.0")]
+        print(bd.sides(["bm25", *projected], data, form="question first"))
