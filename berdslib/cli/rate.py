@@ -35,6 +35,7 @@ def _judges(default: str) -> options.Option:
 @options.RUNS
 @number("-k", 5, "Documents of a question and run.")
 @number("--draw", 0, "Only N questions of each data set, drawn among those with two perspectives; 0 for all.", NATURAL)
+@number("--pairs size", 0, "Only N pairs, drawn from all; 0 for all.", NATURAL)
 @options.SEED
 @number("--near", 0.8, "Documents of a question that are this similar to an earlier one are left out.", options.SHARE)
 @options.judge(None, " [nobody: the column is left to people]")
@@ -42,13 +43,17 @@ def _judges(default: str) -> options.Option:
 @options.output("TSV to write.")
 @JSON
 def rate_pairs(
-    systems: str | None, runs: tuple[str, ...], k: int, draw: int, seed: int, near: float, judge: str | None,
-    store: Path | None, output: Path, **given: Any,
+    systems: str | None, runs: tuple[str, ...], k: int, draw: int, size: int, seed: int, near: float,
+    judge: str | None, store: Path | None, output: Path, **given: Any,
 ) -> None:  # fmt: skip
     """Write (question, document, perspective) pairs to be labelled, for `berds rate judge --data`. BeRDS A.4.
 
     The documents are those that the retrievers or runs list, each with every perspective of its question. People fill
     in the last column with 1 or 0; labels of a judge can train another one, but say nothing about the judge itself.
+
+    \b
+    berds rate pairs -q sample -r bm25 --pairs 30 -j laptop -o pairs.tsv      (BeRDS B.3: 300 pairs of a setting)
+    berds rate judge --data pairs.tsv -j overlap                              (one judge against the other: Table 18)
     """
     from berdslib.data.corpus import by_docno
     from berdslib.judging import examples
@@ -66,37 +71,43 @@ def rate_pairs(
     listed, pairs = (
         examples.detection_pairs(asked, listing, by_docno(found.passages), k=k, near=most) for most in (None, near)
     )
+    left_out = len(listed) - len(pairs)
+    pairs = examples.draw_pairs(pairs, size, seed) if size else pairs
+    written, about, judged_by = len(pairs), len({p.qid for p in pairs}), chosen.id if chosen else None
     if chosen is None:
         examples.write_unlabelled(output, pairs, asked)
     else:
-        examples.write_examples(output, examples.label_by_judge(pairs, asked, chosen, kept))
-    left_out, judged_by = len(listed) - len(pairs), chosen.id if chosen else None
-    summary = {"output": output, "questions": len(asked), "pairs": len(pairs), "left_out": left_out, "judge": judged_by}
+        labelled = examples.label_by_judge(pairs, asked, chosen, kept)
+        examples.write_examples(output, labelled)
+        written = len(labelled)
+    summary = {"output": output, "questions": about, "pairs": written, "left_out": left_out, "judge": judged_by}
     labels = f"labelled by {judged_by}" if chosen else "to be labelled with 1 or 0"
     repeated = f"{left_out} with a repeated document left out"
-    say(summary, f"{len(pairs)} pairs of {len(asked)} questions, {repeated}, {labels} → {output}")
+    say(summary, f"{written} pairs of {about} questions, {repeated}, {labels} → {output}")
 
 
 @rate.command("judge")
 @options.text("--data path", "Labelled pairs: pers-det, or a table with the columns question, document, perspective, "
               "label.", required=True)  # fmt: skip
 @_judges("random,overlap,similarity,laptop")
+@options.text("--against", "Another judge, whose answers stand in for the labels.")
 @options.STORE
 @JSON
-def rate_judge(path: str, judges: str, store: Path | None) -> None:
-    """Evaluate judges against human labels; intervals are clustered by question. BeRDS Table 4.
+def rate_judge(path: str, judges: str, against: str | None, store: Path | None) -> None:
+    """Evaluate judges against human labels; intervals are clustered by question. BeRDS Tables 4 and 18.
 
-    The first row is that of a judge that says yes to everything: an F1 near its own is worth nothing. --json has more
-    measures: accuracy, the share of yes, kappa; and the thresholds.
+    The first row is that of a judge that says yes to everything: an F1 near its own is worth nothing. `random` says yes
+    as often as the labels do. --json has more: kappa, and the thresholds.
 
     Use this only for evaluation: choose judges, prompts and thresholds on other data.
     """
     from berdslib.data.datasets import load_pairs
     from berdslib.judging.store import VerdictStore
-    from berdslib.study.raters import judge_table
+    from berdslib.study.raters import judge_table, labelled_by
 
-    pairs = load_pairs(path)
-    table = judge_table(pairs, split_names(judges), VerdictStore(store))
+    pairs, kept = load_pairs(path), VerdictStore(store)
+    pairs = labelled_by(against, pairs, kept) if against else pairs
+    table = judge_table(pairs, split_names(judges), kept)
     questions, positive = len({p.question for p in pairs}), sum(p.label for p in pairs) / len(pairs)
     tell(f"{len(pairs)} pairs, {questions} questions, {positive:.1%} positive")
     print_frame(table if options.wants_json() else _wide(table))
@@ -104,7 +115,7 @@ def rate_judge(path: str, judges: str, store: Path | None) -> None:
 
 def _wide(table: Any) -> Any:
     """Return a row a judge, a column a measure, each with its interval."""
-    names = ["f1", "precision", "recall", "auc", "calibration_error"]
+    names = ["said_yes", "accuracy", "f1", "precision", "recall", "auc", "calibration_error"]
     shown = table[table["measure"].isin(names)]
     parts = [(100 * shown[c]).map("{:.1f}".format).where(shown["measure"] != "auc", shown[c].map("{:.3f}".format))
              for c in ("value", "low", "high")]  # fmt: skip

@@ -40,17 +40,17 @@ class Gold:
 
 
 class Random:
-    """Says yes at random, by the pair's texts and the seed, as often as the label distribution does (BeRDS Table 4)."""
+    """Says yes at random, by the pair's texts and the seed, to a share of the pairs (BeRDS Table 4)."""
 
     threshold = 0.5
 
-    def __init__(self, seed: int = 0) -> None:
-        self.seed = seed
-        self.id = f"random(share={PUBLISHED_POSITIVE_SHARE},seed={seed})"
+    def __init__(self, seed: int = 0, share: float = PUBLISHED_POSITIVE_SHARE) -> None:
+        self.seed, self.share = seed, share
+        self.id = f"random(share={share},seed={seed})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return 1.0 or 0.0 for each pair."""
-        return np.array([float(self._draw(p) < PUBLISHED_POSITIVE_SHARE) for p in pairs], dtype=np.float64)
+        return np.array([float(self._draw(p) < self.share) for p in pairs], dtype=np.float64)
 
     def _draw(self, pair: Pair) -> float:
         text = f"{self.seed}\0{pair.passage.full_text}\0{pair.perspective}"

@@ -54,6 +54,8 @@ _THOUGHT = re.compile(
 _THOUGHT_BEGINS = re.compile(
     r"(?!.*(?:/|end|stop|close|suffix|no_?think)).*(?:think|thought|reason|reflect|analysis|scratch|inner_)", re.I
 )
+TRAINED_BY = "prompt.txt"  # beside weights that were trained here: the prompt, as in a judge's id
+_TRAINED_BY = {"Mistral_BERDS_evaluator": "perspective_detection/published:"}
 _SPELLINGS = {"yes": ("Yes", " Yes", "yes", " yes", "YES", " YES"), "no": ("No", " No", "no", " no", "NO", " NO")}
 
 
@@ -278,6 +280,8 @@ def load_causal(
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     prompt = load_prompt("perspective_detection", wording, _NEEDS)
+    for trained in filter(None, (checkpoint, adapter)):
+        _tell_other_wording(trained, prompt)
     tokenizer = load_model(checkpoint, partial(read_tokenizer, AutoTokenizer, checkpoint))
     dtype = language_model_numbers()
     model = load_weights(AutoModelForCausalLM, checkpoint, "4bit" if four_bit else "float32", dtype=dtype)
@@ -289,6 +293,14 @@ def load_causal(
     marked += [adapter + (folder_mark(adapter) or checkpoint_mark(adapter))] if adapter else []
     name = "+".join(marked + ["4bit-nf4"] * four_bit)
     return Causal(model, tokenizer, name + number_format_mark(dtype), prompt=prompt, loaded=True, **options)
+
+
+def _tell_other_wording(trained: str, prompt: Prompt) -> None:
+    """Warn of weights that were trained with another prompt than they are asked by."""
+    note, asked = Path(trained) / TRAINED_BY, f"{prompt.name}:{prompt.hash}"
+    own = note.read_text(encoding="utf-8") if note.is_file() else _TRAINED_BY.get(Path(trained).name, "")
+    if not asked.startswith(own):
+        logger.warning("%s was trained with the prompt %s and is asked by %s", trained, own.rstrip(":"), asked)
 
 
 def adapter_folder(adapter: str) -> Path:

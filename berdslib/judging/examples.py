@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import random
 import re
 from collections import defaultdict
@@ -146,6 +147,14 @@ def detection_pairs(
     ]
 
 
+def draw_pairs(pairs: Sequence[Pair], n: int, seed: int = 0) -> list[Pair]:
+    """Draw so many pairs, each as likely as another; they stay in their order."""
+    if n > len(pairs):
+        raise InputError(f"there are {len(pairs)} pairs; {n} cannot be drawn", field="pairs")
+    chosen = np.random.default_rng(seed).choice(len(pairs), n, replace=False)
+    return [pairs[i] for i in sorted(chosen.tolist())]
+
+
 def without_near_duplicates(passages: Sequence[Passage], near: float = NEAR) -> list[Passage]:
     """Drop each passage like an earlier one, by the Jaccard similarity of their texts' runs of five words.
 
@@ -172,8 +181,15 @@ def label_by_judge(
     *,
     title_position: str = "before",
 ) -> list[Example]:
-    """Label pairs by a judge, as GPT-4 labelled the paper's training set; what the store knows is not asked again."""
+    """Label pairs by a judge, as GPT-4 labelled the paper's training set; what the store knows is not asked again.
+
+    A pair that the judge could not read is left out.
+    """
     p_yes, _ = judge_pairs(judge, pairs, store)
     kind = f"detection, labelled by {judge.id}"
     rows = zip(_texts(pairs, questions, title_position), p_yes.tolist(), strict=True)
-    return [Example(document, claim, p >= judge.threshold, topic, kind) for (topic, document, claim), p in rows]
+    return [
+        Example(document, claim, p >= judge.threshold, topic, kind)
+        for (topic, document, claim), p in rows
+        if not math.isnan(p)
+    ]

@@ -21,7 +21,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
-from berdslib.judging.causal import Causal, answer_tokens, common_start
+from berdslib.judging.causal import TRAINED_BY, Causal, answer_tokens, common_start
 from berdslib.judging.examples import Example
 from berdslib.models.loading import has_bf16, padded, quiet_loading, quiet_peft, weights_hash
 from berdslib.models.pair_classifier import encode_pairs
@@ -121,7 +121,9 @@ def fine_tune_causal(
     apart = recipe.checkpoint_gradients or torch.cuda.device_count() > 1 or "WORLD_SIZE" in os.environ
     shared = 0 if apart else common_start([row["input_ids"] for row in train + test])
     model = _with_lora(model, recipe, "CAUSAL_LM") if recipe.rank else model.float()
-    return _train(model, tokenizer, train, test, collate, losses, recipe, folder, made_of)
+    trained = _train(model, tokenizer, train, test, collate, losses, recipe, folder, made_of)
+    (trained.folder / TRAINED_BY).write_text(f"{judge.prompt.name}:{judge.prompt.hash}", encoding="utf-8")
+    return trained
 
 
 def fine_tune_encoder(model: Any, tokenizer: Any, examples: Sequence[Example], recipe: Recipe, folder: Path) -> Trained:

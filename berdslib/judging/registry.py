@@ -57,11 +57,11 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
 def _members(name: str) -> list[str]:
     """Return what a plus joins; what it adds to a causal model stays with that."""
     members: list[str] = []
-    for part in name.split("+"):
+    for part in map(str.strip, name.split("+")):
         if members and (part.startswith("adapter:") or part.partition("@")[0] == "4bit"):
             members[-1] += f"+{part}"
         else:
-            members.append(part.strip())
+            members.append(part)
     return members
 
 

@@ -155,13 +155,14 @@ def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = (), *, 
 def split_wording(task: str, name: str) -> tuple[str, str]:
     """Return a model's name, and the wording of a task that it is asked by: what follows its last @, or "".
 
-    The @ before an endpoint's address, and one in the path of a folder that is there, are part of the name.
+    The @ before an address, and one in the path of a folder or file that is there, are part of the name.
 
     >>> split_wording("perspective_detection", "org/m@published"), split_wording("perspective_detection", "m@http://h/v1")
     (('org/m', 'published'), ('m@http://h/v1', ''))
     """
     model, _, wording = name.rpartition("@")
-    if not model or "/" in wording or Path(name).exists():
+    path = name.rpartition(":")[2].removesuffix("+4bit")  # of an adapter, of recorded answers
+    if not model or "/" in wording or Path(name).exists() or Path(path).exists():
         return name, ""
     return model, known("wording", wording, wordings(task))
 

@@ -30,6 +30,7 @@ from berdslib.evaluation.measures import (
 from berdslib.evaluation.oracle import oracle
 from berdslib.files import StrPath
 from berdslib.judging.base import Pair
+from berdslib.judging.baselines import Random
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.progress import begin, chunk_starts
@@ -54,10 +55,14 @@ def judge_table(
 ) -> pd.DataFrame:
     """Measure judges against labels, for measuring only; intervals draw whole questions. BeRDS Table 4.
 
+    "random" says yes as often as the labels do (divergences.md B21).
+
     Frame judge (the first says yes to everything), threshold, measure (fields of
     :class:`berdslib.evaluation.judges.Agreement`, auc, calibration_error), value, low, high.
     """
-    chosen = {name: make_judge(name) for name in judges}  # a name that is wrong is found before anything is judged
+    drawn = Random(share=float(np.mean([p.label for p in pairs])))
+    # A name that is wrong is found before anything is judged.
+    chosen = {name: drawn if name == "random" else make_judge(name) for name in judges}
     reports = [measured_by_labels(pairs, np.ones(len(pairs)), 0.5).assign(judge=ALL_YES, threshold=0.5)]
     for name, judge in chosen.items():
         begin(f"{name} judges {len(pairs):,} labelled pairs")
@@ -69,6 +74,14 @@ def judge_table(
         report = measured_by_labels(labelled, p_yes[read], judge.threshold)
         reports.append(report.assign(judge=name, threshold=judge.threshold))
     return pd.concat(reports, ignore_index=True)[["judge", "threshold", "measure", "value", "low", "high"]]
+
+
+def labelled_by(name: str, pairs: Sequence[LabelledPair], store: VerdictStore | None = None) -> list[LabelledPair]:
+    """Return pairs with what a judge answers for labels; those that it could not read are left out. BeRDS Table 18."""
+    judge = make_judge(name)
+    p_yes, _ = judge_pairs(judge, as_asked(pairs), store)
+    answered = [(pair, p) for pair, p in zip(pairs, p_yes.tolist(), strict=True) if not np.isnan(p)]
+    return [pair._replace(label=p >= judge.threshold) for pair, p in answered]
 
 
 def as_asked(pairs: Sequence[LabelledPair]) -> list[Pair]:

@@ -3,6 +3,7 @@
 import csv
 import random
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -12,12 +13,13 @@ from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError
-from berdslib.judging.base import Pair
+from berdslib.judging.base import EachByItself, Pair
 from berdslib.judging.baselines import Overlap
 from berdslib.judging.examples import (
     Example,
     build,
     detection_pairs,
+    draw_pairs,
     draw_questions,
     label_by_judge,
     read_examples,
@@ -116,6 +118,35 @@ def test_labels_of_a_judge_on_the_sample(tmp_path):
     with pytest.raises(InputError) as caught:  # nothing is labelled yet
         read_examples(tmp_path / "people.tsv")
     assert caught.value.path == tmp_path / "people.tsv"
+
+
+def test_a_pair_that_a_judge_could_not_read_has_no_label(tmp_path):
+    class Half(EachByItself):
+        id, threshold = "half", 0.5
+
+        def p_yes_each(self, pairs):
+            return np.array([np.nan if i % 3 == 0 else float(i % 2) for i in range(len(pairs))]), None
+
+    asked = [question("q")]
+    pairs = [Pair("q", 0, Passage(str(i), f"Tram {i}."), asked[0].perspectives[0]) for i in range(7)]
+    examples = label_by_judge(pairs, asked, Half(), VerdictStore(tmp_path / "v.sqlite"))
+    assert [(e.document, e.supports) for e in examples] == [
+        ("Tram 1.", True), ("Tram 2.", False), ("Tram 4.", False), ("Tram 5.", True)
+    ]  # fmt: skip
+
+
+def test_pairs_are_drawn_alike_and_stay_in_their_order():
+    pairs = [Pair("q", 0, Passage(str(i), "Trams."), "Trams are good.") for i in range(10)]
+    counts = np.zeros(10)
+    for seed in range(400):
+        places = [int(p.passage.docno) for p in draw_pairs(pairs, 3, seed)]
+        assert places == sorted(set(places)) and len(places) == 3
+        counts[places] += 1
+    assert (np.abs(counts - 120) < 4 * (400 * 0.3 * 0.7) ** 0.5).all()
+    assert draw_pairs(pairs, 10) == pairs
+    with pytest.raises(InputError) as caught:
+        draw_pairs(pairs, 11)
+    assert caught.value.field == "pairs"
 
 
 def test_a_sheet_that_people_fill_in_partly_is_pairs_and_verdicts(tmp_path, caplog):

@@ -174,6 +174,16 @@ def test_causal_loss_is_that_of_the_answer_token_alone(base, tmp_path):
     assert loss == pytest.approx(np.mean(by_hand), abs=1e-4) and np.ptp(by_hand) > 0.05
 
 
+def test_a_judge_that_is_asked_by_another_prompt_than_it_was_trained_with_says_so(base, tmp_path, caplog):
+    judge = load_causal(str(base / "causal"))  # trained and asked by ours
+    own = str(fine_tune_causal(judge, toy(3), AT_ONCE, tmp_path / "own").folder)
+    load_causal(str(base / "causal"), adapter=own)
+    assert not [record for record in caplog.records if own in record.getMessage()]
+    load_causal(str(base / "causal"), adapter=own, wording="short")
+    [record] = [record for record in caplog.records if own in record.getMessage()]
+    assert record.levelname == "WARNING"
+
+
 def test_what_all_prompts_begin_with_is_read_once_and_nothing_else_changes(base, tmp_path, monkeypatch):
     """Against whole rows, as a checkpointed pass needs them: losses, those of held-out questions, and gradients."""
     monkeypatch.setattr(finetuning, "has_bf16", lambda: False)

@@ -5,6 +5,8 @@ import re
 import numpy as np
 import pytest
 import torch
+from shell import berds
+from tiny import pair as pair_of
 from tiny import sample_pairs
 
 from berdslib.construction.build import make, read_items
@@ -13,6 +15,7 @@ from berdslib.construction.reading import choice, fields, one_line
 from berdslib.data.datasets import load_questions
 from berdslib.judging.causal import answer_tokens, load_causal
 from berdslib.judging.chat import Chat
+from berdslib.judging.registry import make_judge
 from berdslib.llm.extraction import extract_by, read_extraction
 from berdslib.llm.prompting import load_prompt
 from berdslib.models import packaged
@@ -144,3 +147,29 @@ def test_a_live_run_says_what_was_recorded(cache):
     live = expansions_by("chat:smollm2", questions)
     same = sum(recorded[q.qid] == live[q.qid] for q in questions)
     assert same >= 6, f"{same} of 8 are the same"
+
+
+@pytest.mark.slow
+def test_the_papers_prompt_is_asked_word_for_word(papers, cache, tmp_path):
+    """BeRDS Table 14, by a model whose chat template marks turns as the table does."""
+
+    def words(text):
+        return re.sub(r"<\|im_(start|end)\|>", r" \g<0> ", text).split()
+
+    rows = (papers / "berds_paper_v2.txt").read_text(encoding="utf-8").splitlines()
+    place = "[Optional 1-shot example]"
+    [prompt] = [row.split(" | ", 1)[1] for row in rows if row.startswith("Prompt | ") and place in row]
+    [example] = [row.split(" | ", 1)[1] for row in rows if row.startswith("One-Shot Example | ")]
+    prompt, example = prompt.removesuffix(" |"), example.removesuffix(" |")
+    document, statement = "Trams cut traffic.", "Trams are good."
+    ids = {make_judge("causal:smollm2").id}
+    for wording, shown in (("published", ""), ("published-one-shot", example)):
+        (tmp_path / "table.txt").write_text(prompt.replace(place, shown), encoding="utf-8")
+        berds("prompts", "fetch", "perspective_detection", tmp_path / "table.txt", "--wording", wording)
+        judge = make_judge(f"causal:smollm2@{wording}")
+        asked = judge.tokenizer.decode(judge.token_ids(pair_of(document, statement)))
+        want = prompt.replace(place, shown).replace("[Document]", document).replace("[Statement]", statement)
+        assert words(asked) == [*words(want), "<|im_start|>", "assistant"]
+        assert f"shots={int(bool(shown))}," in judge.id
+        ids.add(judge.id)
+    assert len(ids) == 3

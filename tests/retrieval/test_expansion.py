@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from berdslib.data.datasets import load_expansions, load_questions
 from berdslib.data.records import Question, make_verdicts, ranked_run
-from berdslib.errors import InputError
+from berdslib.errors import InputError, MissingDataError
 from berdslib.evaluation.measures import evaluate, parse_measure
 from berdslib.llm.asking import UnreadableAnswerError
 from berdslib.llm.chat import Reply
+from berdslib.llm.prompting import import_prompt
 from berdslib.llm.recorded import Kept, Recorded
 from berdslib.retrieval.expansion import (
     SCHEMA,
@@ -278,3 +279,20 @@ def test_expansions_by_name_are_asked_once_and_held_to_a_form(tmp_path, monkeypa
     assert found == {"q2": [("hypothetical passage", "Tea is a drink.")]}
     fake = Fake({"Tea is a drink.": ["d1"]})
     assert lists_of(Expanded(fake, found, **SEARCHED["hyde"]).search([Q2], 2)) == {"q2": ["d1"]}
+
+
+def test_a_wording_behind_a_models_name_is_what_is_asked(user_cache, tmp_path, monkeypatch):
+    model, named = Model(GOOD), []
+    monkeypatch.setattr("berdslib.retrieval.expansion.make_chat", lambda name, **_: named.append(name) or model)
+    (tmp_path / "theirs.txt").write_text("Sides of this, as JSON: [Question]")
+    with pytest.raises(MissingDataError):  # not imported yet
+        expansions_by("chat:gpt-4-0613@published", [Q1, Q2])
+    import_prompt("perspective_generation", tmp_path / "theirs.txt", ["question"])
+    assert expansions_by("chat:gpt-4-0613@published", [Q1, Q2]) == READ
+    assert {one[-1]["content"] for one in model.asked} == {f"Sides of this, as JSON: {q.text}" for q in (Q1, Q2)}
+    model.asked.clear()
+    assert expansions_by("chat:m@http://host/v1", [Q1, Q2]) == READ
+    assert not any("Sides of this" in one[-1]["content"] for one in model.asked)
+    assert named == ["gpt-4-0613", "gpt-4-0613", "m@http://host/v1"]
+    with pytest.raises(InputError):  # a wording of another task
+        expansions_by("chat:gpt-4-0613@published-one-shot", [Q1, Q2])

@@ -17,6 +17,7 @@ from berdslib import paths
 from berdslib.cli import main
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.registry import JUDGES
+from berdslib.llm.prompting import wordings
 from berdslib.retrieval.systems import parse_system
 from berdslib.stats import mean_interval
 from berdslib.study.grid import read_grid
@@ -180,7 +181,8 @@ def test_notebook_12_counts_what_the_census_counts():
     assert [int(number) for number in re.findall(r"\d+", answer)[: len(counted)]] == counted
 
 
-TOLD = sorted({page(name).told.get(field, "") for name in EVERY for field in ("command", "settings", "row")} - {""})
+LINES = [page(name).told.get(field, "") for name in EVERY for field in ("command", "settings", "row")]
+TOLD = sorted({one for line in LINES for one in line.split(" && ")} - {""})
 
 
 @pytest.mark.parametrize("command", TOLD)
@@ -203,8 +205,28 @@ def test_the_command_of_each_row_is_one(command):
             parse_system(system)
         for judge in given.get("-j", []):
             assert JUDGES.find(judge)
+            model, at, wording = judge.rpartition("@")
+            assert not at or (model and wording in wordings("perspective_detection"))
         if words[:2] == ["notebook", "run"]:
             assert (notebook_folder() / f"{words[2]}.ipynb").is_file()
+
+
+def test_table_4_is_asked_in_the_papers_order_and_shows_what_the_paper_does():
+    found = page("BeRDS 4")
+    judges = found.told["settings"].split(" -j ")[1].split(",")
+    printed = [name for name in dict.fromkeys(found.published["system"]) if "human" not in name]
+    words = ["random", "nli", "13b", "70b", "zephyr", "gemma", "mistral", "gpt-4", "gpt-4", "berds"]
+    assert len(printed) == len(judges) == len(words)
+    assert all(word in judge.lower() for word, judge in zip(words, judges, strict=True))
+    for system, judge in zip(printed, judges, strict=True):
+        asked = judge.rpartition("@")[2] if "@" in judge else ""
+        assert asked == ("published-one-shot" if "one-shot" in system else "published" * ("zero-shot" in system))
+    table = found.beside.set_index("system")
+    shown = ["percent_positive", "accuracy", "f1"]
+    assert table.loc["gpt-4-one-shot", shown].tolist() == ["15.4", "89.1", "67.8"]
+    whose = table["whose"].tolist()
+    assert whose == sorted(whose, reverse=True)  # published, and below it ours
+    assert (table.loc[table["whose"] != "published", shown] != "").all(axis=None)
 
 
 def test_misprints_come_out_of_the_published_numbers_themselves():

@@ -16,7 +16,7 @@ from berdslib.errors import InputError
 from berdslib.evaluation.judges import calibration_error
 from berdslib.evaluation.measures import evaluate
 from berdslib.judging.base import EachByItself
-from berdslib.judging.baselines import Overlap
+from berdslib.judging.baselines import Overlap, Random
 from berdslib.judging.registry import JUDGES, own_judge
 from berdslib.judging.store import VerdictStore
 from berdslib.study.experiment import experiment
@@ -163,6 +163,18 @@ def test_the_table_has_auc_calibration_and_the_judge_that_always_says_yes(tmp_pa
     assert list(table.columns) == ["judge", "threshold", "measure", "value", "low", "high"]
     ordered = table[table["measure"] != "calibration_error"]
     assert (ordered["low"] <= ordered["value"] + 1e-9).all() and (ordered["value"] <= ordered["high"] + 1e-9).all()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.45])
+def test_b21_random_says_yes_as_often_as_the_labels_of_its_set(share, tmp_path):
+    # divergences.md B21: of labels that are known, their own share; elsewhere that of the paper's 542 pairs.
+    n = 4000
+    pairs = [LabelledPair(f"q{i % 40}", f"Cat {i}.", "Cats are kind.", i % 100 < 100 * share) for i in range(n)]
+    found = judge_table(pairs, ["random"], VerdictStore(tmp_path / "v.sqlite")).set_index(["judge", "measure"])["value"]
+    assert found["random", "said_yes"] == pytest.approx(share, abs=4 * (share * (1 - share) / n) ** 0.5)
+    assert found["random", "accuracy"] == pytest.approx(share**2 + (1 - share) ** 2, abs=0.03)
+    assert found["random", "f1"] == pytest.approx(share, abs=0.06)
+    assert Random().p_yes(as_asked(pairs)).mean() == pytest.approx(0.168, abs=0.02)
 
 
 def test_questions_without_a_verdict_are_left_out_of_the_order(small, runs, judges):
