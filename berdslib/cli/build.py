@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from berdslib.cli.options import FOLDER, JSON, NATURAL, choice, flag, number, print_frame, show, tell, text, wants_json
+from berdslib.cli.options import (
+    FOLDER,
+    JSON,
+    NATURAL,
+    choice,
+    flag,
+    number,
+    print_frame,
+    refuse,
+    show,
+    tell,
+    text,
+    wants_json,
+)
 from berdslib.cli.root import main
 
 if TYPE_CHECKING:  # the command line starts before pandas is loaded
@@ -19,7 +32,7 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
 
     from berdslib.construction.build import Built
 
-_BUILDERS = ("arguana", "kialo", "opinionqa", "questions")
+_BUILDERS = ("arguana", "kialo", "opinionqa", "questions", "stances")
 
 
 def _prices(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, float] | None:
@@ -35,7 +48,7 @@ def _prices(_: click.Context, __: click.Parameter, value: str | None) -> tuple[f
 
 @main.command("build")
 @click.argument("builder", type=click.Choice(_BUILDERS))
-@click.argument("raw", type=click.Path(exists=True, path_type=Path))
+@click.argument("raw", type=click.Path(path_type=Path))
 @click.argument("folder", type=FOLDER)
 @text("--model", "Who answers: rule for rules alone, smollm2, local:FOLDER, recorded:FILE, or an endpoint's model "
       "(BERDS_CHAT_URL).", "rule")  # fmt: skip
@@ -54,9 +67,10 @@ def _prices(_: click.Context, __: click.Parameter, value: str | None) -> tuple[f
 @click.option(
     "--dev",
     type=click.FloatRange(0, 1, max_open=True),
-    help="Share of development questions; 0 for no split. [0.25; 0 for questions]",
+    help="Share of development questions; 0 for no split. [0.25; 0 for questions and stances]",
 )
 @click.option("-c", "--corpus", help="Data set, file or folder whose passages go with the questions. [none]")
+@text("--split", "Of the data sets, for stances. [their first]", type=click.Choice(["train", "dev", "test", "all"]))
 @text("--name", "What the data set is called. [the folder's name]")
 @text("--title", "What it is, in one line. [made from the name]")
 @text("--licence", "Under which terms others may use it.", "none stated")
@@ -67,7 +81,7 @@ def _prices(_: click.Context, __: click.Parameter, value: str | None) -> tuple[f
 def build_command(
     builder: str, raw: Path, folder: Path, model: str, prices: tuple[float, float] | None, budget: float | None,
     dry_run: bool, workers: int, wording: str, sample: int, seed: int, dev: float | None, corpus: str | None,
-    examples: int, **about: Any,
+    split: str | None, examples: int, **about: Any,
 ) -> None:  # fmt: skip
     """Build a data set in FOLDER from the raw rows in RAW.
 
@@ -76,6 +90,7 @@ def build_command(
     kialo       discussions -> the statement's opposite, or a statement for each answer
     opinionqa   survey questions with options (info.csv) -> opinions only -> a question, a yes and a no
     questions   a text file with a question a line, or a table -> statements for each position
+    stances     data sets (of --split) or a file, with perspectives -> which of two supports
 
     Every answer is kept in FOLDER as soon as it is there. A build that broke off goes on when it is run again, and asks
     nothing twice.
@@ -83,7 +98,8 @@ def build_command(
     from berdslib.construction.build import build, rehearse
     from berdslib.data.datasets import load_passages
 
-    drawn: dict[str, Any] = {"sample": sample, "seed": seed, "wording": wording}
+    refuse(builder != "stances" and not raw.exists(), f"{raw}: no such file or folder")
+    drawn: dict[str, Any] = {"sample": sample, "seed": seed, "wording": wording, "split": split}
     if dry_run:
         table = rehearse(builder, raw, folder, model, prices=prices or (0.0, 0.0), **drawn)
         _print_rehearsal(table, prices, budget)

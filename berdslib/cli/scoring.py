@@ -309,7 +309,13 @@ def experiment(
 @options.RUNS
 @options.judge()
 @options.number("-k", 5, "Passages of each list.")
-@options.choice("--stances", ["recorded", "by order"], "Which perspective supports; by order: the first, if need be.")
+@text(
+    "--stances",
+    "Which perspective supports: as recorded; by order, the first, if need be; or a FILE with qid, "
+    "perspective and stance, or that `berds build stances` wrote.",
+    "recorded",
+    metavar="[recorded|by order|FILE]",
+)
 @options.choice("--form", ["statement", "question first"], "Search a perspective by itself, or behind the question.")
 @options.SEARCHING
 @options.output("Folder for the tables and both figures.", FOLDER, False)
@@ -323,6 +329,7 @@ def sides_command(systems: str, runs: tuple[str, ...], k: int, output: Path | No
     \b
     berds sides -q theperspective -r bm25,minilm -o sides
     berds sides -q arguana,kialo --split dev -c arguana-corpus -r bm25 -j laptop --stances "by order"
+    berds sides -q kialo --split test -c wikipedia -r bm25 -j mistral-berds --stances sided/questions.jsonl
     """
     from berdslib.study.figures import save_figure, use_style
     from berdslib.study.figures.values import sides_figure, sycophancy_figure

@@ -49,11 +49,15 @@ logger = logging.getLogger(__name__)
 
 
 class Builder(NamedTuple):
-    """One way from a source to questions; ``passes`` are reasons of the automatic checks that do not count here."""
+    """One way from a source to questions; ``passes`` are reasons of the automatic checks that do not count here.
 
-    read: Callable[[Path], tuple[list[Draft], list[Rejection]]]
+    ``finished`` ones have their questions and perspectives: nothing is checked.
+    """
+
+    read: Callable[..., tuple[list[Draft], list[Rejection]]]
     steps: tuple[Step, ...]
     passes: frozenset[str] = frozenset()
+    finished: bool = False
 
 
 # Of a question that people asked, the form is theirs.
@@ -68,6 +72,8 @@ BUILDERS: Mapping[str, Builder] = {
     "opinionqa": Builder(opinionqa.read_survey, opinionqa.STEPS, frozenset({"copied"})),
     # a plain list of questions → statement and negation, or one statement for each position
     "questions": Builder(questions.read_list, questions.LIST_STEPS, _OF_FORM),
+    # questions with perspectives, as they are → which of two supports
+    "stances": Builder(questions.read_named, (questions.STANCES,), finished=True),
 }
 
 
@@ -82,9 +88,12 @@ class Items(NamedTuple):
     unusable: list[Rejection]
 
 
-def read_items(builder: str, raw: Path, sample: int = 0, seed: int = 0) -> Items:
+def read_items(builder: str, raw: Path, sample: int = 0, seed: int = 0, split: str | None = None) -> Items:
     """Read a source, and draw a sample of its items, kept in the order of the file; 0 for all."""
-    drafts, unusable = BUILDERS[known("builder", builder, BUILDERS)].read(raw)
+    one = BUILDERS[known("builder", builder, BUILDERS)]
+    if split and not one.finished:
+        raise InputError("only questions that are finished have one: the builder 'stances'", field="split")
+    drafts, unusable = one.read(raw, split) if one.finished else one.read(raw)
     if sample > len(drafts):
         raise InputError(f"a sample of 1 to {len(drafts)} items can be drawn, or 0 for all, not {sample}", path=raw)
     drawn = np.sort(np.random.default_rng(seed).choice(len(drafts), sample or len(drafts), replace=False))
@@ -102,7 +111,7 @@ def make(
     given = {draft.key for draft in drafts if draft.stances}  # what people said of their own perspectives stands
     label = replace(LABEL, applies=lambda draft: draft.key not in given and LABEL.applies(draft))
     done = Passed(list(drafts), [], [], [])
-    for step in (*one.steps, None, label):
+    for step in one.steps if one.finished else (*one.steps, None, label):
         if step is not None:
             passed = take(step, done.drafts, answers, wording_of(step.task, wording))
         elif check:  # what has been made is checked before more is asked about it
@@ -194,12 +203,14 @@ def build(
     prices: tuple[float, float] | None = None,
     budget: float | None = None,
     workers: int = 4,
+    split: str | None = None,
 ) -> Built:
     """Build a data set from a source, and write it to a folder that ``berdslib.load`` reads.
 
     Args:
-        builder: "arguana", "kialo" or "opinionqa", whose sources BeRDS is made of; or "questions", a plain list.
-        raw: the source's file or folder; see the builder's reader for its form.
+        builder: "arguana", "kialo" or "opinionqa", whose sources BeRDS is made of; "questions", a plain list; or
+            "stances", which asks of finished questions with two perspectives which of them supports (A.8).
+        raw: the source's file or folder; see the builder's reader for its form. For "stances" also names of data sets.
         folder: where the data set goes, with all answers (`exchanges.jsonl`), what was left out (`rejected.jsonl`), and
             what could not be answered (`unanswered.jsonl`). It must be new, or that of an earlier run of this build.
         model: who answers: "rule" for rules alone, which answer what they are sure of; a name as
@@ -211,13 +222,14 @@ def build(
         language: of its texts.
         passages: a corpus to go with it; none where it is searched in another's.
         dev: share of development questions; 0 to leave the splits of the source; None for a quarter as in BeRDS, or 0
-            for a plain list.
+            for a plain list and for "stances".
         sample: how many items to draw from the source; 0 for all.
         seed: of that draw, and of the split.
         wording: of the prompts: "ours", or "published" for the papers', which are imported first.
         prices: per million prompt and completion tokens, for `budget`.
         budget: most to spend in all runs into this folder; None for no limit.
         workers: requests in flight at a time.
+        split: for "stances", the split of the data sets, or "all"; None for the first.
 
     Raises:
         InputError: an unusable source, a wrong option, or nothing is left of all items.
@@ -228,13 +240,13 @@ def build(
     Source: BeRDS, section 4.1, A.1 and A.8.
     """
     raw, folder = Path(raw), Path(folder)
-    share = (0.0 if builder == "questions" else DEV_SHARE) if dev is None else dev
+    share = (0.0 if builder in ("questions", "stances") else DEV_SHARE) if dev is None else dev
     _check_options(share, prices, budget, sample=sample, seed=seed, workers=workers)
     _check_folder(folder, raw, builder)
     called = name or folder.resolve().name
     card = OwnCard(called, title or f"Questions and perspectives: {called}", licence, source, language)
     check_passages(passages)
-    items = read_items(builder, raw, sample, seed)
+    items = read_items(builder, raw, sample, seed, split)
     unusable = len(items.unusable)
     with _alone_in(folder):
         answers, meter = _answers(model, folder, prices, budget, workers)
@@ -249,7 +261,7 @@ def build(
         facts = {
             "builder": builder,
             "raw": raw.name,
-            "raw_sha256": _digest(raw)[:16],
+            "raw_sha256": _digest(raw)[:16] if raw.exists() else None,
             "answers": answers.id,
             "prompts": {} if answers.id == ByRule.id else _prompts(builder, wording, answers.id),
             "items": items.usable,
@@ -278,6 +290,7 @@ def rehearse(
     sample: int = 0,
     seed: int = 0,
     wording: str = "ours",
+    split: str | None = None,
 ) -> pd.DataFrame:
     """Return what a build would ask and cost, without asking anything; arguments as for :func:`build`.
 
@@ -286,7 +299,7 @@ def rehearse(
     if model == ByRule.id:
         raise InputError("the rules ask nobody and cost nothing; a dry run is for a chat model")
     _check_options(0.0, prices, None, sample=sample, seed=seed)
-    drafts = read_items(builder, Path(raw), sample, seed).drafts
+    drafts = read_items(builder, Path(raw), sample, seed, split).drafts
     rehearsal = Rehearsal(_chat(model), Path(folder) / EXCHANGES, prices)
     make(builder, drafts, rehearsal, wording, check=False)
     return rehearsal.table()

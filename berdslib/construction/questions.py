@@ -8,8 +8,9 @@ from pathlib import Path
 
 from berdslib.construction import reading
 from berdslib.construction.pipeline import Draft, Rejected, Rejection, Step
+from berdslib.data.datasets import load_questions
 from berdslib.data.formats import read_questions
-from berdslib.data.records import OPPOSE, SUPPORT
+from berdslib.data.records import OPPOSE, SUPPORT, Question
 from berdslib.errors import InputError
 from berdslib.files import read_lines
 from berdslib.statements.contradiction import same_text
@@ -124,9 +125,9 @@ def _read_side(draft: Draft, answer: str) -> Draft:
 
 def _side_by_rule(draft: Draft) -> str | None:
     """What made the two statements knows which of them says yes, but for one that the source has and that says no."""
-    said = yes_and_no(draft.question)
-    if said is not None and same_text(draft.perspectives[0]) == same_text(said[1]):
-        return "2"
+    for answer, statement in zip("12", yes_and_no(draft.question) or (), strict=False):
+        if same_text(draft.perspectives[0]) == same_text(statement):
+            return answer
     sides: dict[tuple[str | None, ...], str] = {(SUPPORT, OPPOSE): "1", (OPPOSE, SUPPORT): "2"}
     return sides.get(draft.stances)
 
@@ -141,6 +142,21 @@ LABEL = Step(
     applies=lambda draft: len(draft.perspectives) == 2 and asks_yes_or_no(draft.question),
     optional=True,
 )
+
+# Of questions that others made, with both perspectives (BeRDS A.8); what cannot be read leaves a question out.
+STANCES = replace(
+    LABEL,
+    name="stances",
+    applies=lambda draft: len(draft.perspectives) == 2 and not draft.stances,
+    optional=False,
+)
+
+
+def read_named(raw: Path, split: str | None = None) -> tuple[list[Draft], list[Rejection]]:
+    """Read the questions of a file, of a data set, or of several with commas between their names."""
+    names = [str(raw)] if raw.exists() else str(raw).split(",")
+    return [_draft(q, name) for name in names for q in load_questions(name.strip(), split)], []
+
 
 # ---------------------------------------------------------------- a plain list
 
@@ -159,12 +175,7 @@ def read_list(path: Path) -> tuple[list[Draft], list[Rejection]]:
             if text and not text.startswith("#")
         ]
     else:
-        found = [
-            Draft(
-                q.qid, path.name, as_typed(q.text), q.perspectives, q.stances if any(q.stances) else (), split=q.split
-            )
-            for q in read_questions(path)
-        ]
+        found = [_draft(q, path.name) for q in read_questions(path)]
     if not found:
         raise InputError("holds no questions; one a line was expected", path=path)
     first, twice = dict[str, Draft](), list[Rejection]()
@@ -172,6 +183,12 @@ def read_list(path: Path) -> tuple[list[Draft], list[Rejection]]:
         if (before := first.setdefault(draft.question.casefold(), draft)) is not draft:
             twice.append(Rejection(draft, "read", TWICE, f"as in {before.where}"))
     return list(first.values()), twice
+
+
+def _draft(q: Question, where: str) -> Draft:
+    """Return a question with what is known of its perspectives."""
+    stances = q.stances if any(q.stances) else ()
+    return Draft(q.qid, where, as_typed(q.text), q.perspectives, stances, split=q.split)
 
 
 # Of a plain list nobody has said that its questions are answered with yes or no, and not by a choice.

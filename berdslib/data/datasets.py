@@ -414,7 +414,7 @@ def _grades_in_words(whole: Collection) -> str:
     if grades.isin([0, 1]).all():
         return ""
     others = sorted(grades[(grades > 0) & (grades != cut)].unique(), key=lambda grade: (grade < cut, grade))
-    hint = f"; relevance_level={others[0]:g} sets another cut" if others else ""
+    hint = f"; in Python, bd.load(…, relevance_level={others[0]:g}) sets another cut" if others else ""
     said = f"grades {grades.min():g} to {grades.max():g}; a yes is {cut:g} or more{hint}"
     if negative := int((grades < 0).sum()):
         said += f"; {negative:,} below 0 (spam in TREC Web) count as not relevant"

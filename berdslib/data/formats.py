@@ -17,6 +17,8 @@ from typing import Any
 import pandas as pd
 
 from berdslib.data.records import (
+    OPPOSE,
+    SUPPORT,
     VERDICT_COLUMNS,
     Passage,
     Question,
@@ -107,6 +109,53 @@ def _question(row: Row, number: int, source: str, split: str) -> Question:
     except InputError as error:
         raise row.wrong(error.field, error.problem) from None
     return question
+
+
+def read_stances(path: StrPath, questions: Sequence[Question]) -> list[Question]:
+    """Return questions with the stances that a table holds of them; those that it does not name stay as they are.
+
+    A row has `qid`, `perspective` (its text, or as `pid` its number from 0) and `stance`, "support" or "oppose"; of two
+    perspectives one is enough. Questions with `perspectives` and `stances` will do, too, as `berds build stances`
+    writes them.
+    """
+    asked = {q.qid: q for q in questions}
+    told: dict[str, dict[int, str]] = {}
+    for _, row in read_table(path, ("qid", "stance", "stances")):
+        if (question := asked.get(row.text(*_QID))) is None:  # of another split
+            continue
+        place_of = {text: pid for pid, text in enumerate(question.perspectives)}
+        place_of |= {str(pid): pid for pid in place_of.values()}
+        of_question = told.setdefault(question.qid, {})
+        for perspective, stance in _stances_in(row):
+            if perspective not in place_of:
+                raise row.wrong("perspective", f"{perspective!r} is none of question {question.qid!r}")
+            if of_question.setdefault(place_of[perspective], stance) != stance:
+                raise row.wrong("stance", f"{perspective!r} has another one before")
+    if not told:
+        raise InputError(
+            f"names none of the questions; their ids are like {questions[0].qid!r}", path=path, field="qid"
+        )
+    return [q._replace(stances=_filled(told[q.qid], len(q.perspectives))) if q.qid in told else q for q in questions]
+
+
+def _stances_in(row: Row) -> list[tuple[str, str]]:
+    """Return (perspective, stance) pairs of a row."""
+    if row.has("stances"):
+        question = _question(row, 0, "", "")
+        pairs = zip(question.perspectives, question.stances, strict=True)
+        return [(perspective, stance) for perspective, stance in pairs if stance]
+    stance = row.text("stance")
+    if stance not in (SUPPORT, OPPOSE):
+        raise row.wrong("stance", f"{SUPPORT!r} or {OPPOSE!r} was expected, not {stance!r}")
+    return [(f"{row.number('pid'):g}" if row.has("pid") else row.text("perspective"), stance)]
+
+
+def _filled(stances: Mapping[int, str], n: int) -> tuple[str | None, ...]:
+    """Return the stance of each of n perspectives; the other one of two is on the other side."""
+    if n == 2 and len(stances) == 1:
+        [(pid, stance)] = stances.items()
+        stances = {**stances, 1 - pid: OPPOSE if stance == SUPPORT else SUPPORT}
+    return tuple(stances.get(pid) for pid in range(n))
 
 
 # ---------------------------------------------------------------- recorded expansions

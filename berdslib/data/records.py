@@ -493,7 +493,7 @@ def check_some_yes(verdicts: pd.DataFrame, where: StrPath = "") -> None:
     largest = _grades(verdicts).max()
     if largest > 0 and not verdicts["supports"].any():
         problem = f"nothing is a yes, as no relevance reaches the level; the largest is {largest:g}"
-        hint = f"pass one, such as relevance_level={largest:g}"
+        hint = f"in Python, bd.load(…, relevance_level={largest:g}) sets another"
         raise InputError(f"{problem}; {hint}", path=where or None, field="relevance_level")
 
 
@@ -683,10 +683,10 @@ def _say_numbering(topics: pd.DataFrame, listed: Mapping[str, int] | None, where
     matters = topics["m"] > 0 if listed is not None else True
     if (matters & (topics["first"] == 1)).any():
         problem = "subtopics count from 1, so subtopic 1 is the first perspective"
-        say_once(where or "qrels", f"{problem}; if they count from 0, read the file with first_subtopic=0")
+        say_once(where or "qrels", f"{problem}; if they count from 0, first_subtopic=0 (in Python) says so")
     if (whole := topics["zero_beside"] & (topics["first"] == 1)).any():
         problem = f"subtopic 0 of {counted(int(whole.sum()), 'topic')} stands for the whole topic and is no perspective"
-        say_once(where or "qrels", f"{problem}; if it is one, read the file with first_subtopic=0")
+        say_once(where or "qrels", f"{problem}; if it is one, first_subtopic=0 (in Python) says so")
 
 
 def _key(frame: pd.DataFrame, rows: pd.Series) -> str:

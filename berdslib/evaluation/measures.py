@@ -555,7 +555,7 @@ def check_same_questions(
     if there and looks_at_perspectives(measures) and not own & there:
         wanted = perspective_qid(questions[0].qid, 0)
         problem = f"pRecall needs a list for each perspective, under ids such as {wanted!r}"
-        raise InputError(f"{problem}; berdslib.search(…, perspectives=True) makes them")
+        raise InputError(f"{problem}; `berds retrieve --perspectives` or bd.search(…, perspectives=True) makes them")
     if there and any_list(measures) and not asked & there:
         only = min(own & there)
         problem = f"the run holds lists of single perspectives only, such as {only!r}; search the questions, too"

@@ -119,8 +119,8 @@ def two_sided(questions: Sequence[Question]) -> list[Question]:
     found = [q for q in questions if sorted(map(str, q.stances)) == [OPPOSE, SUPPORT]]
     if not found:
         problem = "no question has recorded which of its two perspectives supports and which opposes"
-        hint = "where the supporting one is listed first, give stances='by order' (--stances 'by order')"
-        raise InputError(f"{problem}; {hint}", field="stances")
+        hint = "give --stances 'by order' where it is listed first, or a FILE, such as `berds build stances` writes"
+        raise InputError(f"{problem}; {hint} (in Python, stances='by order' or stances=FILE)", field="stances")
     return found
 
 
@@ -311,7 +311,7 @@ def _check_asked(listed: pd.DataFrame, by: list[str], needed: Sequence[str]) -> 
     """Raise InputError for a system (in a data set) that was not searched with everything that is needed."""
     for (system, *_), part in listed.groupby(by, sort=False):
         if missing := set(needed) - set(part["asked"]):
-            problem = f"{system!r} was not searched with the {min(missing)} perspective; see berdslib.sides"
+            problem = f"{system!r} was not searched with the {min(missing)} perspective; `berds sides` and bd.sides do"
             raise InputError(problem, field="asked")
 
 

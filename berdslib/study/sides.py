@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from berdslib.data.collection import Collection
-from berdslib.data.records import Question, check_k, perspective_qid
+from berdslib.data.formats import read_stances
+from berdslib.data.records import Question, check_k, counted, perspective_qid
+from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError, known, says_what_it_takes
 from berdslib.evaluation import sides as leaning
 from berdslib.evaluation.measures import Precision, pRecall
@@ -127,7 +130,7 @@ def sides(
     k: int = 5,
     *,
     judge: AnyJudge = None,
-    stances: str = RECORDED,
+    stances: StrPath = RECORDED,
     form: str = STATEMENT,
     aspect_judge: AnyJudge = "laptop",
     depth: int = 100,
@@ -143,8 +146,8 @@ def sides(
         k: how many passages of each list.
         judge: as for ``experiment``; None for the recorded verdicts. One that shares its encoder with a retriever
             favours what that retriever finds.
-        stances: "recorded", or "by order": where none are recorded, the first of two perspectives supports, see
-            :func:`berdslib.evaluation.sides.sides_by_order`.
+        stances: "recorded"; "by order": where none are recorded, the first of two perspectives supports, see
+            :func:`berdslib.evaluation.sides.sides_by_order`; or a file, see :func:`berdslib.data.formats.read_stances`.
         form: how a perspective is searched: "statement", by itself as in the paper; or "question first", the question
             and behind it the perspective (a task's own full query), which a projection needs. Recorded expansions of a
             question also expand its statements, but not its full queries.
@@ -159,9 +162,8 @@ def sides(
     """
     check_k(k)
     known("form", form, FORMS)
-    known("way to tell stances", stances, (RECORDED, BY_ORDER))
     named, collection, kept = scoring.named_systems(systems), scoring.collection_of(data), scoring.store_of(store)
-    asked = collection.questions if stances == RECORDED else leaning.sides_by_order(collection.questions)
+    asked = with_stances(collection.questions, stances)
     collection = collection.only(leaning.two_sided(asked))
     who, stated_by, given = judge_of(judge, collection), statements(collection), dict(named)
     options: dict[str, Any] = {"depth": depth, "recordings": recordings, "store": kept}
@@ -182,15 +184,31 @@ def sides(
     found = leaning.listed_sides(runs, verdicts, judged, k)
     finished, looked_at = named.keys() - given.keys(), [Precision @ k, pRecall @ k]
     notes = scoring.table_notes(runs, verdicts, judged, [collection], looked_at, finished=finished, recorded=recorded)
+    if others := len(asked) - len(collection.questions):
+        notes.append(f"{counted(others, 'question')} without both sides left out")
     return Sides(found, judged, runs, verdicts, who.id, k, form, tuple(notes))
+
+
+def with_stances(questions: Sequence[Question], stances: StrPath) -> list[Question]:
+    """Return questions with what `stances` says of their perspectives, see :func:`sides`."""
+    if stances == RECORDED:
+        return [*questions]
+    if stances == BY_ORDER:
+        return leaning.sides_by_order(questions)
+    if not Path(stances).is_file():
+        known("way to tell stances, or file,", str(stances), (RECORDED, BY_ORDER))
+    return read_stances(stances, questions)
 
 
 def statements(collection: Collection) -> Collection:
     """Return a collection whose questions are the perspectives, each by itself, with the expansions."""
-    asked, expansions = [], {}
+    asked, expansions, corpora = [], {}, {}
     for q in collection.questions:
         for pid, text in enumerate(q.perspectives):
             asked.append(Question(perspective_qid(q.qid, pid), text, (text,), source=q.source))
             if q.qid in collection.expansions:
                 expansions[asked[-1].qid] = collection.expansions[q.qid]
-    return replace(collection, questions=asked, gold=None, expansions=expansions)
+            if isinstance(collection.passages, OwnCorpora):
+                corpora[asked[-1].qid] = collection.passages.of(q)
+    passages = OwnCorpora(corpora) if corpora else collection.passages
+    return replace(collection, questions=asked, passages=passages, gold=None, expansions=expansions)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from chat_server import SECRET, Billing, chat_server
 from debater import Debater, write_arguments
-from shell import berds
+from shell import berds, tried
 
 pytestmark = pytest.mark.usefixtures("own_place")
 
@@ -73,3 +73,31 @@ def test_a_dry_run_and_the_real_one(tmp_path, monkeypatch):
     assert f"cost {till.cost((30.0, 60.0)):.4f}" in said
     rows = json.loads(berds(*options, "--dry-run", "--json").output)
     assert (rows[-1]["recorded"], rows[-1]["to_ask"]) == (24, 0)
+
+
+def test_from_questions_without_stances_to_figures(tmp_path, monkeypatch):
+    """BeRDS A.8: a chat model says which of two supports; sides are then known, and nothing is asked twice."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    rows = [
+        {"qid": "zoos", "question": "Should zoos close?", "perspectives": ["They save species.", "They are cruel."]},
+        {"qid": "tea", "question": "Which is best?", "perspectives": ["Tea.", "Milk.", "Water."]},
+    ]
+    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    texts = [{"docno": "a", "text": "zoos are cruel, and they must close"}, {"docno": "b", "text": "they save species"}]
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in texts))
+    sides = ["sides", "-q", "asked.jsonl", "-c", "corpus.jsonl", "-r", "bm25", "-j", "overlap", "-k", 1, "--json"]
+    assert tried(*sides).exit_code == 1
+    asking = ["build", "stances", "asked.jsonl", "sided", "--model", "m", "--prices", "30,60", "--budget", 1]
+    with chat_server() as server:
+        monkeypatch.setenv("BERDS_CHAT_URL", f"http://127.0.0.1:{server.server_port}/v1")
+        server.script = [Billing(says=lambda _: "2")]
+        assert [row["to_ask"] for row in json.loads(berds(*asking, "--dry-run", "--json").output)] == [1, 1]
+        berds(*asking)
+        berds(*asking)
+        assert len(server.seen) == 1
+    found = json.loads(berds(*sides, "--stances", "sided/questions.jsonl").stdout)
+    shown = {row["asked"]: row["leaning"] for row in found["leaning"]}
+    assert (shown["supporting"], shown["opposing"]) == (1, -1)  # "They are cruel." supports the question
+    assert {row["n"] for row in found["shares"]} == {1}
+    assert tried("build", "stances", "no-such-set", "other").exit_code == 1
+    assert tried("build", "arguana", "no-such-file", "other").exit_code == 2

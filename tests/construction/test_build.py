@@ -21,6 +21,7 @@ from berdslib.errors import InputError
 from berdslib.llm.asking import UnreadableAnswerError
 from berdslib.llm.budget import BudgetError
 from berdslib.llm.chat import Reply, UnavailableError
+from berdslib.llm.prompting import TASKS, import_prompt
 
 
 @pytest.fixture
@@ -297,3 +298,87 @@ def test_a_build_that_is_killed_five_times(tmp_path):
     assert till.cost(PRICES) <= counted <= BUDGET
     whole = build("arguana", raw, tmp_path / "whole", Debater(), name="set")
     assert (folder / "questions.jsonl").read_bytes() == (whole.folder / "questions.jsonl").read_bytes()
+
+
+# ---------------------------------------------------------------- stances of questions that are there
+
+
+def told_of(rows, path):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+ANSWERS = {"zoos": "2", "trams": "1", "phones": "Both do.", "lotteries": UnavailableError("503")}
+
+
+class Sides(Debater):
+    """Says which of two perspectives supports, by the topic, and counts what it is asked."""
+
+    def complete(self, messages):
+        topic = next(t for t in ANSWERS if any(asks(t) in m["content"] for m in messages))
+        self.asked[topic] += 1
+        if isinstance(ANSWERS[topic], Exception):
+            raise ANSWERS[topic]
+        return Reply(ANSWERS[topic])
+
+
+def test_stances_of_questions_that_others_made(tmp_path):
+    rows = [{"qid": t, "question": asks(t), "perspectives": says(t), "split": "test"} for t in (*ANSWERS, "airports")]
+    rows[-1]["stances"] = ["oppose", "support"]
+    rows.append({"qid": "drinks", "question": "Which is best?", "perspectives": ["Tea.", "Milk.", "Water."]})
+    # Not as a build would have them, and they stay: no question, and twice the same.
+    rows.append({"qid": "odd", "question": "Zoos.", "perspectives": ["Close.", "Close."], "stances": [None, "oppose"]})
+    model = Sides()
+    built = build("stances", told_of(rows, tmp_path / "set.jsonl"), tmp_path / "sided", model)
+    found = {q.qid: q.stances for q in bd.load(tmp_path / "sided").questions}
+    assert found == {
+        "zoos": ("oppose", "support"),
+        "trams": ("support", "oppose"),
+        "airports": ("oppose", "support"),
+        "drinks": (None, None, None),
+        "odd": (None, "oppose"),
+    }
+    assert built.counts.values.tolist() == [["read", 7, 0, 0, 0], ["stances", 7, 4, 1, 1]]
+    assert [(r.draft.key, r.reason) for r in built.rejected] == [("phones", "unreadable answer")]
+    assert [r.draft.key for r in built.unanswered] == ["lotteries"]
+    assert model.asked == {"zoos": 1, "trams": 1, "phones": 2, "lotteries": 1}
+    again = Sides()
+    build("stances", tmp_path / "set.jsonl", tmp_path / "sided", again)
+    assert set(again.asked) == {"lotteries"}  # all else is recorded
+    table = rehearse("stances", tmp_path / "set.jsonl", tmp_path / "fresh", Sides())
+    assert table["to_ask"].tolist() == [4, 4]
+
+
+def test_stances_of_data_sets_by_name(tmp_path, monkeypatch):
+    """Of all that are named, in the split that is asked for; a rule knows the statements that it would make."""
+    rows = [{"qid": t, "question": asks(t), "perspectives": says(t)} for t in ("zoos", "trams")]
+    told_of(rows, tmp_path / "mine.jsonl")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError):  # nobody knows, by rule, who says that it is right
+        build("stances", "mine.jsonl", "sided")
+    rows[0]["perspectives"] = ["Zoos should not be closed for good.", "Zoos should be closed for good."]
+    told_of(rows, tmp_path / "mine.jsonl")
+    built = build("stances", "mine.jsonl,sample", "sided", split="all")
+    assert built.collection.questions[0].stances == ("oppose", "support")
+    sample = bd.load("sample", split="all").questions
+    theirs = {q.qid: (q.stances, q.split) for q in built.collection.questions[1:]}
+    assert theirs == {q.qid: (q.stances, q.split) for q in sample}
+    assert {q.split for q in build("stances", "sample", "dev", split="dev").collection.questions} == {"dev"}
+    with pytest.raises(InputError) as wrong:
+        build("questions", "mine.jsonl", "other", split="dev")
+    assert wrong.value.field == "split"
+
+
+def test_stances_in_the_papers_words(tmp_path, user_cache, papers):
+    """Table 15, as the paper prints it: what it asks for is read."""
+    printed = (papers / "berds_paper_v2.txt").read_text(encoding="utf-8")
+    start = printed.index("Question: [Question] Perspective 1: [P1]")
+    (tmp_path / "15.txt").write_text(printed[start : printed.index("\n", start)].rstrip(" |"))
+    import_prompt("supporting_side", tmp_path / "15.txt", TASKS["supporting_side"])
+    model, seen = Debater(), []
+    model.complete = lambda messages: seen.append(messages[-1]["content"]) or Reply("Perspective 2")
+    rows = [{"qid": "zoos", "question": asks("zoos"), "perspectives": says("zoos")}]
+    raw = told_of(rows, tmp_path / "set.jsonl")
+    built = build("stances", raw, tmp_path / "sided", model, wording="published")
+    assert built.collection.questions[0].stances == ("oppose", "support")
+    assert "which perspective is supporting" in seen[0] and all(text in seen[0] for text in says("zoos"))

@@ -85,7 +85,9 @@ def test_who_supports_may_stay_unknown():
     passed, _ = taken(LABEL, [draft], "Hard to say.", "Both.")
     assert passed.drafts == [draft]
     assert not passed.rejected
-    assert take(LABEL, [draft], ByRule()).drafts == [draft]
+    unlike = draft._replace(perspectives=("Animals suffer there.", "Species are saved there."))
+    assert take(LABEL, [unlike], ByRule()).drafts == [unlike]
+    assert take(LABEL, [draft], ByRule()).drafts[0].stances == ("support", "oppose")  # what the rule itself would say
 
 
 @pytest.mark.parametrize(

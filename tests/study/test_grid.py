@@ -17,8 +17,11 @@ import yaml
 from shell import tried
 
 import berdslib as bd
+from berdslib.data.formats import write_passages
 from berdslib.data.records import ranked_run
+from berdslib.data.tables import write_jsonl
 from berdslib.data.trec import read_trec_run, write_trec_run
+from berdslib.data.web import corpus_name
 from berdslib.errors import BerdsError, InputError
 from berdslib.paths import PACKAGE
 from berdslib.retrieval.bm25 import RankBM25
@@ -668,10 +671,95 @@ def test_on_a_dask_cluster(project):
 # ---------------------------------------------------------------- the shipped one
 
 
+SHIPPED = PACKAGE.parent / "papermill_runs"
+
+
 def test_shipped_grids_are_valid():
-    shipped = sorted((notebooks.notebook_folder().parent / "papermill_runs" / "grids").glob("*.yaml"))
+    shipped = sorted((SHIPPED / "grids").glob("*.yaml"))
     assert "smoke" in [path.stem for path in shipped]
-    assert all(len(read_grid(path).runs) > 1 for path in shipped)
+    for path in shipped:
+        for profile in ("", *yaml.safe_load(path.read_text()).get("profiles", ())):
+            assert len(read_grid(path, profile).runs) > 1, (path, profile)
+
+
+@pytest.mark.parametrize(("name", "table"), [("berds_retrievers", "3"), ("berds_diversity", "5")])
+def test_grids_of_tables_have_each_row_that_is_printed(name, table):
+    rows = pd.read_csv(PACKAGE.parent / "data" / "published" / "berds_v2.csv", dtype=str)
+    printed = rows[(rows["table"] == table) & rows["retriever"].notna()]
+    ours = {"bm25-lucene": "bm25", "tart-full": "tart"}
+    runs = [run.parameters for run in read_grid(SHIPPED / "grids" / f"{name}.yaml").runs]
+    planned = {(one["corpus"], ours.get(one["retriever"], one["retriever"])) for one in runs}
+    assert planned == set(zip(printed["corpus"], printed["retriever"], strict=True))
+
+
+@pytest.fixture
+def pages(project, monkeypatch):
+    """Passages for each of two questions of the sample, as `berds data web` leaves them, and as a data set's name."""
+    sample = bd.load("sample", split="all")
+    asked = [q for q in sample.questions if len(q.perspectives) == 2][:2]
+    folder = project / "data" / "google-search"
+    folder.mkdir(parents=True)
+    corpora = {}
+    for start, question in enumerate(asked):
+        judged = set(sample.gold.loc[sample.gold["qid"] == question.qid, "docno"])
+        # A part of what is judged, and what would be found for the other question, too.
+        corpora[question.qid] = [p for p in sample.passages if p.docno in judged][start::2] + sample.passages[::20]
+        write_passages(folder / corpus_name(question.qid), corpora[question.qid])
+    (folder / "corpora.json").write_text(json.dumps({qid: corpus_name(qid) for qid in corpora}))
+    (folder / "pages.csv").write_text("qid\n")
+    write_jsonl(
+        project / "asked.jsonl", ({"qid": q.qid, "question": q.text, "perspectives": q.perspectives} for q in asked)
+    )
+    monkeypatch.setenv("BERDS_DATA", str(project / "data"))
+    return asked, corpora
+
+
+@pytest.mark.slow
+def test_a_run_over_pages_searches_each_question_in_its_own(project, pages):
+    asked, corpora = pages
+    fixed = "fixed: {data: [asked.jsonl], corpus: google-search, judge: overlap}"
+    text = f"{fixed}\ngrid: {{retriever: [bm25-lucene]}}\n"
+    grid = read_grid(write_grid(project, f"notebook: {SHIPPED}/system.ipynb\n{text}"))
+    assert run_grid(grid) == {}
+    for run in grid.runs:
+        name = run.parameters["retriever"]
+        listed = read_trec_run(run.folder / f"{name}.trec").groupby("qid")["docno"].agg(list).to_dict()
+        for question in asked:
+            mine = listed[question.qid]
+            alone = bd.search(name, bd.Collection("alone", [question], corpora[question.qid]), k=len(mine))
+            assert len(mine) >= 5 and mine == alone["docno"].tolist()
+        scores = pd.read_csv(run.folder / "scores.csv")
+        assert set(scores["n"]) == {2} and set(scores["measure"]) == {"MRecall@5", "Precision@5"}
+
+
+@pytest.mark.slow
+def test_a_run_of_sides_over_pages_and_its_report(project, pages):
+    asked, corpora = pages
+    (project / "told.tsv").write_text("qid\tperspective\tstance\n" + "".join(
+        f"{q.qid}\t{text}\t{stance}\n" for q in asked for text, stance in zip(q.perspectives, q.stances, strict=True)
+    ))  # fmt: skip
+    fixed = "fixed: {data: [asked.jsonl], corpus: google-search, judge: overlap, stances: told.tsv}"
+    text = f"{fixed}\ngrid: {{retriever: [bm25], k: [3]}}\n"
+    (project / "papermill_runs").mkdir()
+    shutil.copy(SHIPPED / "report_columns.ipynb", project / "papermill_runs")
+    grid = read_grid(write_grid(project, f"notebook: {SHIPPED}/sides.ipynb\n{text}"))
+    assert run_grid(grid) == {}
+    for run in grid.runs:
+        # Each question in a collection of its own, which has no other corpus.
+        each = [bd.Collection("alone", [question], corpora[question.qid]) for question in asked]
+        alone = [bd.sides("bm25", one, run.parameters["k"], judge="overlap") for one in each]
+        counts = pd.concat([one.listed for one in alone]).groupby("asked")[["supporting", "opposing"]].sum()
+        scores = pd.read_csv(run.folder / "scores.csv").set_index("asked")
+        for way, (p, n) in counts.iterrows():
+            assert tuple(scores.loc[way, ["supporting", "opposing"]]) == (p, n)
+            assert scores.loc[way, "leaning"] == pytest.approx((p - n) / (p + n))
+            both = sum((one.shares.set_index(["asked", "side"])["count"][way, "both"]) for one in alone)
+            assert scores.loc[way, "both"] == pytest.approx(both / 2)
+        assert scores["follows"].unique() == pytest.approx(
+            [scores.loc["supporting", "leaning"] - scores.loc["opposing", "leaning"]]
+        )
+    shown = pd.read_csv(report(grid).folder / "table.csv")
+    assert shown["leaning"].tolist() == pytest.approx(scores["leaning"].tolist())
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from click.testing import CliRunner
 import berdslib as bd
 from berdslib.cli import main
 from berdslib.data.records import make_verdicts, ranked_run
+from berdslib.data.web import OwnCorpora
 from berdslib.study.sides import FIGURE_2, FIGURE_3
 
 PASSAGES = [
@@ -88,6 +89,35 @@ def test_stances_that_nobody_recorded():
     assert bd.sides("bm25", plain, 1, stances="by order").sycophancy.iloc[0]["follows"] == 2
     with pytest.raises(bd.InputError, match="form"):
         bd.sides("bm25", TOY, form="statements")
+
+
+def test_stances_from_a_file(tmp_path):
+    """What is told is as good as what is recorded; who is not told of is left out, and counted."""
+    plain = TOY.only([ASKED._replace(stances=(None, None)), OTHER])
+    path = tmp_path / "told.csv"
+    path.write_text("qid,pid,stance\nzoos,1,oppose\n")
+    found, recorded = bd.sides("bm25", plain, 1, stances=path), bd.sides("bm25", TOY, 1)
+    pd.testing.assert_frame_equal(found.leaning, recorded.leaning)
+    assert "1 question without both sides" in found.caption
+    path.write_text("qid,pid,stance\nzoos,1,support\n")
+    turned = bd.sides("bm25", plain, 1, stances=str(path)).sycophancy.iloc[0]
+    assert (turned["supporting"], turned["question"], turned["opposing"]) == (1, -1, -1)
+    with pytest.raises(bd.InputError, match="by_order"):
+        bd.sides("bm25", plain, stances="by_order.csv")
+
+
+def test_each_question_and_its_statements_are_searched_in_its_own_corpus():
+    trams = bd.Question("trams", "Should trams go?", ("trams must go", "trams must stay"), ("oppose", "support"), "toy")
+    theirs = [bd.Passage("noise", "trams make noise and must go"), bd.Passage("clean", "trams are clean and must stay")]
+    gold = make_verdicts([("trams", 0, "noise", 1.0, True), ("trams", 1, "clean", 1.0, True)], "gold")
+    own = OwnCorpora({"zoos": PASSAGES, "trams": theirs})
+    both = bd.sides("bm25", bd.Collection("toy", [ASKED, trams], own, pd.concat([GOLD, gold])), 2)
+    alone = [bd.sides("bm25", TOY, 2), bd.sides("bm25", bd.Collection("toy", [trams], theirs, gold), 2)]
+    columns = ["qid", "asked", "rank", "docno", "supporting", "opposing"]
+    want = pd.concat([one.listed for one in alone]).sort_values(columns[:3], ignore_index=True)
+    found = both.listed.sort_values(columns[:3], ignore_index=True)
+    pd.testing.assert_frame_equal(found[columns], want[columns])
+    assert set(found["docno"]) == {"cruel", "save", "noise", "clean"}
 
 
 @pytest.mark.slow
