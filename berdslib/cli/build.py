@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from berdslib.cli.options import FOLDER, JSON, NATURAL, choice, flag, number, print_frame, show, tell, text, wants_json
+from berdslib.cli.options import (
+    FOLDER,
+    JSON,
+    NATURAL,
+    choice,
+    flag,
+    number,
+    print_frame,
+    refuse,
+    show,
+    tell,
+    text,
+    wants_json,
+)
 from berdslib.cli.root import main
 
 if TYPE_CHECKING:  # the command line starts before pandas is loaded
@@ -19,7 +32,8 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
 
     from berdslib.construction.build import Built
 
-_BUILDERS = ("arguana", "kialo", "opinionqa", "questions")
+_PIR = ("pir-perspectrum", "pir-exfever")
+_BUILDERS = ("arguana", "kialo", "opinionqa", "questions", *_PIR)
 
 
 def _prices(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, float] | None:
@@ -76,6 +90,7 @@ def build_command(
     kialo       discussions -> the statement's opposite, or a statement for each answer
     opinionqa   survey questions with options (info.csv) -> opinions only -> a question, a yes and a no
     questions   a text file with a question a line, or a table -> statements for each position
+    pir-...     Perspectrum's folder, or EX-FEVER's table -> a task of PIR; takes no options
 
     Every answer is kept in FOLDER as soon as it is there. A build that broke off goes on when it is run again, and asks
     nothing twice.
@@ -83,6 +98,9 @@ def build_command(
     from berdslib.construction.build import build, rehearse
     from berdslib.data.datasets import load_passages
 
+    if builder in _PIR:
+        _build_pir(builder, raw, folder)
+        return
     drawn: dict[str, Any] = {"sample": sample, "seed": seed, "wording": wording}
     if dry_run:
         table = rehearse(builder, raw, folder, model, prices=prices or (0.0, 0.0), **drawn)
@@ -96,6 +114,19 @@ def build_command(
         tell(f"what was answered is kept in {folder}; run the same command to go on")
         raise
     _report(built, examples)
+
+
+def _build_pir(builder: str, raw: Path, folder: Path) -> None:
+    from berdslib.construction.pir_tasks import build_pir
+
+    ctx = click.get_current_context()
+    given = [name for name in ctx.params if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
+    refuse(
+        len(given) > 3, f"{builder} takes no options but --json: a rule makes it, and all its questions are for testing"
+    )
+    task = build_pir(builder, raw, folder)
+    counts = {"roots": len(task.questions), "queries": len(task.queries), "texts": len(task.passages)}
+    show({"folder": folder, **counts}, ", ".join(f"{n} {what}" for what, n in counts.items()) + f" → {folder}")
 
 
 def _print_rehearsal(table: pd.DataFrame, prices: tuple[float, float] | None, budget: float | None) -> None:
