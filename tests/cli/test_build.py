@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from chat_server import SECRET, Billing, chat_server
 from debater import Debater, write_arguments
-from shell import berds
+from shell import berds, tried
 
 pytestmark = pytest.mark.usefixtures("own_place")
 
@@ -73,3 +73,15 @@ def test_a_dry_run_and_the_real_one(tmp_path, monkeypatch):
     assert f"cost {till.cost((30.0, 60.0)):.4f}" in said
     rows = json.loads(berds(*options, "--dry-run", "--json").output)
     assert (rows[-1]["recorded"], rows[-1]["to_ask"]) == (24, 0)
+
+
+def test_a_task_of_pir(tmp_path):
+    raw = tmp_path / "claims.csv"
+    claims = ["Cats like milk.,why,SUPPORT", "Cats like milk.,why,REFUTE", "Dogs bark.,why,NOT ENOUGH INFO"]
+    raw.write_text("\n".join(["claim,explanation,label", *claims]), encoding="utf-8")
+    refused = tried("build", "pir-exfever", raw, "cats", "--dev", 0.5)
+    assert refused.exit_code == 2 and not Path("cats").exists()
+    made = json.loads(berds("build", "pir-exfever", raw, "cats", "--json").stdout)
+    assert made == {"folder": "cats", "roots": 1, "queries": 2, "texts": 2}
+    shown = berds("experiment", "-q", "./cats", "-r", "bm25", "-m", "pRecall@1", "--json").stdout
+    assert json.loads(shown)[0]["n"] == 1
