@@ -19,9 +19,9 @@ PERSPECTIVES = {
     "support": "a claim that supports the argument",
     "undermine": "a claim that opposes the argument",
     "general": "a claim that relates to the argument",
-    "SUPPORT": "a claim that this sentence supports",
-    "REFUTE": "a claim that this sentence refutes",
-    "NOT ENOUGH INFO": "a claim that this sentence relates to but has no information about",
+    "SUPPORT": "claim that this sentence supports",
+    "REFUTE": "claim that this sentence refutes",
+    "NOT ENOUGH INFO": "claim that this sentence relates but has no information about",
 }
 _RELATIONS = ("SUPPORT", "REFUTE", "NOT ENOUGH INFO")
 ALIKE = 2 / 3  # two claims of ten words that differ in two share 8 of 12
@@ -42,7 +42,8 @@ def build_pir(builder: str, raw: Path, folder: Path) -> Collection:
     for qid, root, label, answers in builders[known("builder", builder, builders)](raw):
         found = {passage.docno: passage for passage in answers}
         perspective = PERSPECTIVES[label]
-        queries.append(PirQuery(qid, f"Find {perspective}: {root}", root, perspective, tuple(found), label))
+        asks = perspective.removeprefix("a ").replace("that relates", "relates")  # the release's words, to the letter
+        queries.append(PirQuery(qid, f"Find a {asks}: {root}", root, perspective, tuple(found), label))
         passages |= found
     if not queries:
         raise InputError("holds nothing that a query could be made of", path=raw)

@@ -11,6 +11,8 @@ from berdslib.construction.pir_tasks import ALIKE, PERSPECTRUM, build_pir
 from berdslib.data.datasets import load
 from berdslib.data.tables import write_jsonl
 from berdslib.errors import InputError
+from berdslib.evaluation.measures import evaluate
+from berdslib.retrieval.bm25 import RankBM25
 
 POOL = {11: "Tea calms.", 12: "Tea soothes.", 13: "Tea stains.", 21: "Cars are quick.", 31: "Rain is wet."}
 CLAIMS = [
@@ -55,7 +57,7 @@ def test_perspectrum_by_hand(tmp_path):
     ]
     assert [p.text for p in task.passages] == ["Tea calms.", "Tea soothes.", "Tea stains.", "Cars are quick."]
     for query in task.queries:
-        assert query.root in query.text and query.perspectives[0] in query.text
+        assert query.text.endswith(f": {query.root}")
 
 
 def exfever(path, *rows):
@@ -175,8 +177,14 @@ def test_p11_perspectrum_is_the_released_task(real_data, tmp_path):
     demo = load("pir-demo:perspectrum")
     assert [p.text for p in task.passages[:500]] == [p.text for p in demo.passages]
     assert asked(task)[:100] == asked(demo)
-    differing = [q.labels for q, theirs in zip(task.queries[:100], demo.queries, strict=True) if q.text != theirs.text]
-    assert set(differing) == {("general",)}  # their wording lacks a word
+    run = RankBM25(task.passages, analyser="whitespace").search(task.queries, 5)
+    means = [
+        100 * evaluate(run, task.gold, task.questions, measure).iloc[:, 0].mean()
+        for measure in ("pRecall(gold='official')@5", "pRecall@5")
+    ]
+    assert means == pytest.approx([39.1, 33.9], abs=0.2)  # 39.1 in PIR's Table 2; ties there fall by chance
+    said = [(query.text, query.perspectives) for query in task.queries[:100]]
+    assert said == [(query.text, query.perspectives) for query in demo.queries]
 
 
 @pytest.mark.slow
