@@ -117,16 +117,17 @@ def build_command(
 
 
 def _build_pir(builder: str, raw: Path, folder: Path) -> None:
+    import pandas as pd
+
     from berdslib.construction.pir_tasks import build_pir
+    from berdslib.evaluation.pir_tables import task_statistics
 
     ctx = click.get_current_context()
     given = [name for name in ctx.params if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
-    refuse(
-        len(given) > 3, f"{builder} takes no options but --json: a rule makes it, and all its questions are for testing"
-    )
+    refuse(len(given) > 3, f"{builder} takes no option but --json: a rule makes it, all of it for testing")
     task = build_pir(builder, raw, folder)
-    counts = {"roots": len(task.questions), "queries": len(task.queries), "texts": len(task.passages)}
-    show({"folder": folder, **counts}, ", ".join(f"{n} {what}" for what, n in counts.items()) + f" → {folder}")
+    print_frame(pd.DataFrame([task_statistics(task)]))
+    tell(f"{len(task.questions)} root queries → {folder}")
 
 
 def _print_rehearsal(table: pd.DataFrame, prices: tuple[float, float] | None, budget: float | None) -> None:

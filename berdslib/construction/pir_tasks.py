@@ -23,7 +23,6 @@ PERSPECTIVES = {
     "REFUTE": "claim that this sentence refutes",
     "NOT ENOUGH INFO": "claim that this sentence relates but has no information about",
 }
-_RELATIONS = ("SUPPORT", "REFUTE", "NOT ENOUGH INFO")
 ALIKE = 2 / 3  # two claims of ten words that differ in two share 8 of 12
 Asked = tuple[str, str, str, list[Passage]]  # id of a query, root, label, and what answers it
 
@@ -83,7 +82,7 @@ def _exfever(table: Path) -> Iterator[Asked]:
     A claim is asked for once: by the explanation of the one that it is most like.
     """
     rows = [row for _, row in read_table(table, ("claim", "explanation", "label"))]
-    labels = [_label(row, "label", _RELATIONS) for row in rows]
+    labels = [_label(row, "label", ("SUPPORT", "REFUTE", "NOT ENOUGH INFO")) for row in rows]
     words = [frozenset(compared_words(row.text("claim"))) for row in rows]
     alike = similar_sets(words, dict.fromkeys(frozenset().union(*words), 1.0), ALIKE, "claims")
     alike = alike.sort_values(["overlap", "i", "j"], ascending=[False, True, True])
@@ -96,9 +95,8 @@ def _exfever(table: Path) -> Iterator[Asked]:
                 claims[own] = found | {labels[other]: other}
                 taken.add(other)
     for own, found in sorted(claims.items()):
-        for label in sorted(found, key=_RELATIONS.index):
-            claim = Passage(str(found[label]), rows[found[label]].text("claim"))
-            yield claim.docno, rows[own].text("explanation"), label, [claim]
+        for label, place in found.items():
+            yield str(place), rows[own].text("explanation"), label, [Passage(str(place), rows[place].text("claim"))]
 
 
 def _label(row: Row, field: str, labels: Sequence[str]) -> str:

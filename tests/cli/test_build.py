@@ -82,6 +82,6 @@ def test_a_task_of_pir(tmp_path):
     refused = tried("build", "pir-exfever", raw, "cats", "--dev", 0.5)
     assert refused.exit_code == 2 and not Path("cats").exists()
     made = json.loads(berds("build", "pir-exfever", raw, "cats", "--json").stdout)
-    assert made == {"folder": "cats", "roots": 1, "queries": 2, "texts": 2}
+    assert [(row["queries"], row["documents"], row["words_per_document"]) for row in made] == [(2, 2, 3.0)]
     shown = berds("experiment", "-q", "./cats", "-r", "bm25", "-m", "pRecall@1", "--json").stdout
     assert json.loads(shown)[0]["n"] == 1

@@ -79,8 +79,8 @@ def test_exfever_by_hand(tmp_path):
     task = build_pir("pir-exfever", table, tmp_path / "task")
     assert asked(task) == [
         ("why a b c d e f", "SUPPORT", ["a b c d e f"]),
-        ("why a b c d e f", "REFUTE", ["a b c d e g"]),
         ("why a b c d e f", "NOT ENOUGH INFO", ["a b c d e f k"]),
+        ("why a b c d e f", "REFUTE", ["a b c d e g"]),
         ("why a b c d g h", "SUPPORT", ["a b c d g h"]),
         ("why a b c d g h", "REFUTE", ["a b c d h g."]),
     ]
