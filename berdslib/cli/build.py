@@ -32,7 +32,8 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
 
     from berdslib.construction.build import Built
 
-_BUILDERS = ("arguana", "kialo", "opinionqa", "questions", "stances")
+_PIR = ("pir-perspectrum", "pir-exfever")
+_BUILDERS = ("arguana", "kialo", "opinionqa", "questions", "stances", *_PIR)
 
 
 def _prices(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, float] | None:
@@ -91,6 +92,7 @@ def build_command(
     opinionqa   survey questions with options (info.csv) -> opinions only -> a question, a yes and a no
     questions   a text file with a question a line, or a table -> statements for each position
     stances     data sets (of --split) or a file, with perspectives -> which of two supports
+    pir-...     Perspectrum's folder, or EX-FEVER's table -> a task of PIR; takes no options
 
     Every answer is kept in FOLDER as soon as it is there. A build that broke off goes on when it is run again, and asks
     nothing twice.
@@ -99,6 +101,9 @@ def build_command(
     from berdslib.data.datasets import load_passages
 
     refuse(builder != "stances" and not raw.exists(), f"{raw}: no such file or folder")
+    if builder in _PIR:
+        _build_pir(builder, raw, folder)
+        return
     drawn: dict[str, Any] = {"sample": sample, "seed": seed, "wording": wording, "split": split}
     if dry_run:
         table = rehearse(builder, raw, folder, model, prices=prices or (0.0, 0.0), **drawn)
@@ -112,6 +117,20 @@ def build_command(
         tell(f"what was answered is kept in {folder}; run the same command to go on")
         raise
     _report(built, examples)
+
+
+def _build_pir(builder: str, raw: Path, folder: Path) -> None:
+    import pandas as pd
+
+    from berdslib.construction.pir_tasks import build_pir
+    from berdslib.evaluation.pir_tables import task_statistics
+
+    ctx = click.get_current_context()
+    given = [name for name in ctx.params if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
+    refuse(len(given) > 3, f"{builder} takes no option but --json: a rule makes it, all of it for testing")
+    task = build_pir(builder, raw, folder)
+    print_frame(pd.DataFrame([task_statistics(task)]))
+    tell(f"{len(task.questions)} root queries → {folder}")
 
 
 def _print_rehearsal(table: pd.DataFrame, prices: tuple[float, float] | None, budget: float | None) -> None:

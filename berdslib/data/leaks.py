@@ -123,7 +123,7 @@ def _weights(held: Iterable[frozenset[str]]) -> Weights:
 
 def _same_text(questions: Sequence[Question], threshold: float) -> pd.DataFrame:
     texts = [_content(issue_of(q)) for q in questions]
-    return _similar(texts, _weights(texts), threshold, "text")
+    return similar_sets(texts, _weights(texts), threshold, "text")
 
 
 def _same_passages(
@@ -139,14 +139,14 @@ def _same_passages(
         name = {docno: first.setdefault(text or docno, docno) for docno, text in texts}
         listed = {str(qid): frozenset(name.get(d, d) for d in part) for qid, part in checked.groupby("qid")["docno"]}
     supporting = [listed.get(q.qid, frozenset()) for q in questions]
-    return _similar(supporting, dict.fromkeys(chain.from_iterable(supporting), 1.0), threshold, "passages")
+    return similar_sets(supporting, dict.fromkeys(chain.from_iterable(supporting), 1.0), threshold, "passages")
 
 
 def _same_perspectives(questions: Sequence[Question], threshold: float) -> pd.DataFrame:
     owner = np.array([(i, pid) for i, q in enumerate(questions) for pid in range(len(q.perspectives))]).reshape(-1, 2)
     said = [[_content(p) for p in q.perspectives] for q in questions]
     weights = _weights(frozenset().union(*one) for one in said)
-    alike = _similar([*chain(*said)], weights, SAME_STATEMENT, "perspectives")
+    alike = similar_sets([*chain(*said)], weights, SAME_STATEMENT, "perspectives")
     edges = pd.DataFrame(np.hstack([owner[alike["i"]], owner[alike["j"]]]), columns=["i", "pid", "j", "other"])
     sizes = [len(q.perspectives) for q in questions]
     pairs: Iterable[Any] = edges[edges["i"] != edges["j"]].groupby(["i", "j"])
@@ -168,7 +168,7 @@ def _matched_share(edges: pd.DataFrame, n1: int, n2: int) -> float:
 # ---------------------------------------------------------------- all pairs of sets
 
 
-def _similar(sets: Sequence[frozenset[str]], weights: Weights, least: float, kind: str) -> pd.DataFrame:
+def similar_sets(sets: Sequence[frozenset[str]], weights: Weights, least: float, kind: str) -> pd.DataFrame:
     """Return the places i < j of all pairs of sets whose weighted Jaccard similarity is at least `least`, with it."""
     from scipy.sparse import csr_array
 

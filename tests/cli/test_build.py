@@ -101,3 +101,15 @@ def test_from_questions_without_stances_to_figures(tmp_path, monkeypatch):
     assert {row["n"] for row in found["shares"]} == {1}
     assert tried("build", "stances", "no-such-set", "other").exit_code == 1
     assert tried("build", "arguana", "no-such-file", "other").exit_code == 2
+
+
+def test_a_task_of_pir(tmp_path):
+    raw = tmp_path / "claims.csv"
+    claims = ["Cats like milk.,why,SUPPORT", "Cats like milk.,why,REFUTE", "Dogs bark.,why,NOT ENOUGH INFO"]
+    raw.write_text("\n".join(["claim,explanation,label", *claims]), encoding="utf-8")
+    refused = tried("build", "pir-exfever", raw, "cats", "--dev", 0.5)
+    assert refused.exit_code == 2 and not Path("cats").exists()
+    made = json.loads(berds("build", "pir-exfever", raw, "cats", "--json").stdout)
+    assert [(row["queries"], row["documents"], row["words_per_document"]) for row in made] == [(2, 2, 3.0)]
+    shown = berds("experiment", "-q", "./cats", "-r", "bm25", "-m", "pRecall@1", "--json").stdout
+    assert json.loads(shown)[0]["n"] == 1

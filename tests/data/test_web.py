@@ -553,7 +553,7 @@ def test_nothing_of_a_page_is_loaded_or_run(server, tmp_path):
     assert not mark.exists()
 
 
-def test_the_papers_extractor(server, serper, corpus):
+def test_b23_the_papers_extractor_and_ours(server, serper, corpus):
     pytest.importorskip("html2text")
     pytest.importorskip("readability")
     body = html(SENTENCE * 10 + '<a href="http://x.example/">a link</a>')
@@ -561,6 +561,10 @@ def test_the_papers_extractor(server, serper, corpus):
     assert text.outcome == "ok"
     assert text.title == "A nasty page"
     assert " ".join(text.text.split()) == (SENTENCE * 10 + "a link").strip()
+    marked = html(f"<article><h2>Costs</h2><p>{SENTENCE * 10}</p><p>Who <b>pays</b>?</p></article>").encode()
+    ours, theirs = (page_text(marked, "text/html", name).text for name in ("trafilatura", "readability+html2text"))
+    assert ours.endswith("Who pays?") and theirs.endswith("Who **pays**?")  # theirs keeps what is marked
+    assert page_text(marked, "text/html").text == ours
     serper.links = [server.url("good")]
     assert len(corpus(web_of(server, serper, extractor="readability+html2text"))) == 1
 

@@ -95,6 +95,14 @@ def test_near_duplicates_by_brute_force(texts, near):
     assert [int(p.docno) for p in without_near_duplicates(passages, near)] == kept
 
 
+@pytest.mark.parametrize(("changed", "kept"), [(2, 1), (3, 2)])
+def test_b26_a_passage_of_100_words_goes_if_it_differs_in_two(changed, kept):
+    words = [f"w{i}" for i in range(100)]
+    other = [f"new{i}" if i in (20, 50, 80)[:changed] else word for i, word in enumerate(words)]
+    passages = [Passage("first", " ".join(words)), Passage("other", " ".join(other))]
+    assert len(without_near_duplicates(passages)) == kept
+
+
 def test_labels_of_a_judge_on_the_sample(tmp_path):
     questions, passages = load_questions("sample", "dev"), load_passages("sample")
     runs = [make_retriever("bm25", passages).search(questions, 5)]

@@ -98,3 +98,11 @@ def test_the_order_is_not_the_sources(real_data):
     ours = real_numbers("lists").query("asked == 'question'")["bm25"].tolist()
     assert sorted(in_order) == sorted(ours) and in_order.tolist() != ours
     assert not any(re.search(r"[a-z]{3}", word) for word in ours)
+
+
+@pytest.mark.parametrize("page", ["docs/results.md", "notebooks/06_mmr_reranking.ipynb"])
+def test_prose_counts_the_ways_that_are_in_the_file(page):
+    ways = pd.read_csv(ROOT / "docs" / "lists.csv").query("questions == 'theperspective'")["way"]
+    count = len(set(ways) - {"none", "oracle"})
+    told = re.findall(r"(?i)\bof (\w+) ways to (?:better|improve)", (ROOT / page).read_text(encoding="utf-8"))
+    assert told == ["zero one two three four five six seven eight nine ten eleven".split()[count]]
