@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from berdslib.data.records import Passage
-from berdslib.errors import known
+from berdslib.errors import InputError, known
 
 # What makes one vector of a text; see ModelCard.
 POOLINGS = ("", "after prefix", "mean", "cls", "pooler", "latent attention")
@@ -32,6 +32,14 @@ class Encoder(Protocol):
     def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
         """Encode passages."""
         ...
+
+
+def with_instruction(encoder: Encoder, instruction: str) -> Encoder:
+    """Return an encoder with another instruction for questions; InputError where it reads none apart from the text."""
+    made: Encoder | None = getattr(encoder, "with_instruction", lambda _: None)(instruction)
+    if made is None:
+        raise InputError(f"{encoder.id} reads no instruction apart from the text; instructor-base does")
+    return made
 
 
 class ModelCard(NamedTuple):
