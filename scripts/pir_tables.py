@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +48,13 @@ COLUMNS = [
 Rows = Iterator[dict[str, Any]]
 
 
-def demo(task: str) -> bd.Collection:
-    return bd.load(f"pir-demo:{task}")
+def task_of(asked: argparse.Namespace, name: str) -> bd.Collection:
+    return bd.load(f"{asked.tasks}{name}")
 
 
-def table_1(_: tuple[str, ...]) -> Rows:
+def table_1(asked: argparse.Namespace) -> Rows:
     for task in TASKS:
-        collection = demo(task)
+        collection = task_of(asked, task)
         for measure, value in task_statistics(collection).items():
             yield {
                 "dataset": task,
@@ -66,11 +65,11 @@ def table_1(_: tuple[str, ...]) -> Rows:
             }
 
 
-def table_3(retrievers: tuple[str, ...]) -> Rows:
+def table_3(asked: argparse.Namespace) -> Rows:
     for task, labels in LABELS.items():
-        collection = demo(task)
+        collection = task_of(asked, task)
         about = {"dataset": task, "k": 5, "n": len(collection.questions)}
-        for retriever in retrievers:
+        for retriever in asked.retrievers:
             run = bd.search(retriever, collection, k=5)
             bias = root_bias(run, collection.gold, collection.questions, labels)
             for row in bias.itertuples():
@@ -96,25 +95,26 @@ def accepted_answers(path: Path, queries: Sequence[bd.Question]) -> dict[str, li
     return {query.qid: by_question[query.text] for query in queries if query.text in by_question}
 
 
-def table_5(retrievers: tuple[str, ...], chat: str, wording: str, answers: Path, recordings: Path | None) -> Rows:
-    model = make_chat(chat)
-    asked = Kept(model, recordings) if recordings else model
-    who = {"judge": f"{model.id.partition('(')[0]}, {wording} prompt"}
+def table_5(asked: argparse.Namespace) -> Rows:
+    chat = make_chat(asked.chat)
+    if asked.recordings:
+        chat = Kept(chat, asked.recordings)
+    who = {"judge": asked.chat if asked.wording == "ours" else f"{asked.chat}, {asked.wording} prompt"}
 
-    task = demo("ambigqa")
-    golds = accepted_answers(answers, task.queries)
+    task = task_of(asked, "ambigqa")
+    golds = accepted_answers(asked.answers, task.queries)
     queries = [query for query in task.queries if query.qid in golds]
     if not queries:
-        raise InputError("has an answer to none of the queries", path=answers)
+        raise InputError("has an answer to none of the queries", path=asked.answers)
     roots = [query.owner for query in queries]
     corpus = {passage.docno: passage for passage in task.passages}
-    for given, run in shown_passages(task, queries, gold_of(task), retrievers, 1):
-        found = rag.answer_questions(queries, run, corpus, asked, golds, depth=1, wording=wording)
+    for given, run in shown_passages(task, queries, gold_of(task), asked.retrievers, 1):
+        found = rag.answer_questions(queries, run, corpus, chat, golds, depth=1, wording=asked.wording)
         scores = found["exact_match"].fillna(0).to_numpy()
         about = {"dataset": "ambigqa", "measure": "accuracy", "n": len(set(roots))}
         yield given | about | who | percent(scores.mean(), *mean_interval(scores, clusters=roots))
 
-    task = demo("perspectrum")
+    task = task_of(asked, "perspectrum")
     gold: dict[str, list[str]] = {}
     of_side: dict[tuple[str, int], bd.Question] = {}
     for query in task.queries:
@@ -125,8 +125,9 @@ def table_5(retrievers: tuple[str, ...], chat: str, wording: str, answers: Path,
         gold[first.qid] = list(dict.fromkeys([*gold.get(first.qid, []), *gold_of(task)[query.qid]]))
     queries = list(of_side.values())
     corpus = {passage.docno: passage for passage in task.passages}
-    for given, run in shown_passages(task, queries, gold, retrievers, 5):
-        essays = rag.write_essays(queries, run, corpus, asked, depth=5, wording=wording).dropna(subset="polarity")
+    for given, run in shown_passages(task, queries, gold, asked.retrievers, 5):
+        essays = rag.write_essays(queries, run, corpus, chat, depth=5, wording=asked.wording)
+        essays = essays.dropna(subset="polarity")
         stances = essays["stance"].to_numpy(float)
         found = rag.correlation(stances, essays["polarity"].to_numpy(), essays["root"].tolist())
         about = {"dataset": "perspectrum", "measure": "correlation", "n": essays["root"].nunique()}
@@ -152,9 +153,9 @@ def shown_passages(
             yield {"retriever": retriever, "system": system, "k": k}, bd.search(name, asked, k=k)
 
 
-def table_6(_: tuple[str, ...]) -> Rows:
+def table_6(asked: argparse.Namespace) -> Rows:
     for task in TASKS:
-        collection = demo(task)
+        collection = task_of(asked, task)
         queries = collection.queries
         # Queries of one root share most of their words, so they are no independent trials.
         roots = [q.owner for q in queries]
@@ -165,12 +166,12 @@ def table_6(_: tuple[str, ...]) -> Rows:
             yield about | {"n": len(collection.questions)} | percent(float(np.mean(scores)), *interval)
 
 
-def with_and_without(retrievers: tuple[str, ...], ks: tuple[int, ...]) -> pd.DataFrame:
+def with_and_without(asked: argparse.Namespace, ks: tuple[int, ...]) -> pd.DataFrame:
     """Return task, n (its root queries), retriever and the columns of root_versus_full."""
     tables = []
     for task in TASKS:
-        collection = demo(task)
-        for retriever in retrievers:
+        collection = task_of(asked, task)
+        for retriever in asked.retrievers:
             run = bd.search(retriever, collection, k=max(ks), perspectives=True)
             both = pd.concat([run, bd.search(retriever, collection, k=max(ks))]).drop_duplicates(["qid", "docno"])
             found = root_versus_full(both, collection.gold, collection.questions, list(ks))
@@ -178,19 +179,19 @@ def with_and_without(retrievers: tuple[str, ...], ks: tuple[int, ...]) -> pd.Dat
     return pd.concat(tables, ignore_index=True)
 
 
-def figure_2(retrievers: tuple[str, ...]) -> Rows:
-    compared = with_and_without(retrievers, (5,))
+def figure_2(asked: argparse.Namespace) -> Rows:
+    compared = with_and_without(asked, (5,))
     means = compared.groupby(["task", "n"], sort=False)[["root_any", "root", "full", "difference"]].mean()
     for (task, n), row in means.iterrows():
-        about = {"retriever": f"mean of {', '.join(retrievers)}", "dataset": task, "k": 5, "n": n}
+        about = {"retriever": f"mean of {', '.join(asked.retrievers)}", "dataset": task, "k": 5, "n": n}
         for measure, value in row.items():
             yield about | {"measure": measure} | percent(value)
 
 
-def figure_3(retrievers: tuple[str, ...]) -> Rows:
+def figure_3(asked: argparse.Namespace) -> Rows:
     task = bd.load("pir-sample:location")
     country_of = location_groups()
-    for retriever in retrievers:
+    for retriever in asked.retrievers:
         run = bd.search(retriever, task, k=5, perspectives=True)
         listed = run.assign(country=run["docno"].map(country_of)).groupby("qid")["country"].agg(list)
         shares: dict[str, list[float]] = {}
@@ -202,27 +203,27 @@ def figure_3(retrievers: tuple[str, ...]) -> Rows:
             yield about | {"n": len(found), "judge": "counting"} | percent(float(np.mean(found)))
 
 
-def figure_4(retrievers: tuple[str, ...]) -> Rows:
-    for row in with_and_without(retrievers, (5, 10)).itertuples():
+def figure_4(asked: argparse.Namespace) -> Rows:
+    for row in with_and_without(asked, (5, 10)).itertuples():
         about = {"retriever": row.retriever, "dataset": row.task, "k": row.k, "n": row.n}
         for measure in ("root_any", "root", "full"):
             yield about | {"measure": measure} | percent(getattr(row, measure))
         yield about | {"measure": "difference"} | percent(row.difference, row.low, row.high)
 
 
-def figure_5(retrievers: tuple[str, ...]) -> Rows:
+def figure_5(asked: argparse.Namespace) -> Rows:
     task = bd.load("pir-sample:location")
-    for retriever in retrievers:
+    for retriever in asked.retrievers:
         places = groups_shown(bd.search(retriever, task, k=5), task.questions, location_groups(), 5)
         about = {"retriever": retriever, "dataset": "pir-sample:location", "k": 5, "n": len(task.questions)}
         for group, count in places.items():
             yield about | {"measure": group, "value": count, "judge": "counting"}
 
 
-def figure_6(retrievers: tuple[str, ...]) -> Rows:
+def figure_6(asked: argparse.Namespace) -> Rows:
     task = bd.load("pir-sample:location")
     each = len(task.queries) // len(set(location_groups().values()))
-    for retriever in retrievers:
+    for retriever in asked.retrievers:
         run = bd.search(retriever, task, k=5, perspectives=True)
         shares = group_heatmap(run, task.questions, location_groups(), 5).stack()
         # The country asked for first; what is never shown has no row.
@@ -239,7 +240,7 @@ def percent(value: float, low: float | None = None, high: float | None = None) -
     }
 
 
-MADE: dict[str, Callable[..., Rows]] = {
+MADE: dict[str, Callable[[argparse.Namespace], Rows]] = {
     "1": table_1, "3": table_3, "5": table_5, "6": table_6, "figure-2": figure_2, "figure-3": figure_3,
     "figure-4": figure_4, "figure-5": figure_5, "figure-6": figure_6,
 }  # fmt: skip
@@ -263,6 +264,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="?", default=",".join(MADE), help=f"of {', '.join(MADE)}")
     parser.add_argument("--retrievers", default=",".join(RETRIEVERS))
+    parser.add_argument("--tasks", default="pir-demo:", help="before the tasks' names; pir- for the full ones")
     parser.add_argument(
         "--chat", default="smollm2", help="who writes, for Table 5; settings as in MODEL?temperature=1.0"
     )
@@ -274,14 +276,12 @@ def main() -> None:
     names = asked.tables.split(",")
     if unknown := sorted(set(names) - set(MADE)):
         parser.error(f"unknown table {unknown[0]!r}; there are {', '.join(MADE)}")
-    retrievers = tuple(asked.retrievers.split(","))
-    writing = {name: getattr(asked, name) for name in ("chat", "wording", "answers", "recordings")}
+    asked.retrievers = asked.retrievers.split(",")
     frames = []
     for name in names:
         title = "PIR " + name.replace("figure-", "Figure ")
-        make = partial(MADE[name], **writing) if name == "5" else MADE[name]
         try:
-            rows = as_recorded(pd.DataFrame(make(retrievers)).assign(table=title))
+            rows = as_recorded(pd.DataFrame(MADE[name](asked)).assign(table=title))
         except BerdsError as error:
             parser.exit(1, f"{parser.prog}: {error}\n")
         frames.append(rows)
