@@ -1,16 +1,21 @@
-"""Make PIR's Tables 1, 3 and 6 and Figures 2, 4 and 5 on the demo release and the shipped tasks.
+"""Make PIR's Tables 1, 3, 5 and 6 and Figures 2 to 6 on the demo release and the shipped tasks.
 
-    BERDS_DATA=FOLDER python scripts/pir_tables.py [1,3,6,figure-2,figure-4,figure-5] [-o data/published/ours.csv]
+    BERDS_DATA=FOLDER python scripts/pir_tables.py [1,3,5,6,figure-2, … figure-6] [-o data/published/ours.csv]
 
-All but figure-5 need the demo release (berds data card pir-demo). The rows are those of data/published/ours.csv, where
--o puts them; n is the number of root queries. Vectors are float32 here, so that numbers come out the same elsewhere.
+Tables and Figures 2 and 4 need the demo release (berds data card pir-demo). The rows are those of
+data/published/ours.csv, where -o puts them; n is the number of root queries. Vectors are float32 here, so that numbers
+come out the same elsewhere.
+
+The demo release lacks AmbigQA's answers, which Table 5 needs. --answers names a file of AmbigQA's own release, such as
+train_light.json. Without it, ambigqa_answers.csv beside this script has those that the gold texts state: a language
+model read them.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +24,23 @@ import pandas as pd
 
 import berdslib as bd
 from berdslib.data.pir import location_groups
+from berdslib.data.records import ranked_run
+from berdslib.data.tables import read_json
+from berdslib.errors import BerdsError, InputError
 from berdslib.evaluation.pir_tables import groups_shown, root_bias, task_statistics, word_overlap
-from berdslib.evaluation.sides import root_versus_full
+from berdslib.evaluation.sides import group_heatmap, labels_of, root_versus_full
 from berdslib.llm.extraction import extract
+from berdslib.llm.recorded import Kept
+from berdslib.models.chat import make_chat
+from berdslib.retrieval.retrievers import is_dense
 from berdslib.stats import mean_interval
+from berdslib.study import rag
 
 TASKS = ("perspectrum", "ambigqa", "allsides", "exfever")
 RETRIEVERS = ("bm25", "minilm", "mpnet")
 # What the paper's tables, and so ours, call a task where its name is another one.
 PRINTED = {"exfever": "ex-fever"}
+ANSWERS = Path(__file__).parent / "ambigqa_answers.csv"
 LABELS = {"perspectrum": ("support", "undermine"), "allsides": ("left", "right", "center")}
 COLUMNS = [
     "table", "corpus", "retriever", "system", "dataset", "measure", "k", "value", "low", "high", "n", "judge",
@@ -35,13 +48,13 @@ COLUMNS = [
 Rows = Iterator[dict[str, Any]]
 
 
-def demo(task: str) -> bd.Collection:
-    return bd.load(f"pir-demo:{task}")
+def task_of(asked: argparse.Namespace, name: str) -> bd.Collection:
+    return bd.load(f"{asked.tasks}{name}")
 
 
-def table_1(_: tuple[str, ...]) -> Rows:
+def table_1(asked: argparse.Namespace) -> Rows:
     for task in TASKS:
-        collection = demo(task)
+        collection = task_of(asked, task)
         for measure, value in task_statistics(collection).items():
             yield {
                 "dataset": task,
@@ -52,11 +65,11 @@ def table_1(_: tuple[str, ...]) -> Rows:
             }
 
 
-def table_3(retrievers: tuple[str, ...]) -> Rows:
+def table_3(asked: argparse.Namespace) -> Rows:
     for task, labels in LABELS.items():
-        collection = demo(task)
+        collection = task_of(asked, task)
         about = {"dataset": task, "k": 5, "n": len(collection.questions)}
-        for retriever in retrievers:
+        for retriever in asked.retrievers:
             run = bd.search(retriever, collection, k=5)
             bias = root_bias(run, collection.gold, collection.questions, labels)
             for row in bias.itertuples():
@@ -68,9 +81,81 @@ def table_3(retrievers: tuple[str, ...]) -> Rows:
             yield about | {"retriever": "in the corpus", "measure": f"share_{row.label}"} | share
 
 
-def table_6(_: tuple[str, ...]) -> Rows:
+def accepted_answers(path: Path, queries: Sequence[bd.Question]) -> dict[str, list[str]]:
+    """Return qid → accepted answers of the queries that a file has: ours by qid, or AmbigQA's own by question."""
+    if path.suffix == ".csv":
+        table = pd.read_csv(path, dtype=str)
+        found = dict(zip(table["qid"], table["answers"].str.split(" | ", regex=False), strict=True))
+        return {query.qid: found[query.qid] for query in queries if query.qid in found}
+    by_question: dict[str, list[str]] = {}
+    for item in read_json(path):
+        for annotation in item["annotations"]:
+            for pair in annotation.get("qaPairs", []):
+                by_question.setdefault(pair["question"], []).extend(pair["answer"])
+    return {query.qid: by_question[query.text] for query in queries if query.text in by_question}
+
+
+def table_5(asked: argparse.Namespace) -> Rows:
+    chat = make_chat(asked.chat)
+    if asked.recordings:
+        chat = Kept(chat, asked.recordings)
+    who = {"judge": asked.chat if asked.wording == "ours" else f"{asked.chat}, {asked.wording} prompt"}
+
+    task = task_of(asked, "ambigqa")
+    golds = accepted_answers(asked.answers, task.queries)
+    queries = [query for query in task.queries if query.qid in golds]
+    if not queries:
+        raise InputError("has an answer to none of the queries", path=asked.answers)
+    roots = [query.owner for query in queries]
+    corpus = {passage.docno: passage for passage in task.passages}
+    for given, run in shown_passages(task, queries, gold_of(task), asked.retrievers, 1):
+        found = rag.answer_questions(queries, run, corpus, chat, golds, depth=1, wording=asked.wording)
+        scores = found["exact_match"].fillna(0).to_numpy()
+        about = {"dataset": "ambigqa", "measure": "accuracy", "n": len(set(roots))}
+        yield given | about | who | percent(scores.mean(), *mean_interval(scores, clusters=roots))
+
+    task = task_of(asked, "perspectrum")
+    gold: dict[str, list[str]] = {}
+    of_side: dict[tuple[str, int], bd.Question] = {}
+    for query in task.queries:
+        if query.labels == ("general",):
+            continue
+        # The release asks for one side of a topic once for each cluster of texts.
+        first = of_side.setdefault((query.root, rag.stance_of(query.perspectives[0])), query)
+        gold[first.qid] = list(dict.fromkeys([*gold.get(first.qid, []), *gold_of(task)[query.qid]]))
+    queries = list(of_side.values())
+    corpus = {passage.docno: passage for passage in task.passages}
+    for given, run in shown_passages(task, queries, gold, asked.retrievers, 5):
+        essays = rag.write_essays(queries, run, corpus, chat, depth=5, wording=asked.wording)
+        essays = essays.dropna(subset="polarity")
+        stances = essays["stance"].to_numpy(float)
+        found = rag.correlation(stances, essays["polarity"].to_numpy(), essays["root"].tolist())
+        about = {"dataset": "perspectrum", "measure": "correlation", "n": essays["root"].nunique()}
+        yield given | about | who | percent(found.r, found.low, found.high)
+
+
+def gold_of(task: bd.Collection) -> dict[str, list[str]]:
+    """Return the id of each query with a perspective → its texts."""
+    yes = task.gold[task.gold["supports"]]
+    return yes.groupby(yes["qid"] + "#" + yes["pid"].astype(str))["docno"].agg(list).to_dict()
+
+
+def shown_passages(
+    task: bd.Collection, queries: Sequence[bd.Question], gold: dict[str, list[str]], retrievers: Sequence[str], k: int
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame | None]]:
+    """Yield the rows of Table 5, and what each gives to the writer: None for no passages."""
+    yield {"system": "no-retrieval"}, None
+    yield {"system": "gold"}, ranked_run({query.qid: gold[query.qid][:k] for query in queries})
+    asked = bd.Collection(task.name, queries, task.passages)
+    for retriever in retrievers:
+        for system in ("baseline", "pap", "pap+") if is_dense(retriever) else ("baseline",):
+            name = retriever if system == "baseline" else f"{retriever}+{system}"
+            yield {"retriever": retriever, "system": system, "k": k}, bd.search(name, asked, k=k)
+
+
+def table_6(asked: argparse.Namespace) -> Rows:
     for task in TASKS:
-        collection = demo(task)
+        collection = task_of(asked, task)
         queries = collection.queries
         # Queries of one root share most of their words, so they are no independent trials.
         roots = [q.owner for q in queries]
@@ -81,12 +166,12 @@ def table_6(_: tuple[str, ...]) -> Rows:
             yield about | {"n": len(collection.questions)} | percent(float(np.mean(scores)), *interval)
 
 
-def with_and_without(retrievers: tuple[str, ...], ks: tuple[int, ...]) -> pd.DataFrame:
+def with_and_without(asked: argparse.Namespace, ks: tuple[int, ...]) -> pd.DataFrame:
     """Return task, n (its root queries), retriever and the columns of root_versus_full."""
     tables = []
     for task in TASKS:
-        collection = demo(task)
-        for retriever in retrievers:
+        collection = task_of(asked, task)
+        for retriever in asked.retrievers:
             run = bd.search(retriever, collection, k=max(ks), perspectives=True)
             both = pd.concat([run, bd.search(retriever, collection, k=max(ks))]).drop_duplicates(["qid", "docno"])
             found = root_versus_full(both, collection.gold, collection.questions, list(ks))
@@ -94,30 +179,57 @@ def with_and_without(retrievers: tuple[str, ...], ks: tuple[int, ...]) -> pd.Dat
     return pd.concat(tables, ignore_index=True)
 
 
-def figure_2(retrievers: tuple[str, ...]) -> Rows:
-    compared = with_and_without(retrievers, (5,))
+def figure_2(asked: argparse.Namespace) -> Rows:
+    compared = with_and_without(asked, (5,))
     means = compared.groupby(["task", "n"], sort=False)[["root_any", "root", "full", "difference"]].mean()
     for (task, n), row in means.iterrows():
-        about = {"retriever": f"mean of {', '.join(retrievers)}", "dataset": task, "k": 5, "n": n}
+        about = {"retriever": f"mean of {', '.join(asked.retrievers)}", "dataset": task, "k": 5, "n": n}
         for measure, value in row.items():
             yield about | {"measure": measure} | percent(value)
 
 
-def figure_4(retrievers: tuple[str, ...]) -> Rows:
-    for row in with_and_without(retrievers, (5, 10)).itertuples():
+def figure_3(asked: argparse.Namespace) -> Rows:
+    task = bd.load("pir-sample:location")
+    country_of = location_groups()
+    for retriever in asked.retrievers:
+        run = bd.search(retriever, task, k=5, perspectives=True)
+        listed = run.assign(country=run["docno"].map(country_of)).groupby("qid")["country"].agg(list)
+        shares: dict[str, list[float]] = {}
+        for question in task.questions:
+            for pid, country in enumerate(labels_of(question)):
+                shares.setdefault(country, []).append(listed[f"{question.qid}#{pid}"].count(country) / 5)
+        for country, found in sorted(shares.items(), key=lambda row: -np.mean(row[1])):
+            about = {"retriever": retriever, "dataset": "pir-sample:location", "measure": country, "k": 5}
+            yield about | {"n": len(found), "judge": "counting"} | percent(float(np.mean(found)))
+
+
+def figure_4(asked: argparse.Namespace) -> Rows:
+    for row in with_and_without(asked, (5, 10)).itertuples():
         about = {"retriever": row.retriever, "dataset": row.task, "k": row.k, "n": row.n}
         for measure in ("root_any", "root", "full"):
             yield about | {"measure": measure} | percent(getattr(row, measure))
         yield about | {"measure": "difference"} | percent(row.difference, row.low, row.high)
 
 
-def figure_5(retrievers: tuple[str, ...]) -> Rows:
+def figure_5(asked: argparse.Namespace) -> Rows:
     task = bd.load("pir-sample:location")
-    for retriever in retrievers:
+    for retriever in asked.retrievers:
         places = groups_shown(bd.search(retriever, task, k=5), task.questions, location_groups(), 5)
         about = {"retriever": retriever, "dataset": "pir-sample:location", "k": 5, "n": len(task.questions)}
         for group, count in places.items():
             yield about | {"measure": group, "value": count, "judge": "counting"}
+
+
+def figure_6(asked: argparse.Namespace) -> Rows:
+    task = bd.load("pir-sample:location")
+    each = len(task.queries) // len(set(location_groups().values()))
+    for retriever in asked.retrievers:
+        run = bd.search(retriever, task, k=5, perspectives=True)
+        shares = group_heatmap(run, task.questions, location_groups(), 5).stack()
+        # The country asked for first; what is never shown has no row.
+        for (wanted, shown), share in sorted(shares[shares > 0].items(), key=lambda row: row[0][0] != row[0][1]):
+            about = {"retriever": retriever, "system": wanted, "dataset": "pir-sample:location", "measure": shown}
+            yield about | {"k": 5, "n": each, "judge": "counting"} | percent(share)
 
 
 def percent(value: float, low: float | None = None, high: float | None = None) -> dict[str, float | None]:
@@ -128,8 +240,9 @@ def percent(value: float, low: float | None = None, high: float | None = None) -
     }
 
 
-MADE: dict[str, Callable[[tuple[str, ...]], Rows]] = {
-    "1": table_1, "3": table_3, "6": table_6, "figure-2": figure_2, "figure-4": figure_4, "figure-5": figure_5,
+MADE: dict[str, Callable[[argparse.Namespace], Rows]] = {
+    "1": table_1, "3": table_3, "5": table_5, "6": table_6, "figure-2": figure_2, "figure-3": figure_3,
+    "figure-4": figure_4, "figure-5": figure_5, "figure-6": figure_6,
 }  # fmt: skip
 
 
@@ -151,16 +264,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="?", default=",".join(MADE), help=f"of {', '.join(MADE)}")
     parser.add_argument("--retrievers", default=",".join(RETRIEVERS))
+    parser.add_argument("--tasks", default="pir-demo:", help="before the tasks' names; pir- for the full ones")
+    parser.add_argument(
+        "--chat", default="smollm2", help="who writes, for Table 5; settings as in MODEL?temperature=1.0"
+    )
+    parser.add_argument("--wording", default="ours", choices=("ours", "published"), help="of the prompts, for Table 5")
+    parser.add_argument("--answers", type=Path, default=ANSWERS, help="to AmbigQA's questions, for Table 5")
+    parser.add_argument("--recordings", type=Path, help="a file that keeps what the model says, for Table 5")
     parser.add_argument("-o", "--output", type=Path, help="a CSV to write; the rows of other tables in it stay")
     asked = parser.parse_args()
     names = asked.tables.split(",")
     if unknown := sorted(set(names) - set(MADE)):
         parser.error(f"unknown table {unknown[0]!r}; there are {', '.join(MADE)}")
-    retrievers = tuple(asked.retrievers.split(","))
+    asked.retrievers = asked.retrievers.split(",")
     frames = []
     for name in names:
         title = "PIR " + name.replace("figure-", "Figure ")
-        rows = as_recorded(pd.DataFrame(MADE[name](retrievers)).assign(table=title))
+        try:
+            rows = as_recorded(pd.DataFrame(MADE[name](asked)).assign(table=title))
+        except BerdsError as error:
+            parser.exit(1, f"{parser.prog}: {error}\n")
         frames.append(rows)
         print(rows.loc[:, rows.ne("").any()].to_string(index=False), "\n", flush=True)
     if asked.output:

@@ -144,7 +144,7 @@ def evaluate(
     from berdslib.data.scenario import Scenario
     from berdslib.evaluation.measures import are_recorded, single_perspectives
     from berdslib.study import scoring
-    from berdslib.study.tables import counted, score_table
+    from berdslib.study.tables import WHY_NO_INTERVAL, counted, score_table
 
     from_file = given["questions"] is None
     refuse(from_file and (runs or len(files) != 1), "give either one BeRDS JSONL file, or --run with --questions")
@@ -200,6 +200,8 @@ def evaluate(
         table = table.drop(columns=["difference", "p_value"])
         if scenario or table["dataset"].nunique() == 2:  # of one data set, the mean says the same again
             table = table[table["dataset"] != "macro"]
+        if table["low"].isna().any():
+            tell(f"berds: {WHY_NO_INTERVAL}")
     table = table.assign(synthetic=scenario.release.synthetic) if scenario else table
     print_frame(table, next(iter(scores.values())).columns if per_question else options.SCORES)
     end(failed)

@@ -237,7 +237,7 @@ _CHANGES = (
         _without("logprobs", "top_logprobs"),
         "without log-probabilities, so that the words of its answers decide",
     ),
-    _Change(re.compile(r"\btemperature\b", re.I), _without("temperature"), "at its own temperature in place of 0"),
+    _Change(re.compile(r"\btemperature\b", re.I), _without("temperature"), "at its own temperature"),
     _Change(
         re.compile(r"response_format|schema|structured|grammar", re.I),
         _without("response_format"),
@@ -303,7 +303,7 @@ class Endpoint:
         max_tokens: longest answer.
         logprobs: ask for the alternatives of each token (up to 20); servers may not offer them.
         schema: a JSON schema that the answer must follow.
-        more: further fields of each request, such as {"reasoning_effort": "none"}; they are part of the id.
+        more: further fields of each request, such as {"temperature": 1.0}, 0 else; they are part of the id.
         max_retries: further attempts after a failure that may pass (no answer, a broken one, 408, 409, 429, 5xx), with
             longer and longer waits, or those that the server asks for.
         timeout: seconds without a sign of life after which an attempt has failed.

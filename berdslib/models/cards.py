@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from berdslib.data.records import Passage
-from berdslib.errors import known
+from berdslib.errors import InputError, known
 
 # What makes one vector of a text; see ModelCard.
 POOLINGS = ("", "after prefix", "mean", "cls", "pooler", "latent attention")
@@ -34,6 +34,14 @@ class Encoder(Protocol):
         ...
 
 
+def with_instruction(encoder: Encoder, instruction: str) -> Encoder:
+    """Return an encoder with another instruction for questions; InputError where it reads none apart from the text."""
+    made: Encoder | None = getattr(encoder, "with_instruction", lambda _: None)(instruction)
+    if made is None:
+        raise InputError(f"{encoder.id} reads no instruction apart from the text; instructor-base does")
+    return made
+
+
 class ModelCard(NamedTuple):
     """How a checkpoint should be used.
 
@@ -49,7 +57,7 @@ class ModelCard(NamedTuple):
     and text; ``number_format`` one of ``NUMBER_FORMATS``: "fastest" is bfloat16 where the processor has it, else
     float32 (:func:`berdslib.models.loading.fastest_format`); "bfloat16" multiplies in that format, "4bit"
     stores the weights in 4 bits (NormalFloat); ``engine`` what runs the network, "torch" or, faster on a CPU,
-    "openvino", which knows pooling "" only.
+    "openvino", which knows pooling "" only. ``multilingual``: it reads more than English.
     """
 
     name: str
@@ -63,6 +71,7 @@ class ModelCard(NamedTuple):
     title_separator: str = " "
     number_format: str = FASTEST
     engine: str = "torch"
+    multilingual: bool = False
 
     @property
     def id(self) -> str:
@@ -72,7 +81,7 @@ class ModelCard(NamedTuple):
         'org/x|||True|64|number_format=bfloat16'
         """
         # The first fields are always written, later ones only where they say something: what was cached stays valid.
-        later = self._fields[6:]
+        later = [f for f in self._fields[6:] if f != "multilingual"]
         said = [f"{f}={_escaped(getattr(self, f))}" for f in later if getattr(self, f) != _UNSAID[f]]
         return "|".join([*map(_escaped, self[1:6]), *said])
 

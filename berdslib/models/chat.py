@@ -41,7 +41,8 @@ def make_chat(
     """Return a chat model by name.
 
     The name of a model may be followed by settings, as in "MODEL?max_tokens=2000&reasoning_effort=none": the longest
-    answer, and for an endpoint further fields of each request, their values read as JSON where they are JSON.
+    answer, the temperature (0 where none is named), and for an endpoint further fields of each request, their values
+    read as JSON where they are JSON.
 
     Args:
         name: "smollm2" for the small model that comes in a package; "local:FOLDER" for a checkpoint on this machine (or
@@ -59,8 +60,11 @@ def make_chat(
     name, more = _settings_in(name)
     max_tokens = more.pop("max_tokens", max_tokens)
     kind, _, rest = name.partition(":")
-    if more and (name in PACKAGED or kind == "local"):
-        raise InputError(f"{next(iter(more))!r} is no setting of a model of this machine; max_tokens is", field="chat")
+    if name in PACKAGED or kind == "local":
+        options["temperature"] = more.pop("temperature", 0)
+        if more:
+            problem = f"{next(iter(more))!r} is no setting of a model of this machine; max_tokens and temperature are"
+            raise InputError(problem, field="chat")
     if name in PACKAGED:
         return load_local_chat(name, max_tokens=max_tokens, **options)
     if kind == "local" and rest:
@@ -120,6 +124,8 @@ class LocalChat:
         held: write nothing but what the form of a request allows. A model that thinks aloud before is left free.
         short: ask in short forms.
         repetition_penalty: 1 for none; from above 1, how much less a token is worth that a free answer has already.
+        temperature: 0 for the most probable token each time; 1 draws tokens as probable as the model has them. What is
+            drawn depends on the conversation alone.
 
     Raises:
         InputError: an unusable setting.
@@ -137,15 +143,19 @@ class LocalChat:
         held: bool = False,
         short: bool = False,
         repetition_penalty: float = 1.0,
+        temperature: float = 0,
     ) -> None:
         if max_tokens < 1:
             raise InputError(f"max_tokens must be from 1, not {max_tokens}")
+        if not (isinstance(temperature, int | float) and 0 <= temperature < np.inf):
+            raise InputError(f"must be a number from 0, not {temperature!r}", field="temperature")
+        self.temperature = temperature
         template = tokenizer.chat_template or ""
         self.model, self.tokenizer, self.max_tokens, self.penalty = model, tokenizer, max_tokens, repetition_penalty
         self.held = held and "<think" not in template
         digest = _digest(template) if template else "none"
-        # Of the most probable token each time; the words are those under which answers were recorded.
-        said = [f"local({name},max_tokens={max_tokens},temperature=0,seed=0,chat={digest}"]
+        # The words are those under which answers were recorded.
+        said = [f"local({name},max_tokens={max_tokens},temperature={temperature:g},seed=0,chat={digest}"]
         said += [f"repetition={repetition_penalty}"] * (repetition_penalty != 1) + [SHORT] * short
         self.id = ",".join(said + [f"forms={_digest(json.dumps(FORMS))}"] * self.held) + ")"
         self._marks = control_tokens(tokenizer)
@@ -177,7 +187,9 @@ class LocalChat:
         ends = self._ends
         with self._lock, torch.inference_mode():
             penalties = [self.penalty if form is None or form.free else 1.0 for form in forms]
-            steps = _Steps([self._matcher(form) for form in forms], ids.shape[1], penalties)
+            matchers = [self._matcher(form) for form in forms]
+            seeds = [int(_digest(str(row)), 16) for row in rows]
+            steps = _Steps(matchers, ids.shape[1], penalties, self.temperature, seeds)
             settings = self._settings(max(longest))
             out = self.model.generate(
                 input_ids=ids, attention_mask=mask, generation_config=settings, logits_processor=[steps]
@@ -244,8 +256,19 @@ class LocalChat:
 class _Steps:
     """What is done to the logits of a batch before each token; keeps those of the first."""
 
-    def __init__(self, matchers: Sequence[Any], start: int, penalties: Sequence[float]) -> None:
+    def __init__(
+        self,
+        matchers: Sequence[Any],
+        start: int,
+        penalties: Sequence[float],
+        temperature: float,
+        seeds: Sequence[int],
+    ) -> None:
+        import torch
+
         self.matchers, self.start, self.penalties = matchers, start, penalties
+        self.temperature = temperature
+        self.generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         self.first: Any = None
 
     def __call__(self, ids: Any, scores: Any) -> Any:
@@ -264,7 +287,12 @@ class _Steps:
             allowed = torch.from_numpy(np.unpackbits(bits, bitorder="little")).bool()[: scores.shape[1]]
             scores[row].masked_fill_(~allowed.to(scores.device), -torch.inf)
         self.first = scores if self.first is None else self.first
-        return scores
+        if not self.temperature:
+            return scores
+        # The largest of the scores with Gumbel noise added is a draw from their softmax.
+        uniform = [torch.rand(scores.shape[1], generator=g, dtype=torch.float64) for g in self.generators]
+        noise = -torch.log(-torch.log(torch.stack(uniform).clamp_min(1e-300)))
+        return scores.double() / self.temperature + noise.to(scores.device)
 
 
 def _digest(text: str) -> str:

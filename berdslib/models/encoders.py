@@ -197,6 +197,11 @@ class SentenceEncoder:
         """Encode passages, float32 (n, d)."""
         return self._encode(texts, "passage", self.card.passage_checkpoint or self.card.checkpoint)
 
+    def with_instruction(self, instruction: str) -> SentenceEncoder | None:
+        """Return the encoder with another instruction for questions; None where it averages that with the text."""
+        reads_one = self.card.pooling == "after prefix"
+        return SentenceEncoder(self.card._replace(query_prefix=f"{instruction}: ")) if reads_one else None
+
     def _encode(self, texts: Sequence[str], role: str, checkpoint: str) -> np.ndarray:
         if not texts:
             raise InputError("there are no texts to encode")
@@ -207,8 +212,8 @@ class SentenceEncoder:
         if not mark.startswith("@") and checkpoint_mark(checkpoint) != mark:
             raise InputError("changed after this encoder was loaded; load it again", path=checkpoint)
         require_arithmetic(card.number_format, card.engine)
-        with LOADING:
-            loaded = load_checkpoint(checkpoint, card, mark)
+        with LOADING:  # whatever the prefixes are, the network is the same
+            loaded = load_checkpoint(checkpoint, card._replace(query_prefix="", passage_prefix=""), mark)
         prefix = card.query_prefix if role == "query" else card.passage_prefix
         if prefix is None:
             prefix = loaded.query_prefix if role == "query" else loaded.passage_prefix

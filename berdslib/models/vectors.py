@@ -12,7 +12,7 @@ import numpy as np
 
 from berdslib.errors import InputError
 from berdslib.files import Rows, write_transaction
-from berdslib.models.cards import Encoder
+from berdslib.models.cards import Encoder, with_instruction
 from berdslib.progress import chunk_starts
 
 logger = logging.getLogger(__name__)
@@ -50,6 +50,10 @@ class CachedEncoder:
     def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
         """Encode passages, float32 (n, d)."""
         return self._encode(texts, "p", self.encoder.encode_passages)
+
+    def with_instruction(self, instruction: str) -> Encoder:
+        """Return the encoder with another instruction for questions and no cache, which would be one for each."""
+        return with_instruction(self.encoder, instruction)
 
     def _encode(self, texts: Sequence[str], role: str, encode: Callable[[list[str]], np.ndarray]) -> np.ndarray:
         from filelock import FileLock

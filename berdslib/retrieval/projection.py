@@ -14,7 +14,7 @@ import pandas as pd
 
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, known
-from berdslib.models.cards import Encoder
+from berdslib.models.cards import Encoder, with_instruction
 from berdslib.models.corpus_vectors import full_text, vectors_of
 from berdslib.retrieval.base import Ours, check_corpus, check_search, docno_order, gather_run, top_k
 from berdslib.retrieval.index import Hits
@@ -38,6 +38,7 @@ METHODS = {
     "pap+": "cos(q without p, c without p)",
 }
 PROJECTIONS = ("pap", "pap+")
+INSTRUCT = "instruct"  # cos(r encoded with p as its instruction, c): appendix A.9, of encoders that read one
 # The `_rev` modes of the published code add the component instead of taking it out (divergences.md P4).
 OFFICIAL = {"pap-rev": "pap", "pap+-rev": "pap+"}
 _TINY = 1e-6  # of a vector's length: what is shorter is rounding, not direction; float32 encoders are exact to 1e-7
@@ -204,7 +205,7 @@ class Projected(Ours):
     Args:
         passages: the corpus; docnos must be unique.
         encoder: see :func:`berdslib.models.encoders.get_encoder`; root and perspective are encoded as queries.
-        method: see :func:`scores`.
+        method: see :func:`scores`; or ``INSTRUCT``.
         strength: see :func:`scores`; :mod:`berdslib.retrieval.strength` says how to choose one.
         extract: cuts root and perspective out of raw queries; see :func:`berdslib.llm.extraction.extract_by`.
         name: what the retriever is called in tables; "" for the method's name.
@@ -222,10 +223,13 @@ class Projected(Ours):
         name: str = "",
         text_of: Callable[[Passage], str] = full_text,
     ) -> None:
-        _check_method(method, strength)
+        self._instructs = method == INSTRUCT
         self.name = name or method
         self._encoder, self._extract = encoder, extract
-        self._method, self._strength = method, strength
+        self._method, self._strength = "baseline" if self._instructs else method, strength
+        _check_method(self._method, strength)
+        if self._instructs:
+            with_instruction(encoder, "")  # one that reads none is told before a search
         check_corpus(passages)
         self._docnos = [p.docno for p in passages]
         self._vectors = vectors_of(passages, encoder, text_of)
@@ -254,15 +258,27 @@ class Projected(Ours):
     def _encoded(self, asked: Sequence[Question], projects: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the vectors of queries and, if something is to be projected out, of their roots and perspectives."""
         encode, texts = self._encoder.encode_queries, [q.text for q in asked]
-        q = encode(texts)
         if not projects:
+            q = encode(texts)
             return q, q, q
         parts = self._extract(texts) if self._extract else [(q.root, q.perspectives[0]) for q in asked]
         if self._extract and (whole := sum(root == perspective for root, perspective in parts)):
             logger.warning("%s: no perspective can be cut out of %d of %d queries", self.name, whole, len(texts))
-        r, p = encode([root for root, _ in parts]), encode([perspective for _, perspective in parts])
+        if self._instructs:
+            q = self._instructed(parts)
+            return q, q, q
+        q, r, p = encode(texts), encode([root for root, _ in parts]), encode([perspective for _, perspective in parts])
         its_own = np.array([text == perspective for text, (_, perspective) in zip(texts, parts, strict=True)])
         return q, r, np.where(its_own[:, None], perspective_vectors(q, r, p, "difference"), p)
+
+    def _instructed(self, parts: Sequence[tuple[str, str]]) -> np.ndarray:
+        """Return the vectors of roots, each with its perspective as the encoder's instruction."""
+        table = pd.DataFrame(parts, columns=["root", "perspective"])
+        vectors: dict[int, np.ndarray] = {}
+        for perspective, same in table.groupby("perspective"):
+            encoder = with_instruction(self._encoder, str(perspective))
+            vectors.update(zip(same.index, encoder.encode_queries(same["root"].tolist()), strict=True))
+        return np.array([vectors[row] for row in table.index])
 
 
 # ---------------------------------------------------------------- small parts

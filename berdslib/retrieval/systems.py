@@ -12,6 +12,7 @@ part           what it does with what stands before it
 +index:HOW     how, and where, vectors are searched: ivf-pq:FOLDER, milvus:FILE.db; directly behind a dense retriever
 +pap:1.0       projects the perspective out of the query, with this strength; also pap+ and the other methods of
                :data:`berdslib.retrieval.projection.METHODS`, most of which take no value. Behind a dense retriever.
++instruct      encodes the root with the perspective as the instruction of an encoder that reads one, instructor-base
 +extract:rule  has root and perspective cut out of the raw query, for the projection that follows; or chat:MODEL
 +cross:MODEL   re-ranks by a cross-encoder
 +expand:NAME   searches every expansion of that name, and the lists take turns: recorded, rule, chat:MODEL or hyde:MODEL
@@ -60,7 +61,7 @@ from berdslib.retrieval.diversify import (
 )
 from berdslib.retrieval.expansion import SEARCHED, Expanded, expansions_by, template_expansions
 from berdslib.retrieval.index import split_name
-from berdslib.retrieval.projection import METHODS, OFFICIAL, PROJECTIONS, Projected
+from berdslib.retrieval.projection import INSTRUCT, METHODS, OFFICIAL, PROJECTIONS, Projected
 from berdslib.retrieval.rerank import CrossEncoderRetriever, Scorer, load_scorer
 from berdslib.retrieval.retrievers import (
     RETRIEVERS,
@@ -76,7 +77,7 @@ logger = logging.getLogger(__name__)
 EXPAND, MULTI, CROSS, EXTRACT, PROFILE, INDEX = "expand", "multi", "cross", "extract", "profile", "index"
 EXPANDING = (EXPAND, MULTI)  # both search expansions, named alike
 # The baseline has no part: it is the retriever alone.
-PROJECTED = tuple(method for method in (*METHODS, *OFFICIAL) if method != "baseline")
+PROJECTED = tuple(method for method in (*METHODS, *OFFICIAL, INSTRUCT) if method != "baseline")
 PROJECTION, EXPANSION, DIVERSIFIER = "projection", "expansion", "diversifier"  # menus
 RECORDED, RULE = "recorded", "rule"
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)

@@ -32,7 +32,7 @@ from berdslib.study import scoring
 from berdslib.study.scoring import AnyJudge, Data, Store, System, Systems, is_recorded, judge_of
 from berdslib.study.tables import (
     MACRO,
-    NO_INTERVAL,
+    WHY_NO_INTERVAL,
     Shown,
     counted,
     escape,
@@ -104,7 +104,7 @@ class Experiment(Shown):
         if self.letters:
             said.append("Systems that share a letter are not shown to differ (all pairs, Holm)")
         if self.table["low"].isna().any():
-            said.append(f"{NO_INTERVAL}: no interval, since the questions are too few or all on one issue")
+            said.append(WHY_NO_INTERVAL)
         number_format = f"Number format: {self.number_format}" if self.number_format else ""
         return ". ".join(filter(None, [*said, single, *self.notes, number_format])) + "."
 

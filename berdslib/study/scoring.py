@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as Collected
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
@@ -27,6 +28,7 @@ from berdslib.judging.base import Judge, contains_perspective, short_name
 from berdslib.judging.baselines import Gold
 from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, check_threshold, judge_run, judged_aspects
+from berdslib.models.cards import CARDS
 from berdslib.progress import bar, bars_are_seen, begin
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import DIVERSIFIERS, VECTORS, AspectsOf
@@ -227,6 +229,9 @@ def search(
     own = own_passages(collection)
     spare = 1 if own else 0  # the place of the passage that is left out
     built = dict[str, Retriever]()
+    if isinstance(collection, Scenario):
+        for text in texts:
+            _tell_of_languages(parse_system(text).first)
     if texts:
         kept = Path(recordings) if recordings else None
         options: dict[str, Any] = {"depth": depth + spare, "recordings": kept, "scorers": scorers}
@@ -257,6 +262,14 @@ def search(
             if not bars_are_seen():  # a line would cut through them
                 begin(f"{name}: done, {time.monotonic() - started:.0f} s")
     return runs
+
+
+@cache
+def _tell_of_languages(retriever: str) -> None:
+    """Warn, once, of an encoder of English that searches the arguments of PerspectiveArg."""
+    if retriever in CARDS and not CARDS[retriever].multilingual:
+        told = "%s reads English, and the arguments are German, French and Italian: take multilingual-mpnet"
+        logger.warning(told, retriever)
 
 
 def _extended(run: pd.DataFrame, deeper: pd.DataFrame) -> pd.DataFrame:

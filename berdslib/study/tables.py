@@ -21,6 +21,7 @@ from berdslib.stats import holm, macro_mean, mean_interval, paired_test
 
 MACRO = "macro"
 NO_INTERVAL = "–"
+WHY_NO_INTERVAL = f"{NO_INTERVAL}: no interval, since the questions are too few or all on one issue"
 
 
 def counted(question: Question, collection: Collection) -> Question:

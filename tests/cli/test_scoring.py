@@ -10,6 +10,7 @@ from berdslib.errors import InputError
 from berdslib.judging.store import VerdictStore
 from berdslib.retrieval.bm25 import BM25
 from berdslib.study import experiment as experiment_module
+from berdslib.study.tables import NO_INTERVAL
 
 
 @pytest.fixture
@@ -146,6 +147,19 @@ def test_one_data_set_has_each_row_once_and_short_lists_are_said_once(tmp_path):
     shown = json.loads(berds("evaluate", tmp_path / "two.jsonl", *command[2:], "--json").stdout)
     assert {one["dataset"] for one in shown} == {"a", "b", "macro"}
     assert "fewer than" not in berds(*command, "--k", "official").stderr
+
+
+def test_an_interval_that_is_not_known_is_explained_once(tmp_path):
+    """The first queries of the explicit scenario are about one issue; each of the baseline has its own."""
+    explained = {}
+    for scenario in ("explicit", "baseline"):
+        asked, run = ("-q", f"perspectivearg-sample:{scenario}", "--limit", "6"), tmp_path / f"{scenario}.jsonl"
+        berds("retrieve", *asked, "-r", "bm25", "-o", run)
+        measured = (*asked, run, "-m", "P@4,rKL@4")
+        lows = {row["low"] for row in json.loads(berds("evaluate", *measured, "--json").stdout)}
+        assert (lows == {None}) == (scenario == "explicit")
+        explained[scenario] = berds("evaluate", *measured).stderr.count(NO_INTERVAL)
+    assert explained == {"explicit": 1, "baseline": 0}
 
 
 def test_what_the_aspect_judge_says_goes_to_the_store_that_is_named(tmp_path, user_cache):

@@ -11,6 +11,8 @@ from chat_server import ASK, SECRET, Billing, answer, chat_server, endpoint_at
 
 from berdslib.errors import InputError
 from berdslib.llm.chat import Bill, ChatError, Endpoint, RefusedError, Reply, Tokens, UnavailableError, most_tokens
+from berdslib.llm.recorded import exchange_key
+from berdslib.models.chat import make_chat
 
 
 @pytest.fixture
@@ -31,6 +33,18 @@ def test_a_request_is_what_the_contract_says(server, endpoint):
     path, headers, body, _ = server.seen[0]
     assert path == "/v1/chat/completions" and headers["Authorization"] == f"Bearer {SECRET}"
     assert body["messages"] == ASK and body["temperature"] == 0 and body["logprobs"] is True
+
+
+def test_p10_the_papers_temperature_and_length_reach_a_server_and_the_id(server, endpoint):
+    ids = set()
+    for name, temperature, most in (("m", 0, 32), ("m?temperature=1.0&max_tokens=80", 1.0, 80)):
+        chat = make_chat(name, max_tokens=32, base_url=f"http://127.0.0.1:{server.server_port}/v1")
+        server.script = [answer("No")]
+        chat.complete(ASK)
+        sent = server.seen[-1][2]
+        assert (sent["model"], sent["temperature"], sent["max_tokens"]) == ("m", temperature, most)
+        ids.add(exchange_key(chat.id, ASK))
+    assert len(ids) == 2  # recordings tell them apart
 
 
 def test_an_answer_that_is_cut_off_or_empty_is_an_answer_and_says_so(server, endpoint):

@@ -203,8 +203,9 @@ def t5_words():
     return PreTrainedTokenizerFast(tokenizer_object=unigram, pad_token="<pad>", eos_token="</s>", unk_token="<unk>")
 
 
-@pytest.mark.slow
-def test_instructor_reads_its_instruction_but_averages_the_text(saved, t5_words, tmp_path):
+@pytest.fixture
+def instructor(saved, t5_words, tmp_path):
+    """Return a folder with a tiny INSTRUCTOR, and what it should make of one text and its instruction, by hand."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.models import Dense, Normalize, Pooling, Transformer
 
@@ -221,13 +222,50 @@ def test_instructor_reads_its_instruction_but_averages_the_text(saved, t5_words,
         mean = last_layer(model, ids)[len(given) :].mean(dim=0)
         return unit(dense.linear.weight @ mean).detach()
 
-    encoder, card = on("instructor-base", str(tmp_path / "whole")), CARDS["instructor-base"]
+    return str(tmp_path / "whole"), alone
+
+
+@pytest.mark.slow
+def test_instructor_reads_its_instruction_but_averages_the_text(instructor):
+    folder, alone = instructor
+    encoder, card = on("instructor-base", folder), CARDS["instructor-base"]
     assert_same(encoder.encode_queries(TEXTS), [alone(t, card.query_prefix) for t in TEXTS])
     assert_same(encoder.encode_passages(TEXTS), [alone(t, card.passage_prefix) for t in TEXTS])
     assert card.query_prefix != card.passage_prefix
     for size in ("large", "xl"):
         name = f"instructor-{size}"
         assert CARDS[name] == card._replace(name=name, checkpoint=f"hkunlp/{name}")
+
+
+@pytest.mark.slow
+def test_a_perspective_is_the_instruction_and_its_root_the_text(instructor, monkeypatch, user_cache):
+    """PIR, A.9. A question without a perspective is read with the card's instruction."""
+    folder, alone = instructor
+    card = CARDS["instructor-base"]._replace(checkpoint=folder)
+    monkeypatch.setitem(CARDS, "instructor-base", card)
+    corpus = [Passage(f"d{i}", text) for i, text in enumerate(TEXTS)]
+    sides = ["a claim that supports the argument", "a claim that opposes the argument"]
+    asked = [
+        Question(f"q{i}", f"Find {side}: {root}", (side,), root=root)
+        for i, (root, side) in enumerate((root, side) for root in TEXTS[:2] for side in sides)
+    ]
+    asked.append(Question("plain", "Should zoos close?"))
+    read = [(q.root, f"{q.perspectives[0]}: ") if q.root else (q.text, card.query_prefix) for q in asked]
+    queries = torch.stack([alone(text, instruction) for text, instruction in read])
+    want = queries @ torch.stack([alone(p.text, card.passage_prefix) for p in corpus]).T
+    assert torch.pdist(queries).min() > 0.001  # both parts count
+
+    system = make_systems(["instructor-base+instruct"], Collection("c", asked, corpus))["instructor-base+instruct"]
+    run = system.search(asked, len(corpus))
+    scores = run.pivot(index="qid", columns="docno", values="score")
+    got = scores.loc[[q.qid for q in asked], [p.docno for p in corpus]].to_numpy()
+    np.testing.assert_allclose(got, want.numpy(), atol=1e-4)
+
+
+def test_an_encoder_that_reads_no_instruction_is_refused_before_a_search():
+    corpus = [Passage("d", "A text.")]
+    with pytest.raises(InputError):
+        make_systems(["minilm+instruct"], Collection("c", [Question("q", "Why?")], corpus))
 
 
 def test_static_vectors_are_means_of_word_pieces_read_from_model2vecs_files(words, tmp_path):

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from scipy.stats import chi2
 from tiny import mistral_tokenizer
 from transformers import MistralConfig, MistralForCausalLM
 
@@ -13,7 +14,7 @@ from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import Endpoint, Form, Request
 from berdslib.llm.prompting import FORMS
 from berdslib.llm.recorded import Kept
-from berdslib.models.chat import LocalChat, load_local_chat, make_chat
+from berdslib.models.chat import LocalChat, _Steps, load_local_chat, make_chat
 
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('no system role') }}"
@@ -73,6 +74,34 @@ def test_answers_of_a_batch_are_those_of_each_alone(model, tokenizer):
             assert together._replace(first_token=()) == alone._replace(first_token=())
             together_p, alone_p = ([p for _, p in reply.first_token] for reply in (together, alone))
             assert together_p == pytest.approx(alone_p, abs=1e-4)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+def test_tokens_are_drawn_as_probable_as_the_model_has_them(temperature):
+    """Pearson's chi-square of 2,000 draws, each of its own seed, against the softmax."""
+    n = 2000
+    logits = torch.linspace(0, 3, 8).repeat(n, 1)
+    steps = _Steps([None] * n, 0, [1.0] * n, temperature, range(n))
+    drawn = steps(torch.zeros((n, 0), dtype=torch.long), logits).argmax(dim=1).bincount(minlength=8)
+    expected = n * torch.softmax(logits[0] / temperature, 0)
+    assert float(((drawn - expected) ** 2 / expected).sum()) < chi2.ppf(0.999, 7)
+
+
+def test_a_drawn_answer_depends_on_its_conversation_alone(model, tokenizer):
+    asked = [[{"role": "user", "content": text}] for text in ("Zoos", "Should city zoos be phased out?", "Why so?")]
+    greedy, warm = (LocalChat(model, tokenizer, "tiny", max_tokens=12, temperature=t) for t in (0, 1.0))
+    alone = [warm.complete(messages).text for messages in asked]
+    assert [reply.text for reply in warm.complete_all(asked)] == alone == [warm.complete(m).text for m in asked]
+    assert alone != [greedy.complete(messages).text for messages in asked]
+    first = [[p for _, p in chat.complete(ASK).first_token] for chat in (greedy, warm)]
+    assert first[0] == first[1]  # the model's own probabilities, before anything is drawn
+
+
+@pytest.mark.parametrize("temperature", [-1, float("nan"), float("inf"), "warm"])
+def test_a_temperature_is_a_number_from_0(model, tokenizer, temperature):
+    with pytest.raises(InputError) as told:
+        LocalChat(model, tokenizer, "tiny", temperature=temperature)
+    assert told.value.field == "temperature"
 
 
 @pytest.mark.parametrize(
@@ -182,7 +211,7 @@ def test_a_model_that_is_not_here_is_named_with_the_command(tmp_path, monkeypatc
 def test_other_names_are_models_at_an_endpoint():
     chat = make_chat("some/model", max_tokens=80, base_url="http://127.0.0.1:1")
     assert isinstance(chat, Endpoint) and chat.id == "some/model@http://127.0.0.1:1(max_tokens=80,logprobs=False)"
-    for name in ("", " ", "local:", "recorded:", "local"):
+    for name in ("", " ", "local:", "recorded:", "local", "local:?temperature=1"):
         with pytest.raises(InputError, match="is not a chat model"):
             make_chat(name)
 
@@ -196,6 +225,8 @@ def test_other_weights_or_numbers_in_the_same_folder_answer_anew(model, tokenize
         chat = load_local_chat(str(tmp_path / "m"), max_tokens=4)
         Kept(chat, tmp_path / "kept.jsonl").complete(ASK)
         ids.append(chat.id)
+    drawn = make_chat(f"local:{tmp_path / 'm'}?temperature=1.0&max_tokens=4")
+    assert drawn.temperature == 1 and drawn.id == chat.id.replace("temperature=0", "temperature=1")
     assert ids[0] != ids[1] and len((tmp_path / "kept.jsonl").read_text().splitlines()) == 2
     monkeypatch.setattr("berdslib.models.chat.language_model_numbers", lambda: torch.bfloat16)
     assert load_local_chat(str(tmp_path / "m"), max_tokens=4).id == ids[1].replace(",", ",bfloat16,", 1)

@@ -1,5 +1,7 @@
 """The tables of the PIR paper by a command: it starts, counts what is in the files, and leaves other rows alone."""
 
+import argparse
+import importlib.util
 import json
 import os
 import subprocess
@@ -10,13 +12,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from berdslib.data.datasets import load
+from berdslib.llm.chat import Reply
+from berdslib.study.front import search
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "pir_tables.py"
 OTHER_ROW = "BeRDS 3,theperspective,bm25,,macro,MRecall,5,77.60,069.8,,134,NA"
 
 
-def call(*arguments):
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+def call(*arguments, **variables):
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | variables
     return subprocess.run(
         [sys.executable, str(SCRIPT), *arguments], capture_output=True, text=True, env=environment, check=False
     )
@@ -44,6 +50,59 @@ def test_rows_of_other_tables_stay_as_they_are(tmp_path):
     shown = pd.read_csv(output).query("table == 'PIR Figure 5'")
     # 20 root queries, five places each; the row that stood there before is gone.
     assert len(shown) == 20 and shown["value"].sum() == 100 and set(shown["judge"]) != {"nobody"}
+
+
+def test_figures_3_and_6_count_the_countries_of_what_is_listed(tmp_path):
+    """Against the texts of the task: a perspective ends in its country, and each article has one."""
+    output = tmp_path / "ours.csv"
+    done = call("figure-3,figure-6", "--retrievers", "bm25", "-o", str(output))
+    assert done.returncode == 0, done.stderr
+    task = load("pir-sample:location")
+    release = json.loads((ROOT / "data" / "pir-sample" / "tasks.json").read_text(encoding="utf-8"))["location"]
+    country_of = dict(zip(release["docnos"], release["groups"], strict=True))
+    wanted = {q.qid: q.perspectives[0].rpartition(" in ")[2] for q in task.queries}
+    run = search("bm25", task, 5, perspectives=True)
+    shown = pd.crosstab(run["qid"].map(wanted), run["docno"].map(country_of)) / (5 * 5) * 100
+    made = pd.read_csv(output)
+    found = made[made["table"] == "PIR Figure 6"].pivot(index="system", columns="measure", values="value").fillna(0)
+    # The run has lists of the roots too, which ask for no country.
+    assert found.to_numpy() == pytest.approx(shown.loc[found.index, found.columns].to_numpy(), abs=0.0501)
+    assert found.to_numpy().sum() == pytest.approx(100 * 20) == shown.to_numpy().sum()
+    diagonal = made[made["table"] == "PIR Figure 3"].set_index("measure")["value"].to_dict()
+    assert diagonal == {country: shown.get(country, {}).get(country, 0) for country in shown.index}
+
+
+def test_without_the_release_it_ends_with_what_to_do(tmp_path):
+    done = call("1", BERDS_DATA=str(tmp_path), BERDS_CACHE=str(tmp_path / "cache"))
+    assert done.returncode == 1 and "Traceback" not in done.stderr and "pir-demo" in done.stderr
+
+
+class Reader:
+    """Answers rightly where it is shown a passage."""
+
+    id = "reader"
+
+    def complete(self, messages):
+        return Reply("The right one." if "</passage>\n\nQuestion: " in messages[-1]["content"] else "Another.")
+
+
+@pytest.mark.real_data
+def test_table_5_compares_answers_with_those_of_ambigqas_own_file(tmp_path, real_data, monkeypatch):
+    spec = importlib.util.spec_from_file_location("pir_tables", SCRIPT)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    monkeypatch.setattr(script, "make_chat", lambda _: Reader())
+    release = json.loads((real_data / "pir" / "demo_pir_dataset.json").read_text(encoding="utf-8"))["ambigqa"]
+    pairs = [{"question": text, "answer": ["wrong", "right one"]} for text in release["queries"][:6]]
+    answers = [{"annotations": [{"type": "singleAnswer", "answer": ["no"]}, {"type": "multipleQAs", "qaPairs": pairs}]}]
+    (tmp_path / "answers.json").write_text(json.dumps(answers), encoding="utf-8")
+    asked = {"tasks": "pir-demo:", "retrievers": ["bm25"], "chat": "reader", "wording": "ours", "recordings": None}
+    rows = pd.DataFrame(script.table_5(argparse.Namespace(answers=tmp_path / "answers.json", **asked)))
+    accuracy = rows[rows["measure"] == "accuracy"].set_index("system")
+    assert accuracy["value"].to_dict() == {"no-retrieval": 0, "gold": 100, "baseline": 100}
+    assert set(accuracy["n"]) == {len(set(release["source_queries"][:6]))}
+    sides = rows[rows["measure"] == "correlation"]
+    assert len(sides) == 3 and sides["value"].isna().all()  # every essay is the same
 
 
 @pytest.mark.real_data

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_scenarios import small_scenario
 from tex import caption_of, printed
 
 from berdslib.data.collection import Collection
@@ -19,11 +20,13 @@ from berdslib.evaluation.measures import MRecall, Precision, evaluate
 from berdslib.judging.base import EachByItself, Pair
 from berdslib.judging.baselines import Overlap
 from berdslib.judging.store import VerdictStore
+from berdslib.models.cards import CARDS
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.retrievers import RETRIEVERS, dense, make_retriever
 from berdslib.retrieval.systems import parse_system
 from berdslib.stats import mean_interval, paired_test
+from berdslib.study import scoring
 from berdslib.study.experiment import SETTINGS, Choice, check_folder, choose, experiment, write_experiment
 from berdslib.study.front import evaluate as evaluate_at_the_door
 from berdslib.study.front import register, search, supports
@@ -32,6 +35,27 @@ from berdslib.study.tables import MACRO, escape, file_stems
 
 MEASURES = ["MRecall@5", "Precision@10", "alpha_nDCG@10"]
 COLUMNS = ["system", "dataset", "measure", "n", "mean", "low", "high", "difference", "p_value"]
+
+
+def test_an_encoder_of_english_is_told_of_once_and_only_on_the_arguments(caplog, monkeypatch):
+    scenario = small_scenario("ab", [0])
+    other = Collection("other", scenario.questions, scenario.passages)
+    scoring._tell_of_languages.cache_clear()
+
+    def warned(*data):
+        caplog.clear()
+        for one in data:
+            search("bm25", one, 1)
+            search("minilm+mmr:0.9", one, 1)
+        return sum(record.levelname == "WARNING" and "minilm" in record.getMessage() for record in caplog.records)
+
+    assert warned(other) == 0
+    assert warned(scenario, scenario) == 1
+    card = CARDS["minilm"]._replace(multilingual=True)
+    assert card.id == CARDS["minilm"].id  # its vectors are the same
+    monkeypatch.setitem(CARDS, "minilm", card)
+    scoring._tell_of_languages.cache_clear()
+    assert warned(scenario) == 0
 
 
 @pytest.fixture(scope="module")
