@@ -55,7 +55,7 @@ def judge_table(
 ) -> pd.DataFrame:
     """Measure judges against labels, for measuring only; intervals draw whole questions. BeRDS Table 4.
 
-    "random" says yes as often as the labels do (divergences.md B21).
+    "random" says yes as often as the labels do (divergences.md B20).
 
     Frame judge (the first says yes to everything), threshold, measure (fields of
     :class:`berdslib.evaluation.judges.Agreement`, auc, calibration_error), value, low, high.

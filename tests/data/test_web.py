@@ -553,7 +553,7 @@ def test_nothing_of_a_page_is_loaded_or_run(server, tmp_path):
     assert not mark.exists()
 
 
-def test_b23_the_papers_extractor_and_ours(server, serper, corpus):
+def test_b22_the_papers_extractor_and_ours(server, serper, corpus):
     pytest.importorskip("html2text")
     pytest.importorskip("readability")
     body = html(SENTENCE * 10 + '<a href="http://x.example/">a link</a>')

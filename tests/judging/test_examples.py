@@ -96,7 +96,7 @@ def test_near_duplicates_by_brute_force(texts, near):
 
 
 @pytest.mark.parametrize(("changed", "kept"), [(2, 1), (3, 2)])
-def test_b26_a_passage_of_100_words_goes_if_it_differs_in_two(changed, kept):
+def test_b25_a_passage_of_100_words_goes_if_it_differs_in_two(changed, kept):
     words = [f"w{i}" for i in range(100)]
     other = [f"new{i}" if i in (20, 50, 80)[:changed] else word for i, word in enumerate(words)]
     passages = [Passage("first", " ".join(words)), Passage("other", " ".join(other))]

@@ -259,7 +259,7 @@ def test_lora_learns_and_what_is_saved_is_what_was_trained(base, tmp_path, monke
 
 
 @pytest.mark.slow
-def test_b24_what_is_returned_is_the_last_step_not_the_best_on_other_questions(base, tmp_path):
+def test_b23_what_is_returned_is_the_last_step_not_the_best_on_other_questions(base, tmp_path):
     training = toy(6, 4)
     held_out = [e._replace(supports=not e.supports) for e in training]  # the more is learnt, the worse
     trained = fine_tune_causal(causal(base), training, replace(QUICK, save_every=1), tmp_path, held_out)
@@ -268,7 +268,7 @@ def test_b24_what_is_returned_is_the_last_step_not_the_best_on_other_questions(b
     assert_same(adapter(trained), load_file(last_checkpoint(work(tmp_path)) / "adapter_model.safetensors"), **EXACTLY)
 
 
-def test_b25_lora_as_the_published_code_has_it(base):
+def test_b24_lora_as_the_published_code_has_it(base):
     model = finetuning._with_lora(causal(base).model, Recipe(), "CAUSAL_LM")
     layers = [module for module in model.modules() if hasattr(module, "lora_A")]
     assert len(layers) == 2 * 7  # two blocks: four matrices of attention, three behind it

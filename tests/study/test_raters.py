@@ -166,8 +166,8 @@ def test_the_table_has_auc_calibration_and_the_judge_that_always_says_yes(tmp_pa
 
 
 @pytest.mark.parametrize("share", [0.1, 0.45])
-def test_b21_random_says_yes_as_often_as_the_labels_of_its_set(share, tmp_path):
-    # divergences.md B21: of labels that are known, their own share; elsewhere that of the paper's 542 pairs.
+def test_b20_random_says_yes_as_often_as_the_labels_of_its_set(share, tmp_path):
+    # divergences.md B20: of labels that are known, their own share; elsewhere that of the paper's 542 pairs.
     n = 4000
     pairs = [LabelledPair(f"q{i % 40}", f"Cat {i}.", "Cats are kind.", i % 100 < 100 * share) for i in range(n)]
     found = judge_table(pairs, ["random"], VerdictStore(tmp_path / "v.sqlite")).set_index(["judge", "measure"])["value"]
