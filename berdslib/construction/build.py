@@ -92,7 +92,7 @@ def read_items(builder: str, raw: Path, sample: int = 0, seed: int = 0, split: s
     """Read a source, and draw a sample of its items, kept in the order of the file; 0 for all."""
     one = BUILDERS[known("builder", builder, BUILDERS)]
     if split and not one.finished:
-        raise InputError("only questions that are finished have one: the builder 'stances'", field="split")
+        raise InputError("only the builder 'stances' takes one", field="split")
     drafts, unusable = one.read(raw, split) if one.finished else one.read(raw)
     if sample > len(drafts):
         raise InputError(f"a sample of 1 to {len(drafts)} items can be drawn, or 0 for all, not {sample}", path=raw)

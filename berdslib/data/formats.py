@@ -125,16 +125,15 @@ def read_stances(path: StrPath, questions: Sequence[Question]) -> list[Question]
             continue
         place_of = {text: pid for pid, text in enumerate(question.perspectives)}
         place_of |= {str(pid): pid for pid in place_of.values()}
-        of_question = told.setdefault(question.qid, {})
         for perspective, stance in _stances_in(row):
             if perspective not in place_of:
                 raise row.wrong("perspective", f"{perspective!r} is none of question {question.qid!r}")
+            of_question = told.setdefault(question.qid, {})
             if of_question.setdefault(place_of[perspective], stance) != stance:
                 raise row.wrong("stance", f"{perspective!r} has another one before")
     if not told:
-        raise InputError(
-            f"names none of the questions; their ids are like {questions[0].qid!r}", path=path, field="qid"
-        )
+        problem = f"tells of none of the questions; their ids are like {questions[0].qid!r}"
+        raise InputError(problem, path=path, field="qid")
     return [q._replace(stances=_filled(told[q.qid], len(q.perspectives))) if q.qid in told else q for q in questions]
 
 

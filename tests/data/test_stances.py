@@ -69,6 +69,11 @@ def test_all_forms_tell_the_same(name, form, told, backwards, both, stranger):
             assert after == before
 
 
+def test_a_question_of_which_nothing_is_known_stays_as_it_is():
+    rows = [as_question(TRAMS, 0, SUPPORT) | {"stances": [None, None]}, by_text(ZOOS, 0, SUPPORT)]
+    assert read_stances(write("told.jsonl", rows), ASKED)[1] == TRAMS
+
+
 def test_of_three_perspectives_only_what_is_told_is_known():
     path = write("told.jsonl", [by_number(DRINKS, 2, OPPOSE), by_text(DRINKS, 0, SUPPORT)])
     assert read_stances(path, ASKED)[2].stances == (SUPPORT, None, OPPOSE)
@@ -90,6 +95,7 @@ def test_of_three_perspectives_only_what_is_told_is_known():
         (jsonl(as_question(ZOOS, 0, SUPPORT) | {"perspectives": ["Else.", "They should not."]}), 1, "perspective"),
         ("qid\tpid\tstance\nzoos\t0\tsupport\nzoos\t1\tpro\n", 3, "stance"),
         (jsonl(by_text(ZOOS, 0, SUPPORT) | {"qid": "zoo"}), None, "qid"),  # of no question that is asked
+        (jsonl(as_question(ZOOS, 0, SUPPORT) | {"stances": [None, None]}), None, "qid"),
         ("qid\tpid\tstance\n", None, "qid"),
     ],
 )  # fmt: skip
