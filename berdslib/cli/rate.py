@@ -102,12 +102,16 @@ def rate_judge(path: str, judges: str, against: str | None, store: Path | None) 
     Use this only for evaluation: choose judges, prompts and thresholds on other data.
     """
     from berdslib.data.datasets import load_pairs
+    from berdslib.judging.registry import check_judge
     from berdslib.judging.store import VerdictStore
     from berdslib.study.raters import judge_table, labelled_by
 
     pairs, kept = load_pairs(path), VerdictStore(store)
+    names = split_names(judges)
+    for name in names:
+        check_judge(name)  # before another judge is asked
     pairs = labelled_by(against, pairs, kept) if against else pairs
-    table = judge_table(pairs, split_names(judges), kept)
+    table = judge_table(pairs, names, kept)
     questions, positive = len({p.question for p in pairs}), sum(p.label for p in pairs) / len(pairs)
     tell(f"{len(pairs)} pairs, {questions} questions, {positive:.1%} positive")
     print_frame(table if options.wants_json() else _wide(table))

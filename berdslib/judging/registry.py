@@ -28,6 +28,7 @@ class JudgeKind(NamedTuple):
 
     load: Callable[..., Judge]
     reads_titles: bool = True
+    has_wording: bool = False
 
 
 def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str | None = None) -> Judge:
@@ -43,7 +44,7 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
     or "none", None for the judge's own (divergences.md B6).
     """
     members = _members(name)
-    if len(members) > 1 and (":" not in name or all(map(_is_judge, members))):
+    if len(members) > 1:
         return Committee([make_judge(member, gold, title_position) for member in members])
     kind, model = JUDGES.find(name)
     if title_position is not None and not kind.reads_titles:
@@ -54,15 +55,23 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
         return kind.load(model, **({} if title_position is None else {"title_position": title_position}))
 
 
+def check_judge(name: str) -> None:
+    """Refuse a name, or a wording in it, that nothing has; nothing is loaded."""
+    for member in _members(name):
+        kind, model = JUDGES.find(member)
+        if kind.has_wording:
+            split_wording(_TASK, model)
+
+
 def _members(name: str) -> list[str]:
-    """Return what a plus joins; what it adds to a causal model stays with that."""
+    """Return the judges that a plus joins; what it adds to a causal model, or a folder's name, is no judge."""
     members: list[str] = []
     for part in map(str.strip, name.split("+")):
         if members and (part.startswith("adapter:") or part.partition("@")[0] == "4bit"):
             members[-1] += f"+{part}"
         else:
             members.append(part)
-    return members
+    return members if ":" not in name or all(map(_is_judge, members)) else [name]
 
 
 def _is_judge(name: str) -> bool:
@@ -148,12 +157,12 @@ JUDGES: Registry[JudgeKind] = Registry(
         "laptop-mpnet": JudgeKind(lambda _, **options: _laptop("laptop-mpnet", **options)),
         "laptop:": JudgeKind(_laptop),
         "mistral-berds": JudgeKind(_mistral_berds),
-        "causal:": JudgeKind(_causal),
+        "causal:": JudgeKind(_causal, has_wording=True),
         "nli:": JudgeKind(load_nli),
         "nli-t5": _NLI_T5,
         "nli-t5:": _NLI_T5,
         "cross:": JudgeKind(load_cross_encoder),
-        "chat:": JudgeKind(_chat),
+        "chat:": JudgeKind(_chat, has_wording=True),
     },
     own=own_judge,
 )

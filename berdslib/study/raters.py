@@ -31,7 +31,7 @@ from berdslib.evaluation.oracle import oracle
 from berdslib.files import StrPath
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Random
-from berdslib.judging.registry import make_judge
+from berdslib.judging.registry import check_judge, make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.progress import begin, chunk_starts
 from berdslib.study import scoring
@@ -60,20 +60,25 @@ def judge_table(
     Frame judge (the first says yes to everything), threshold, measure (fields of
     :class:`berdslib.evaluation.judges.Agreement`, auc, calibration_error), value, low, high.
     """
-    drawn = Random(share=float(np.mean([p.label for p in pairs])))
-    # A name that is wrong is found before anything is judged.
-    chosen = {name: drawn if name == "random" else make_judge(name) for name in judges}
+    for name in judges:
+        check_judge(name)  # before anything is judged
     reports = [measured_by_labels(pairs, np.ones(len(pairs)), 0.5).assign(judge=ALL_YES, threshold=0.5)]
-    for name, judge in chosen.items():
-        begin(f"{name} judges {len(pairs):,} labelled pairs")
-        p_yes = judge_pairs(judge, as_asked(pairs), store)[0]
-        read = ~np.isnan(p_yes)
-        if not read.all():
-            logger.warning("%d of %d pairs unread by %s: left out", (~read).sum(), len(pairs), name)
-        labelled = [pair for pair, was_read in zip(pairs, read, strict=True) if was_read]
-        report = measured_by_labels(labelled, p_yes[read], judge.threshold)
-        reports.append(report.assign(judge=name, threshold=judge.threshold))
+    reports += [_judge_report(name, pairs, store) for name in dict.fromkeys(judges)]
     return pd.concat(reports, ignore_index=True)[["judge", "threshold", "measure", "value", "low", "high"]]
+
+
+def _judge_report(name: str, pairs: Sequence[LabelledPair], store: VerdictStore | None) -> pd.DataFrame:
+    """Return a judge's rows of :func:`judge_table`; its weights are gone before the next one's are loaded."""
+    share = float(np.mean([p.label for p in pairs]))
+    judge = Random(share=share) if name == "random" else make_judge(name)
+    begin(f"{name} judges {len(pairs):,} labelled pairs")
+    p_yes = judge_pairs(judge, as_asked(pairs), store)[0]
+    read = ~np.isnan(p_yes)
+    if not read.all():
+        logger.warning("%d of %d pairs unread by %s: left out", (~read).sum(), len(pairs), name)
+    labelled = [pair for pair, was_read in zip(pairs, read, strict=True) if was_read]
+    report = measured_by_labels(labelled, p_yes[read], judge.threshold)
+    return report.assign(judge=name, threshold=judge.threshold)
 
 
 def labelled_by(name: str, pairs: Sequence[LabelledPair], store: VerdictStore | None = None) -> list[LabelledPair]:

@@ -9,7 +9,7 @@ from berdslib.errors import InputError
 from berdslib.judging import registry
 from berdslib.judging.baselines import Committee
 from berdslib.judging.causal import load_causal
-from berdslib.judging.registry import make_judge
+from berdslib.judging.registry import check_judge, make_judge
 from berdslib.llm.chat import Reply
 from berdslib.llm.prompting import TASKS, import_prompt, load_prompt, wordings
 from berdslib.llm.recorded import Kept
@@ -87,6 +87,22 @@ def test_a_wording_that_is_not_there_is_refused_before_anything_is_loaded(monkey
             make_judge(name)
         assert name.rpartition("@")[2] in str(caught.value)
         assert all(wording in str(caught.value) for wording in wordings(TASK))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "overlap",
+        "overlap+causal:m@published",
+        "causal:m+adapter:a+4bit@short+chat:n@published-one-shot+laptop",
+        "nli:a@b",
+    ],
+)
+def test_a_name_is_checked_without_loading_anything(monkeypatch, name):
+    monkeypatch.setattr(registry, "load_causal", None)
+    check_judge(name)
+    with pytest.raises(InputError):
+        check_judge(f"{name}+causal:m@nothing")
 
 
 def test_a_folder_with_an_at_in_its_name_loads(folders, published, monkeypatch):

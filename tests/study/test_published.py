@@ -16,8 +16,7 @@ from tex import caption_of
 from berdslib import paths
 from berdslib.cli import main
 from berdslib.errors import InputError, MissingDataError
-from berdslib.judging.registry import JUDGES
-from berdslib.llm.prompting import wordings
+from berdslib.judging.registry import check_judge
 from berdslib.retrieval.systems import parse_system
 from berdslib.stats import mean_interval
 from berdslib.study.grid import read_grid
@@ -204,9 +203,7 @@ def test_the_command_of_each_row_is_one(command):
         for system in given.get("-r", []):
             parse_system(system)
         for judge in given.get("-j", []):
-            assert JUDGES.find(judge)
-            model, at, wording = judge.rpartition("@")
-            assert not at or (model and wording in wordings("perspective_detection"))
+            check_judge(judge)
         if words[:2] == ["notebook", "run"]:
             assert (notebook_folder() / f"{words[2]}.ipynb").is_file()
 

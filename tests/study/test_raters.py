@@ -1,5 +1,8 @@
 """Judges as instruments, on a small world whose answers are known and on the sample; and beside labels."""
 
+import weakref
+from functools import partial
+
 import matplotlib
 import numpy as np
 import pytest
@@ -163,6 +166,30 @@ def test_the_table_has_auc_calibration_and_the_judge_that_always_says_yes(tmp_pa
     assert list(table.columns) == ["judge", "threshold", "measure", "value", "low", "high"]
     ordered = table[table["measure"] != "calibration_error"]
     assert (ordered["low"] <= ordered["value"] + 1e-9).all() and (ordered["value"] <= ordered["high"] + 1e-9).all()
+
+
+def test_names_are_checked_before_a_judge_is_asked_and_one_judge_is_in_memory_at_a_time(monkeypatch, tmp_path):
+    """Table 4's ten have 250 GB of weights together, and GPT-4 is paid for."""
+    made = []
+
+    class Large:
+        threshold = 0.5
+
+        def __init__(self, name):
+            assert not [one for one in made if one() is not None]
+            self.id = name
+            made.append(weakref.ref(self))
+
+        def p_yes(self, pairs):
+            return np.arange(len(pairs)) % 2
+
+    for name in ("one", "two", "three"):
+        monkeypatch.setitem(JUDGES._things, name, own_judge(partial(Large, name), name))
+    for wrong in ("nobody", "causal:org/m@nothing", "overlap+chat:m@nothing"):
+        with pytest.raises(InputError):
+            judge_table(PAIRS, ["one", wrong], VerdictStore(tmp_path / "v.sqlite"))
+    assert not made
+    assert len(judge_table(PAIRS, ["one", "two", "three", "one"])["judge"].unique()) == 4 and len(made) == 3
 
 
 @pytest.mark.parametrize("share", [0.1, 0.45])
