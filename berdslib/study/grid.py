@@ -29,7 +29,7 @@ from berdslib.errors import InputError, MissingDataError, errors_in, known
 from berdslib.evaluation.arguments import measures_of_scenario
 from berdslib.evaluation.measures import check_without_groups, parse_measure
 from berdslib.files import atomic_path, read_lines, write_text
-from berdslib.judging.registry import JUDGES
+from berdslib.judging.registry import check_judge
 from berdslib.retrieval.bm25 import ANALYSERS
 from berdslib.retrieval.expansion import SEARCHED
 from berdslib.retrieval.retrievers import RETRIEVERS, is_dense
@@ -281,9 +281,7 @@ def _check_name(kind: str, name: str) -> None:
         elif one and one.reader != PIR:
             known(f"split of {about!r},", last, (*one.splits, "all"))
     elif kind == "judge":
-        whole = ":" in name and not all(member.partition(":")[0] in JUDGES for member in name.split("+"))
-        for member in [name] if whole else name.split("+"):
-            JUDGES.find(member.strip())
+        check_judge(name)
     elif kind == "measures":
         measure, one = parse_measure(last), DATASETS.get(about.partition(":")[0])
         if one and one.reader == SCENARIO:

@@ -195,6 +195,7 @@ def test_a_name_that_nothing_has_is_told_before_anything_runs(project, text, wor
         ("fixed: {weights: [0.5]}\ngrid: {then: ['+mrm']}", "then"),
         ("grid: {analyser: ['', whitespce]}", "analyser"),
         ("grid: {judge: [laptop, overlap+similarityy]}", "judge"),
+        ("grid: {judge: ['overlap+causal:m@published', 'causal:m@wrong']}", "judge"),
         ("fixed: {split: dev}\ngrid: {data: [['perspectivearg-sample:implict']]}", "data"),
         ("grid: {data: [['perspectivearg-sample:implicit']]}", "split"),  # which is never "all"
         ("grid: {data: [['pir-sample:location'], ['pir-sample:locaton']]}", "data"),
