@@ -152,9 +152,9 @@ def code_of_notebook_12():
     ("table", "has_numbers", "named"),
     [
         ("BeRDS Figure 1", False, "00_quickstart"),
-        ("PIR Figure 3", False, "08_pir_and_pap"),
+        ("PIR Figure 3", True, ""),
+        ("PIR Figure 6", True, ""),
         ("BeRDS 8", False, "BeRDS Table 8"),
-        ("PIR Figure 5", True, ""),
         ("PIR 10", True, ""),
     ],
 )
