@@ -61,7 +61,7 @@ def ask_all(
         UnavailableError: twenty in a row could not be answered, and the rest would be asked in vain.
         RefusedError, UnreadableAnswerError: five were refused, or have no answer in them, before any that has, and the
             model is not `proven`.
-        ChatError: the model refuses or fails for good, or the budget is used up.
+        ChatError: the model refuses or fails for good.
     """
     answers, end = ask_until_end(chat, conversations, proven=proven, workers=workers, desc=desc)
     if end is not None:
