@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from berdslib.errors import InputError
 from berdslib.llm.answers import CUT_OFF, answer_of
-from berdslib.llm.chat import ChatError, ChatModel, Messages, RefusedError, Reply, UnavailableError, given_up
-from berdslib.progress import bar, begin
+from berdslib.llm.chat import ChatError, ChatModel, Messages, RefusedError, Reply, UnavailableError
+from berdslib.progress import bar, begin, given_up
 
 logger = logging.getLogger(__name__)
 

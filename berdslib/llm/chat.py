@@ -18,12 +18,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from berdslib.errors import BerdsError, InputError
+from berdslib.progress import NEVER, given_up
 
 logger = logging.getLogger(__name__)
 
@@ -209,10 +209,6 @@ _LEARNT: defaultdict[tuple[str, str], _Learnt] = defaultdict(_Learnt)
 
 # ---------------------------------------------------------------- an endpoint
 
-# Set in a context by who gives up what is under way there: then no wait goes on and no other attempt begins.
-given_up: ContextVar[threading.Event] = ContextVar("given_up")
-_NEVER = threading.Event()
-
 
 class _PassingError(Exception):
     """An attempt that failed, for a reason that may pass; ``wait`` is the time in seconds that the server asks for."""
@@ -354,7 +350,7 @@ class Endpoint:
         return httpx.Client()
 
     def complete(self, messages: Messages) -> Reply:
-        """Return the answer; waits and tries again after failures that may pass.
+        """Return the answer; waits and tries again after failures that may pass, until it is given up.
 
         Raises:
             UnavailableError: no answer that can be read after all attempts; later there may be one.
@@ -364,7 +360,7 @@ class Endpoint:
         """
         if any("\ud800" <= char <= "\udfff" for message in messages for char in message["content"]):
             raise InputError("a message holds half a character (a lone surrogate), which cannot be sent")
-        stop, end, attempt = given_up.get(_NEVER), time.monotonic() + self.deadline, 0
+        stop, end, attempt = given_up.get(NEVER), time.monotonic() + self.deadline, 0
         if stop.is_set():
             raise UnavailableError(f"{self.url} was not asked, since all was given up")
         while True:
