@@ -1,12 +1,11 @@
-"""How far long work is: a line when it begins, a bar or more lines meanwhile, or who watches, who may also stop it."""
+"""How far long work is: a line when it begins, and a bar; and how whoever waits for it gives it up."""
 
 from __future__ import annotations
 
-import io
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+import threading
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -15,12 +14,15 @@ from berdslib.errors import printable
 # Lines of what begins, level INFO: the shell shows them, Python does not. Without warnings there are no bars either.
 PROGRESS = logging.getLogger("berds")
 DELAY = 2.0  # seconds until a bar is shown
-EVERY = 15.0  # seconds between two lines, where there is no bar
-_LINE = "{desc}: {n_fmt} of {total_fmt}, {elapsed}, about {remaining} left{postfix}"
+EVERY = 15.0  # seconds between two states of a bar in a file
 
-# Is told what is being done, how many chunks of it are done, and of how many; what it raises ends the work.
-Watcher = Callable[[str, int, int], None]
-_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+# Set in a context by whoever gives up what is under way there.
+given_up: ContextVar[threading.Event] = ContextVar("given_up")
+NEVER = threading.Event()
+
+
+class StoppedError(Exception):
+    """Raised by work that was given up; what is done of it stays done."""
 
 
 def begin(said: str) -> None:
@@ -36,50 +38,25 @@ def bars_are_seen() -> bool:
     return (in_notebook or sys.stderr.isatty()) and PROGRESS.isEnabledFor(logging.WARNING)
 
 
-class _Lines(io.StringIO):
-    """Where tqdm writes a bar that nobody would see: each state of it becomes a line."""
-
-    def write(self, text: str) -> int:
-        if text.startswith("\r") and text.strip():  # the rest clears a bar away
-            begin(text.strip())
-        return len(text)
-
-
 def bar(things: Iterable[Any] | None = None, **how: Any) -> Any:
-    """Return tqdm's bar over things, which goes away when it is done; in a file, now and then a line in its place."""
+    """Return tqdm's bar over things, which goes away when it is done; a file gets a state of it now and then."""
     from tqdm import auto, std
 
     if bars_are_seen():
         return auto.tqdm(things, **{"delay": DELAY, "leave": False, **how})
-    lines = {"delay": EVERY, "mininterval": EVERY, "miniters": 1, "bar_format": _LINE, "leave": False, "position": 0}
-    return std.tqdm(things, **how | lines, file=_Lines(), disable=not PROGRESS.isEnabledFor(logging.INFO))
+    rarely = {"delay": EVERY, "mininterval": EVERY, "miniters": 1, "leave": True, "position": 0}
+    return std.tqdm(things, **how | rarely, disable=not PROGRESS.isEnabledFor(logging.INFO))
 
 
-@contextmanager
-def watched(watcher: Watcher) -> Iterator[None]:
-    """Have somebody told how far the work of this block is, in place of bars.
-
-    Args:
-        watcher: called before each chunk, in the thread that works; chunks that are done stay done if it raises.
-    """
-    before = _watcher.set(watcher)
-    try:
-        yield
-    finally:
-        _watcher.reset(before)
+def stop_if_given_up() -> None:
+    """Raise StoppedError where the work of this context was given up."""
+    if given_up.get(NEVER).is_set():
+        raise StoppedError
 
 
 def chunk_starts(n: int, size: int, doing: str) -> Iterator[int]:
-    """Yield where chunks of `size` of n things start; where nobody watches, with a line and a bar if several."""
-    starts, watcher = range(0, n, size), _watcher.get()
-    if several := watcher is None and len(starts) > 1:
-        begin(f"{doing}: {n:,}, {size:,} at a time")
-    # The first chunk of a large model can take minutes; in a notebook, a bar that is gone leaves its trace.
-    delay = 0.0 if sys.stderr.isatty() else DELAY
-    with bar(total=n, desc=doing, delay=delay) if several else nullcontext() as shown:
-        for done, start in enumerate(starts):
-            if watcher is not None:
-                watcher(doing, done, len(starts))
-            yield start
-            if shown is not None:
-                shown.update(min(size, n - start))
+    """Yield where chunks of `size` of n things start, with a bar over several; stop where the work is given up."""
+    starts = range(0, n, size)
+    for start in bar(starts, desc=doing, unit="chunk") if len(starts) > 1 else starts:
+        stop_if_given_up()
+        yield start

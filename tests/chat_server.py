@@ -87,11 +87,10 @@ def endpoint_at(server, monkeypatch):
     return make
 
 
-class Billing:
-    """A step for a server's script that answers as a schedule says, and bills every answer that it begins to send.
+class Scheduled:
+    """A step for a server's script that answers as a schedule says.
 
-    It counts a token for each byte of what it reads, as the finest tokenizer would, and a few around each message; and
-    it bills the longest answer there can be every third time.
+    It counts a token for each byte of what it reads, as the finest tokenizer would, and a few around each message.
 
     Args:
         schedule: what becomes of each request in turn, over and over: a name in ``OUTCOMES``, or a status.
@@ -102,11 +101,8 @@ class Billing:
 
     def __init__(self, schedule=("ok",), says=str.upper, seconds=0.3):
         self.schedule, self.says, self.seconds = itertools.cycle(schedule), says, seconds
-        self.asked, self.billed, self.lock = [], [0, 0], threading.Lock()
+        self.asked, self.lock = [], threading.Lock()
         self.before = self.after = lambda number: None  # called with the number of the request
-
-    def cost(self, prices):
-        return sum(tokens * price for tokens, price in zip(self.billed, prices, strict=True)) / 1e6
 
     def __call__(self, body):
         text = body["messages"][-1]["content"]
@@ -116,16 +112,14 @@ class Billing:
             self.before(number)
             if isinstance(outcome, int):
                 return outcome, {}, {"error": {"message": "not now"}}
-            used = (
-                sum(len(m["content"].encode()) + 4 for m in body["messages"]) + 3,
-                body["max_tokens"] if outcome == "length" or number % 3 == 0 else 1,
-            )
-            self.billed = [total + n for total, n in zip(self.billed, used, strict=True)]
         if outcome == "drop":
             return "drop", {}, b""
         if outcome == "slow":
             time.sleep(self.seconds)
-        usage = {"prompt_tokens": used[0], "completion_tokens": used[1]}
+        usage = {
+            "prompt_tokens": sum(len(m["content"].encode()) + 4 for m in body["messages"]) + 3,
+            "completion_tokens": body["max_tokens"] if outcome == "length" else 1,
+        }
         said = "" if outcome == "empty" else self.says(text)
         choice = {"message": {"content": said}, "finish_reason": "length" if outcome == "length" else "stop"}
         content = {"choices": [choice]} | ({} if outcome == "untold" else {"usage": usage})

@@ -1,4 +1,4 @@
-"""Who is told how far long work is, and how it is stopped."""
+"""How far long work is, and how it is given up."""
 
 import logging
 import sys
@@ -7,67 +7,35 @@ import threading
 import pytest
 
 from berdslib import progress
-from berdslib.progress import PROGRESS, bar, chunk_starts, watched
-
-
-class Stop(Exception):  # noqa: N818
-    """What a watcher raises."""
+from berdslib.progress import PROGRESS, StoppedError, bar, chunk_starts, given_up
 
 
 def work(n=10, size=4, doing="working"):
-    done = []
-    for start in chunk_starts(n, size, doing):
-        done.append(start)
-    return done
+    return list(chunk_starts(n, size, doing))
 
 
 @pytest.mark.parametrize(
     ("n", "size", "starts"), [(10, 4, [0, 4, 8]), (8, 4, [0, 4]), (1, 4, [0]), (0, 4, []), (5, 1, [0, 1, 2, 3, 4])]
 )
-def test_chunks_start_at_the_same_places_whoever_watches(n, size, starts, capfd):
-    told = []
-    with watched(lambda *said: told.append(said)):
-        assert work(n, size) == starts
-    assert told == [("working", done, len(starts)) for done in range(len(starts))]
-    assert capfd.readouterr() == ("", "")  # no bar where somebody is told
-    assert work(n, size) == starts and len(told) == len(starts)
+def test_chunks_start_where_they_are_to(n, size, starts):
+    assert work(n, size) == starts
 
 
-def test_whoever_raises_stops_the_work_and_watches_no_more():
-    done, told = [], []
-
-    def watcher(doing, at, of):
-        told.append(at)
-        if at == 2:
-            raise Stop
-
-    with pytest.raises(Stop), watched(watcher):
-        for start in chunk_starts(10, 2, "x"):
-            done.append(start)
-    assert done == [0, 2] and told == [0, 1, 2]
-    assert work() == [0, 4, 8] and told == [0, 1, 2]
-
-
-def test_another_thread_is_not_watched():
-    """Each thread has its own watcher, so that a job is not told of another's chunks, or stopped by them."""
-    mine, theirs = [], []
-    ready, go = threading.Event(), threading.Event()
-
-    def other():
-        with watched(lambda *said: theirs.append(said[0])):
-            ready.set()
-            assert go.wait(10)
-            work(1, 1, "theirs")
-
-    thread = threading.Thread(target=other)
-    with watched(lambda *said: mine.append(said[0])):
+def test_work_that_is_given_up_stops_at_its_next_chunk_and_work_of_another_thread_does_not():
+    mine, theirs, stop = [], [], threading.Event()
+    token = given_up.set(stop)
+    try:
+        with pytest.raises(StoppedError):
+            for start in chunk_starts(10, 2, "mine"):
+                mine.append(start)
+                if start == 4:
+                    stop.set()
+        thread = threading.Thread(target=lambda: theirs.extend(work()))
         thread.start()
-        assert ready.wait(10)
-        work(1, 1, "mine")
-        go.set()
         thread.join(10)
-        work(1, 1, "mine again")
-    assert mine == ["mine", "mine again"] and theirs == ["theirs"]
+    finally:
+        given_up.reset(token)
+    assert mine == [0, 2, 4] and theirs == [0, 4, 8] == work()
 
 
 def as_a_terminal(monkeypatch):
@@ -76,30 +44,27 @@ def as_a_terminal(monkeypatch):
     monkeypatch.setattr(progress, "DELAY", 0)
 
 
-def test_without_a_watcher_several_chunks_have_a_line_and_a_bar(capsys, caplog, monkeypatch):
+def test_several_chunks_have_a_bar(capsys, monkeypatch):
     as_a_terminal(monkeypatch)
-    caplog.set_level(logging.INFO, PROGRESS.name)
     work(1, 1, "alone")
     work(1001, 1000, "both")
-    assert caplog.messages == ["both: 1,001, 1,000 at a time"]
     shown = capsys.readouterr().err
-    assert "alone" not in shown and "both: " in shown and "/1001 [" in shown
+    assert "alone" not in shown and "both: " in shown and "/2 [" in shown
 
 
-def test_a_file_gets_a_line_now_and_then_and_nothing_that_moves_the_cursor(capsys, caplog, monkeypatch):
+def test_a_file_gets_a_state_of_a_bar_now_and_then_and_nothing_that_moves_the_cursor_up(capsys, caplog, monkeypatch):
     caplog.set_level(logging.INFO, PROGRESS.name)
     work(500, 128, "soon done")
-    assert caplog.messages == ["soon done: 500, 128 at a time"]
+    assert capsys.readouterr().err == ""
     monkeypatch.setattr(progress, "EVERY", 0)
-    caplog.clear()
-    work(500, 128, "encoding")
-    said = [line.partition(", 00:0")[0] for line in caplog.messages[1:]]
-    assert [line for line in said if line] == [f"encoding: {done} of 500" for done in (0, 128, 256, 384, 500)]
-    assert caplog.messages[2].endswith(" left") and "\r" not in capsys.readouterr().err + "".join(caplog.messages)
-    caplog.clear()
+    for _ in bar("ab", desc="outer"):
+        work(500, 128, "encoding")
+    said = capsys.readouterr().err
+    assert all(f"| {done}/4 [" in said for done in range(5)) and "outer: " in said and "\x1b" not in said
+    assert said.endswith("\n")
     caplog.set_level(logging.ERROR, PROGRESS.name)
     work(500, 128, "quiet")
-    assert not caplog.messages
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(("level", "seen"), [(0, True), (20, True), (30, True), (40, False)])

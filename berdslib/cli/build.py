@@ -28,23 +28,10 @@ from berdslib.cli.options import (
 from berdslib.cli.root import main
 
 if TYPE_CHECKING:  # the command line starts before pandas is loaded
-    import pandas as pd
-
     from berdslib.construction.build import Built
 
 _PIR = ("pir-perspectrum", "pir-exfever")
 _BUILDERS = ("arguana", "kialo", "opinionqa", "questions", "stances", *_PIR)
-
-
-def _prices(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, float] | None:
-    """Read two numbers, such as 2.5,10."""
-    if value is None:
-        return None
-    try:
-        prompt, completion = map(float, value.split(","))
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is not two numbers with a comma between them, such as 2.5,10") from None
-    return prompt, completion
 
 
 @main.command("build")
@@ -53,10 +40,7 @@ def _prices(_: click.Context, __: click.Parameter, value: str | None) -> tuple[f
 @click.argument("folder", type=FOLDER)
 @text("--model", "Who answers: rule for rules alone, smollm2, local:FOLDER, recorded:FILE, or an endpoint's model "
       "(BERDS_CHAT_URL).", "rule")  # fmt: skip
-@text("--prices", "What the endpoint takes per million prompt and completion tokens.", metavar="IN,OUT",
-      callback=_prices)  # fmt: skip
-@click.option("--budget", type=click.FloatRange(min=0), help="Most to spend, in all runs into FOLDER; needs --prices.")
-@flag("--dry-run", "Say what there is to ask and what it would cost; ask nothing.")
+@flag("--dry-run", "Count the requests that are left and the tokens of their prompts; ask nothing.")
 @number("--workers", 4, "Requests in flight at a time.")
 @choice(
     "--wording",
@@ -80,9 +64,8 @@ def _prices(_: click.Context, __: click.Parameter, value: str | None) -> tuple[f
 @number("--examples", 0, "Show so many left out for each reason.", NATURAL)
 @JSON
 def build_command(
-    builder: str, raw: Path, folder: Path, model: str, prices: tuple[float, float] | None, budget: float | None,
-    dry_run: bool, workers: int, wording: str, sample: int, seed: int, dev: float | None, corpus: str | None,
-    split: str | None, examples: int, **about: Any,
+    builder: str, raw: Path, folder: Path, model: str, dry_run: bool, workers: int, wording: str, sample: int,
+    seed: int, dev: float | None, corpus: str | None, split: str | None, examples: int, **about: Any,
 ) -> None:  # fmt: skip
     """Build a data set in FOLDER from the raw rows in RAW.
 
@@ -106,13 +89,11 @@ def build_command(
         return
     drawn: dict[str, Any] = {"sample": sample, "seed": seed, "wording": wording, "split": split}
     if dry_run:
-        table = rehearse(builder, raw, folder, model, prices=prices or (0.0, 0.0), **drawn)
-        _print_rehearsal(table, prices, budget)
+        print_frame(rehearse(builder, raw, folder, model, **drawn))
         return
     passages = load_passages(corpus) if corpus else ()
-    paid: dict[str, Any] = {"prices": prices, "budget": budget, "workers": workers}
     try:
-        built = build(builder, raw, folder, model, passages=passages, dev=dev, **about, **paid, **drawn)
+        built = build(builder, raw, folder, model, passages=passages, dev=dev, workers=workers, **about, **drawn)
     except KeyboardInterrupt:
         tell(f"what was answered is kept in {folder}; run the same command to go on")
         raise
@@ -131,20 +112,6 @@ def _build_pir(builder: str, raw: Path, folder: Path) -> None:
     task = build_pir(builder, raw, folder)
     print_frame(pd.DataFrame([task_statistics(task)]))
     tell(f"{len(task.questions)} root queries → {folder}")
-
-
-def _print_rehearsal(table: pd.DataFrame, prices: tuple[float, float] | None, budget: float | None) -> None:
-    print_frame(table)
-    if wants_json():
-        return
-    if prices is None:
-        tell("costs need the prices: --prices IN,OUT, per million tokens")
-    elif budget is not None:
-        likely = table["likely_cost"].iloc[-1]
-        covers = "covers" if likely <= budget else "does not cover"
-        tell(
-            f"{budget:g} {covers} the {likely:.4f} that are likely; what earlier runs into the folder cost comes off it"
-        )
 
 
 def _report(built: Built, examples: int) -> None:
@@ -167,7 +134,5 @@ def _report(built: Built, examples: int) -> None:
     if built.rejected:
         counted = ", ".join(f"{n} {why}" for why, n in Counter(map(by_reason, built.rejected)).most_common())
         tell(f"left out: {counted} → {built.folder / 'rejected.jsonl'}")
-    if built.spent:
-        tell(f"its answers cost {built.spent:.4f}")
     if built.unanswered:
         tell(f"{len(built.unanswered)} items could not be answered; run the same command again")

@@ -1,13 +1,12 @@
 """A build: raw rows through steps and checks to questions with perspectives, a split, and a folder to share.
 
-Every answer is recorded as soon as it is there: a build that broke off goes on, and nothing is asked or paid twice.
+Every answer is recorded as soon as it is there: a build that broke off goes on, and nothing is asked twice.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,14 +28,13 @@ from berdslib.data.own import OwnCard, write_dataset
 from berdslib.data.records import Passage, Question, check_passages
 from berdslib.data.tables import write_jsonl
 from berdslib.errors import InputError, known
-from berdslib.llm.budget import Budgeted
-from berdslib.llm.chat import ChatModel, Endpoint
+from berdslib.llm.chat import ChatModel
 from berdslib.llm.prompting import OURS, load_prompt, wordings
-from berdslib.llm.recorded import Kept, Recorded
+from berdslib.llm.recorded import Kept
 from berdslib.models.chat import make_chat
 from berdslib.statements.contradiction import same_text
 
-EXCHANGES, SPENDING, REJECTED, UNANSWERED = "exchanges.jsonl", "spending.jsonl", "rejected.jsonl", "unanswered.jsonl"
+EXCHANGES, REJECTED, UNANSWERED = "exchanges.jsonl", "rejected.jsonl", "unanswered.jsonl"
 FAILED, LOCK = "failed.jsonl", "build.lock"
 COUNTS = ["step", "items", "asked", "left_out", "unanswered"]
 _CHECKS = "checks"
@@ -173,7 +171,7 @@ class Built(NamedTuple):
     """A finished build.
 
     ``rejected`` was left out, ``unanswered`` is asked again by the next run; ``counts`` is a frame step, items, asked,
-    left_out, unanswered; ``spent`` is what all requests to an endpoint cost so far, also those that came to nothing.
+    left_out, unanswered.
     """
 
     collection: Collection
@@ -181,7 +179,6 @@ class Built(NamedTuple):
     unanswered: list[Rejection]
     counts: pd.DataFrame
     folder: Path
-    spent: float = 0.0
 
 
 def build(
@@ -200,8 +197,6 @@ def build(
     sample: int = 0,
     seed: int = 0,
     wording: str = "ours",
-    prices: tuple[float, float] | None = None,
-    budget: float | None = None,
     workers: int = 4,
     split: str | None = None,
 ) -> Built:
@@ -226,14 +221,11 @@ def build(
         sample: how many items to draw from the source; 0 for all.
         seed: of that draw, and of the split.
         wording: of the prompts: "ours", or "published" for the papers', which are imported first.
-        prices: per million prompt and completion tokens, for `budget`.
-        budget: most to spend in all runs into this folder; None for no limit.
         workers: requests in flight at a time.
         split: for "stances", the split of the data sets, or "all"; None for the first.
 
     Raises:
         InputError: an unusable source, a wrong option, or nothing is left of all items.
-        BudgetError: the budget does not cover the next request; what was answered is recorded.
         ChatError: the endpoint refuses.
         MissingDataError: a model or a published wording that is not there.
 
@@ -241,7 +233,7 @@ def build(
     """
     raw, folder = Path(raw), Path(folder)
     share = (0.0 if builder in ("questions", "stances") else DEV_SHARE) if dev is None else dev
-    _check_options(share, prices, budget, sample=sample, seed=seed, workers=workers)
+    _check_options(share, sample=sample, seed=seed, workers=workers)
     _check_folder(folder, raw, builder)
     called = name or folder.resolve().name
     card = OwnCard(called, title or f"Questions and perspectives: {called}", licence, source, language)
@@ -249,7 +241,7 @@ def build(
     items = read_items(builder, raw, sample, seed, split)
     unusable = len(items.unusable)
     with _alone_in(folder):
-        answers, meter = _answers(model, folder, prices, budget, workers)
+        answers = _answers(model, folder, workers)
         made = make(builder, items.drafts, answers, wording)
         rejected = [*items.unusable, *made.rejected]
         if not made.drafts:
@@ -276,8 +268,7 @@ def build(
         _write(folder / UNANSWERED, made.unanswered)
         (folder / FAILED).unlink(missing_ok=True)  # of an earlier run that ended with nothing
     counts = pd.DataFrame([("read", items.usable + unusable, 0, unusable, 0), *made.counts], columns=COUNTS)
-    collection, spent = Collection(card.name, found, passages), meter.spent if meter else 0.0
-    return Built(collection, rejected, made.unanswered, counts, folder, spent)
+    return Built(Collection(card.name, found, passages), rejected, made.unanswered, counts, folder)
 
 
 def rehearse(
@@ -286,38 +277,31 @@ def rehearse(
     folder: str | Path,
     model: str | ChatModel,
     *,
-    prices: tuple[float, float] = (0.0, 0.0),
     sample: int = 0,
     seed: int = 0,
     wording: str = "ours",
     split: str | None = None,
 ) -> pd.DataFrame:
-    """Return what a build would ask and cost, without asking anything; arguments as for :func:`build`.
+    """Return what a build would ask, without asking anything; arguments as for :func:`build`.
 
-    Frame step, recorded, to_ask, prompt_tokens, completion_tokens, likely_cost, most_cost; the last row is "all".
+    Frame step, recorded, to_ask, most_prompt_tokens; the last row is "all".
     """
     if model == ByRule.id:
-        raise InputError("the rules ask nobody and cost nothing; a dry run is for a chat model")
-    _check_options(0.0, prices, None, sample=sample, seed=seed)
+        raise InputError("the rules ask nobody; a dry run is for a chat model")
+    _check_options(0.0, sample=sample, seed=seed)
     drafts = read_items(builder, Path(raw), sample, seed, split).drafts
-    rehearsal = Rehearsal(_chat(model), Path(folder) / EXCHANGES, prices)
+    rehearsal = Rehearsal(_chat(model), Path(folder) / EXCHANGES)
     make(builder, drafts, rehearsal, wording, check=False)
     return rehearsal.table()
 
 
-def _check_options(dev: float, prices: tuple[float, float] | None, budget: float | None, **numbers: int) -> None:
-    """Refuse a wrong option before anything is read, asked or paid."""
+def _check_options(dev: float, **numbers: int) -> None:
+    """Refuse a wrong option before anything is read or asked."""
     for name, value in numbers.items():
         if not isinstance(value, int) or value < (name == "workers"):
             raise InputError(f"a whole number from {int(name == 'workers')} was expected, not {value!r}", field=name)
     if not isinstance(dev, int | float) or not 0 <= dev < 1:
         raise InputError(f"a share from 0 to below 1 was expected, not {dev!r}", field="dev")
-    if budget is not None and prices is None:
-        raise InputError("a budget needs the prices per million prompt and completion tokens", field="prices")
-    amounts = [0.0, 0.0, budget or 0.0] if prices is None else [*prices, budget or 0.0]
-    if len(amounts) != 3 or not all(0 <= amount < float("inf") for amount in amounts):
-        problem = f"two prices and a budget were expected, all from 0, not {prices!r} and {budget!r}"
-        raise InputError(problem, field="prices")
 
 
 def _check_folder(folder: Path, raw: Path, builder: str) -> None:
@@ -331,7 +315,7 @@ def _check_folder(folder: Path, raw: Path, builder: str) -> None:
             told = f"from {before['raw']} by {before['builder']}" if "raw" in before else "by hand"
             raise InputError(f"holds a data set that was made {told}; name another folder", path=folder)
         return
-    ours = (EXCHANGES, SPENDING, FAILED, LOCK)
+    ours = (EXCHANGES, FAILED, LOCK)
     if not any((folder / name).exists() for name in ours):
         foreign = [name for name in (own.QUESTIONS, own.CORPUS, own.README) if (folder / name).exists()]
         if foreign:
@@ -340,7 +324,7 @@ def _check_folder(folder: Path, raw: Path, builder: str) -> None:
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Hold a folder for one build: two would pay for the same answers, each up to the whole budget."""
+    """Hold a folder for one build: two would ask for the same answers."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / LOCK, timeout=0):
@@ -353,17 +337,8 @@ def _chat(model: str | ChatModel) -> ChatModel:
     return make_chat(model, max_tokens=MAX_TOKENS) if isinstance(model, str) else model
 
 
-def _answers(
-    model: str | ChatModel, folder: Path, prices: tuple[float, float] | None, budget: float | None, workers: int
-) -> tuple[Answers, Budgeted | None]:
-    """Return who answers, and what counts the cost: of an endpoint always, so that a later limit knows of all runs."""
-    if model == ByRule.id:
-        return ByRule(), None
-    chat, meter = _chat(model), None
-    if isinstance(chat, Endpoint) or (prices is not None and not isinstance(chat, Recorded)):
-        limit = sys.float_info.max if budget is None else budget
-        meter = Budgeted(chat, prices=prices or (0.0, 0.0), limit=limit, ledger=folder / SPENDING)
-    return ByChat(Kept(meter or chat, folder / EXCHANGES), workers), meter
+def _answers(model: str | ChatModel, folder: Path, workers: int) -> Answers:
+    return ByRule() if model == ByRule.id else ByChat(Kept(_chat(model), folder / EXCHANGES), workers)
 
 
 def _write(path: Path, rejections: Sequence[Rejection]) -> None:

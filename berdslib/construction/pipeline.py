@@ -14,7 +14,7 @@ from berdslib.data.records import Question
 from berdslib.data.tables import Row, is_missing
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.asking import Answer, ask_all
-from berdslib.llm.chat import ChatModel, Messages, Reply, Request, Tokens, most_tokens
+from berdslib.llm.chat import ChatModel, Messages, Reply, Request
 from berdslib.llm.prompting import TASKS, Prompt, load_prompt
 from berdslib.llm.recorded import Recorded
 
@@ -141,40 +141,33 @@ class ByRule:
 
 
 class Rehearsal:
-    """Answers that cost nothing: those recorded already, and answers of usual length in place of all others."""
+    """Asks nobody: recorded answers, and an answer of usual length in place of each missing one, which it counts."""
 
-    def __init__(self, chat: ChatModel, recorded: Path, prices: tuple[float, float]) -> None:
-        self.id, self._longest, self._prices = chat.id, int(getattr(chat, "max_tokens", 0)), prices
+    def __init__(self, chat: ChatModel, recorded: Path) -> None:
+        self.id = chat.id
         self._recorded = Recorded(recorded, chat.id) if recorded.is_file() else None
-        self._rows: list[tuple[Any, ...]] = []
+        self._rows: list[tuple[str, int, int, int]] = []
 
     def __call__(self, step: Step, drafts: Sequence[Draft], asked: Sequence[Messages], /) -> list[Answer]:
-        """Return an answer for each item, and count what the missing ones would take."""
-        replies, usual = [self._known(messages) for messages in asked], [step.usual(draft) for draft in drafts]
-        missing = [(asked[i], usual[i]) for i, reply in enumerate(replies) if reply is None]
-        likely = sum((_likely(*one) for one in missing), Tokens())
-        most = sum((most_tokens(messages, self._longest) for messages, _ in missing), Tokens())
-        counts = len(asked) - len(missing), len(missing), likely.prompt, likely.completion
-        self._rows.append((step.name, *counts, likely.cost(self._prices), most.cost(self._prices)))
-        return [Answer(reply or Reply(said)) for reply, said in zip(replies, usual, strict=True)]
+        """Return an answer for each item, and count the missing ones."""
+        replies = [self._known(messages) for messages in asked]
+        missing = [messages for messages, reply in zip(asked, replies, strict=True) if reply is None]
+        texts = [message["content"] for messages in missing for message in messages]
+        tokens = sum(len(text.encode("utf-8", "replace")) for text in texts)  # a token has at least one byte
+        self._rows.append((step.name, len(asked) - len(missing), len(missing), tokens))
+        return [Answer(reply or Reply(step.usual(draft))) for reply, draft in zip(replies, drafts, strict=True)]
 
     def table(self) -> pd.DataFrame:
-        """Return what is left to ask and what it would cost, if nothing is asked again; the last row is "all"."""
-        names = ["step", "recorded", "to_ask", "prompt_tokens", "completion_tokens", "likely_cost", "most_cost"]
-        whole = [sum(column) for column in [*zip(*self._rows, strict=True)][1:]]
-        return pd.DataFrame([*self._rows, ("all", *whole)], columns=names)
+        """Return what is left to ask in each step, if nothing is asked again; the last row is "all"."""
+        counts = ["recorded", "to_ask", "most_prompt_tokens"]
+        table = pd.DataFrame(self._rows, columns=["step", *counts])
+        table.loc[len(table)] = ["all", *table[counts].sum()]
+        return table
 
     def _known(self, messages: Messages) -> Reply | None:
         with suppress(MissingDataError):
             return self._recorded.complete(messages) if self._recorded else None
         return None
-
-
-def _likely(messages: Messages, answer: str) -> Tokens:
-    # English has about four bytes to a token; a request has four tokens more for each of its turns.
-    said = [*(message["content"] for message in messages), answer]
-    *prompt, completion = (-(-len(text.encode()) // 4) for text in said)
-    return Tokens(sum(prompt) + 4 * len(prompt), completion)
 
 
 # ---------------------------------------------------------------- a step

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from berdslib.errors import InputError
 from berdslib.llm.answers import CUT_OFF, answer_of
-from berdslib.llm.chat import ChatError, ChatModel, Messages, RefusedError, Reply, UnavailableError, given_up
-from berdslib.progress import bar, begin
+from berdslib.llm.chat import ChatError, ChatModel, Messages, RefusedError, Reply, UnavailableError
+from berdslib.progress import bar, begin, given_up
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ def ask_all(
         UnavailableError: twenty in a row could not be answered, and the rest would be asked in vain.
         RefusedError, UnreadableAnswerError: five were refused, or have no answer in them, before any that has, and the
             model is not `proven`.
-        ChatError: the model refuses or fails for good, or the budget is used up.
+        ChatError: the model refuses or fails for good.
     """
     answers, end = ask_until_end(chat, conversations, proven=proven, workers=workers, desc=desc)
     if end is not None:

@@ -17,14 +17,13 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from contextvars import ContextVar
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from berdslib.errors import BerdsError, InputError
+from berdslib.progress import NEVER, given_up
 
 logger = logging.getLogger(__name__)
 
@@ -33,11 +32,7 @@ _LARGEST = 16 * 1024 * 1024  # bytes of an answer; one of 1,500 tokens with 20 a
 _KEY = "OPENAI_API_KEY"  # the environment variable; it may be unset for a server without keys
 _SHORTEST_SECRET = 4  # blotting out shorter ones would make holes in ordinary words
 _KEY_LENGTH = 16  # for an answer shorter ones may be ordinary words: servers without keys are given "EMPTY" or "test"
-# Tokens that a chat template adds: around each message, and before all (some write a system message of their own).
-_MARKS, _OPENING = 16, 64
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds
-# Statuses of a gateway that did not hear back: whoever is behind it may have answered, and billed.
-_BILLED = frozenset((502, 504, 520, 522, 524))
 # What a server says, as a status or in a word besides or in place of one: it may pass; it is about what was sent; the
 # account has no money left, which OpenAI says with 429 or 400 too.
 _PASSING = {"408", "409", "429", "rate_limit_exceeded", "rate_limit_error", "overloaded_error", "server_error"}
@@ -117,63 +112,6 @@ class RefusedError(ChatError):
     def __init__(self, problem: str, reason: str = "refused by the server") -> None:
         super().__init__(problem)
         self.reason = reason
-
-
-# ---------------------------------------------------------------- what a request can cost
-
-
-@dataclass(frozen=True)
-class Tokens:
-    """How many tokens were read and written."""
-
-    prompt: int = 0
-    completion: int = 0
-
-    @classmethod
-    def told(cls, prompt: Any, completion: Any) -> Tokens:
-        """Return numbers that came from outside; TypeError or ValueError where they cannot be right."""
-        for number in (prompt, completion):
-            if not isinstance(number, int) or isinstance(number, bool):
-                raise TypeError("a whole number of tokens was expected")
-            if not 0 <= number < 1e9:
-                raise ValueError("no request has that many tokens")
-        return cls(prompt, completion)
-
-    def __add__(self, other: Tokens) -> Tokens:
-        return Tokens(self.prompt + other.prompt, self.completion + other.completion)
-
-    def cost(self, prices: tuple[float, float]) -> float:
-        """Return what they cost, by prices for a million of each kind."""
-        return (self.prompt * prices[0] + self.completion * prices[1]) / 1e6
-
-
-def most_tokens(messages: Messages, max_tokens: int, more: str = "") -> Tokens:
-    """Return the most tokens that a request can be billed for: no tokenizer makes two tokens of one byte.
-
-    Args:
-        messages: what is sent.
-        max_tokens: longest answer.
-        more: what the server may show the model besides, such as a schema.
-    """
-    texts = [text for message in messages for text in message.values()]
-    sizes = (len(text.encode("utf-8", "replace")) for text in (*texts, more))
-    return Tokens(sum(sizes) + _MARKS * len(messages) + _OPENING, max_tokens)
-
-
-@dataclass
-class Bill:
-    """What an attempt is taken to have ``used``: the most that it can, unless more is known."""
-
-    used: Tokens
-
-    def settle(self, reply: Reply) -> None:
-        """Take what the server says it used, if it says so."""
-        if reply.prompt_tokens:
-            self.used = Tokens(reply.prompt_tokens, reply.completion_tokens)
-
-
-# Called around each attempt with the most that it can use; it may refuse with a ChatError.
-Meter = Callable[[Tokens], AbstractContextManager[Bill]]
 
 
 # ---------------------------------------------------------------- what a server refuses of a request
@@ -270,10 +208,6 @@ _LEARNT: defaultdict[tuple[str, str], _Learnt] = defaultdict(_Learnt)
 
 
 # ---------------------------------------------------------------- an endpoint
-
-# Set in a context by who gives up what is under way there: then no wait goes on and no other attempt begins.
-given_up: ContextVar[threading.Event] = ContextVar("given_up")
-_NEVER = threading.Event()
 
 
 class _PassingError(Exception):
@@ -415,12 +349,8 @@ class Endpoint:
         # No redirect is followed: it would take the key along.
         return httpx.Client()
 
-    def complete(self, messages: Messages, meter: Meter = lambda most: nullcontext(Bill(most))) -> Reply:
-        """Return the answer; waits and tries again after failures that may pass.
-
-        Args:
-            messages: what is sent.
-            meter: who is asked before each attempt; see :class:`berdslib.llm.budget.Budgeted`.
+    def complete(self, messages: Messages) -> Reply:
+        """Return the answer; waits and tries again after failures that may pass, until it is given up.
 
         Raises:
             UnavailableError: no answer that can be read after all attempts; later there may be one.
@@ -430,15 +360,15 @@ class Endpoint:
         """
         if any("\ud800" <= char <= "\udfff" for message in messages for char in message["content"]):
             raise InputError("a message holds half a character (a lone surrogate), which cannot be sent")
-        stop, end, attempt = given_up.get(_NEVER), time.monotonic() + self.deadline, 0
+        stop, end, attempt = given_up.get(NEVER), time.monotonic() + self.deadline, 0
         if stop.is_set():
             raise UnavailableError(f"{self.url} was not asked, since all was given up")
         while True:
             attempt += 1
             try:
                 with self._in_turn(messages):
-                    return self._attempt(messages, meter, end)
-            except _ChangedError:  # which cost nothing; each change is made once, so this comes to an end
+                    return self._attempt(messages, end)
+            except _ChangedError:  # each change is made once, so this comes to an end
                 attempt -= 1
                 continue
             except _PassingError as failure:
@@ -457,32 +387,25 @@ class Endpoint:
         times = "1 attempt" if attempt == 1 else f"{attempt} attempts"
         raise UnavailableError(f"no answer from {self.url} after {times}: {why}")
 
-    def _attempt(self, messages: Messages, meter: Meter, end: float) -> Reply:
-        """Ask once, until the end at most, and say to the meter what it may have cost."""
+    def _attempt(self, messages: Messages, end: float) -> Reply:
+        """Ask once, until the end at most."""
         import httpx
 
         body, headers, raw = self._body(messages), self._key_header(), bytearray()
         seconds = min(self.timeout, max(0.001, end - time.monotonic()))
-        with meter(most_tokens(messages, self.max_tokens, json.dumps(body.get("response_format", "")))) as bill:
-            try:
-                request = self._http.stream("POST", self._address.full, json=body, headers=headers, timeout=seconds)
-                with request as response:
-                    for chunk in response.iter_bytes():
-                        raw += chunk
-                        if len(raw) > _LARGEST:
-                            raise ChatError(f"{response.url.host} sent more than {_LARGEST} bytes")
-                        if time.monotonic() > end:
-                            raise _PassingError("it began to answer")
-            except httpx.RequestError as error:
-                if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
-                    bill.used = Tokens()  # nothing was sent
-                raise _PassingError(self._redact(f"{type(error).__name__}: {error}")[:300]) from None
-            if response.is_success:
-                reply = self._read(raw, body)
-                bill.settle(reply)
-                return reply
-            if response.status_code not in _BILLED:
-                bill.used = Tokens()
+        try:
+            request = self._http.stream("POST", self._address.full, json=body, headers=headers, timeout=seconds)
+            with request as response:
+                for chunk in response.iter_bytes():
+                    raw += chunk
+                    if len(raw) > _LARGEST:
+                        raise ChatError(f"{response.url.host} sent more than {_LARGEST} bytes")
+                    if time.monotonic() > end:
+                        raise _PassingError("it began to answer")
+        except httpx.RequestError as error:
+            raise _PassingError(self._redact(f"{type(error).__name__}: {error}")[:300]) from None
+        if response.is_success:
+            return self._read(raw, body)
         said, codes = self._complaint(raw) or (self._plain(raw) or self._redact(response.reason_phrase), set())
         raise self._refusal(body, said, codes, response.status_code, response.headers.get("retry-after", ""))
 
@@ -524,12 +447,12 @@ class Endpoint:
             self._learnt.silent = True
             logger.warning("%s gives no log-probabilities, so the words of its answers decide", self.url)
         try:
-            used = Tokens.told(answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"])
+            used = token_counts(answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"])
         except MALFORMED:  # no reason to throw a good answer away
-            used = Tokens()
+            used = (0, 0)
         for secret in self._secrets(_KEY_LENGTH):  # answers are written to files
             text = text.replace(secret, "…")
-        return Reply(text, first, finish, used.prompt, used.completion)
+        return Reply(text, first, finish, *used)
 
     def _complaint(self, raw: bytes | bytearray, *, of_failure: bool = True) -> tuple[str, set[str]] | None:
         """Return what a server says is wrong, in words for people and for programs; None where it does not say so.
@@ -612,6 +535,16 @@ def _words(said: Any) -> str:
     if isinstance(said, list) and all(isinstance(one, dict) and "msg" in one for one in said):
         return "; ".join(f"{'.'.join(map(str, one.get('loc', ())))}: {one['msg']}" for one in said)
     return said if isinstance(said, str) else json.dumps(said)
+
+
+def token_counts(prompt: Any, completion: Any) -> tuple[int, int]:
+    """Return numbers of tokens that came from outside; TypeError or ValueError where they cannot be right."""
+    for number in (prompt, completion):
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise TypeError("a whole number of tokens was expected")
+        if not 0 <= number < 1e9:
+            raise ValueError("no request has that many tokens")
+    return prompt, completion
 
 
 def alternatives(listed: Sequence[Sequence[Any]]) -> tuple[tuple[str, float], ...]:

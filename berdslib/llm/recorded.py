@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 from filelock import FileLock
 
 from berdslib.errors import InputError, MissingDataError
-from berdslib.llm.chat import MALFORMED, ChatModel, Messages, Reply, Tokens, alternatives
+from berdslib.llm.chat import MALFORMED, ChatModel, Messages, Reply, alternatives, token_counts
 
 logger = logging.getLogger(__name__)
 
@@ -111,8 +111,8 @@ def _exchange(line: str) -> tuple[str, str, Reply]:
     if not all(isinstance(value, str) for value in (key, said, model, finish)):
         raise TypeError("key, text, model and finish must be texts")
     used = row.get("usage", {})  # which older recordings lack
-    told = Tokens.told(used.get("prompt_tokens", 0), used.get("completion_tokens", 0))
-    return key, model, Reply(said, alternatives(row.get("first_token", [])), finish, told.prompt, told.completion)
+    told = token_counts(used.get("prompt_tokens", 0), used.get("completion_tokens", 0))
+    return key, model, Reply(said, alternatives(row.get("first_token", [])), finish, *told)
 
 
 # ---------------------------------------------------------------- files that grow line by line

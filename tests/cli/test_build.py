@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from chat_server import SECRET, Billing, chat_server
+from chat_server import SECRET, answer, chat_server
 from debater import Debater, write_arguments
 from shell import berds, tried
 
@@ -54,23 +54,15 @@ def test_texts_of_others_do_not_steer_the_terminal(tmp_path):
 def test_a_dry_run_and_the_real_one(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     raw = write_arguments(tmp_path / "arguments.jsonl")
-    options = ["build", "arguana", raw, "bans", "--model", "some-model", "--prices", "30,60"]
+    options = ["build", "arguana", raw, "bans", "--model", "some-model"]
     rows = json.loads(berds(*options, "--dry-run", "--json").output)
     assert [row["to_ask"] for row in rows] == [8, 8, 8, 24]
     assert not (tmp_path / "bans").exists()
-    till = Billing(says=lambda _: "")
     with chat_server() as server:
         monkeypatch.setenv("BERDS_CHAT_URL", f"http://127.0.0.1:{server.server_port}/v1")
-        till.says = lambda _: Debater().complete(till.body["messages"]).text
-
-        def answered(body):
-            till.body = body
-            return till(body)
-
-        server.script = [answered]
-        said = berds(*options, "--budget", 3, "--workers", 1).stderr
+        server.script = [lambda body: answer(Debater().complete(body["messages"]).text)]
+        said = berds(*options).stderr
     assert "8 questions (2 dev, 6 test)" in said
-    assert f"cost {till.cost((30.0, 60.0)):.4f}" in said
     rows = json.loads(berds(*options, "--dry-run", "--json").output)
     assert (rows[-1]["recorded"], rows[-1]["to_ask"]) == (24, 0)
 
@@ -87,10 +79,10 @@ def test_from_questions_without_stances_to_figures(tmp_path, monkeypatch):
     (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in texts))
     sides = ["sides", "-q", "asked.jsonl", "-c", "corpus.jsonl", "-r", "bm25", "-j", "overlap", "-k", 1, "--json"]
     assert tried(*sides).exit_code == 1
-    asking = ["build", "stances", "asked.jsonl", "sided", "--model", "m", "--prices", "30,60", "--budget", 1]
+    asking = ["build", "stances", "asked.jsonl", "sided", "--model", "m"]
     with chat_server() as server:
         monkeypatch.setenv("BERDS_CHAT_URL", f"http://127.0.0.1:{server.server_port}/v1")
-        server.script = [Billing(says=lambda _: "2")]
+        server.script = [answer("2")]
         assert [row["to_ask"] for row in json.loads(berds(*asking, "--dry-run", "--json").output)] == [1, 1]
         berds(*asking)
         berds(*asking)

@@ -112,8 +112,6 @@ CASES = {
         f"{JUDGE} --store s.db", ("s.db", "cannot be used as a verdict store"), {"s.db": "no database, but a text" * 50}
     ),
     # building
-    "prices in words": Case(f"{BUILD} --prices cheap", ("not two numbers with a comma",), exit=2),
-    "a budget without prices": Case(f"{BUILD} --model x --budget 1", ("needs the prices",)),
     "a folder that is no data set": Case("data add .", ("no such file",)),
 }  # fmt: skip
 

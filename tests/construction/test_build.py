@@ -1,4 +1,4 @@
-"""Whole builds: from raw rows to a folder that loads; killed, resumed, rehearsed, and held to a budget."""
+"""Whole builds: from raw rows to a folder that loads; killed, resumed, and rehearsed."""
 
 import json
 import os
@@ -9,17 +9,16 @@ import threading
 from collections import Counter
 
 import pytest
-from chat_server import SECRET, Billing, chat_server
+from chat_server import SECRET, Scheduled, chat_server
 from debater import TOPICS, Debater, asks, labelled, says, write_arguments
 
 import berdslib as bd
-from berdslib.construction.build import EXCHANGES, FAILED, REJECTED, SPENDING, UNANSWERED, build, rehearse
+from berdslib.construction.build import EXCHANGES, FAILED, REJECTED, UNANSWERED, build, rehearse
 from berdslib.construction.review import read_sources
 from berdslib.data.own import read_card, validate
 from berdslib.data.tables import read_jsonl
 from berdslib.errors import InputError
 from berdslib.llm.asking import UnreadableAnswerError
-from berdslib.llm.budget import BudgetError
 from berdslib.llm.chat import Reply, UnavailableError
 from berdslib.llm.prompting import TASKS, import_prompt
 
@@ -108,41 +107,27 @@ def test_a_second_run_asks_only_what_was_not_answered(arguments, tmp_path):
     assert again.collection.questions == second.collection.questions
 
 
-def test_a_budget_stops_before_it_is_passed_and_holds_over_runs(arguments, tmp_path):
-    prices = (10.0, 100.0)
-    whole = build("arguana", arguments, tmp_path / "whole", Debater(), name="set", prices=prices)
-    cost = _spent(tmp_path / "whole", prices)
-    assert whole.counts["asked"].sum() > 20
-    for _ in range(3):
-        with pytest.raises(BudgetError, match="raise the limit"):
-            build("arguana", arguments, tmp_path / "set", Debater(), prices=prices, budget=cost / 2)
-        assert _spent(tmp_path / "set", prices) <= cost / 2
-    finished = build("arguana", arguments, tmp_path / "set", Debater(), prices=prices, budget=cost * 2)
-    assert finished.spent == pytest.approx(cost)
-    assert finished.collection.questions == whole.collection.questions
-    assert _spent(tmp_path / "set", prices) == pytest.approx(cost)
-
-
-def _spent(folder, prices):
-    rows = [row["usage"] for _, row in read_jsonl(folder / EXCHANGES)]
-    return sum(u["prompt_tokens"] * prices[0] + u["completion_tokens"] * prices[1] for u in rows) / 1e6
-
-
-def test_a_rehearsal_asks_nothing_and_foretells_the_cost(arguments, tmp_path):
-    prices, model = (10.0, 100.0), Debater()
-    table = rehearse("arguana", arguments, tmp_path / "set", model, prices=prices)
+def test_a_rehearsal_asks_nothing_and_counts_what_a_build_asks(arguments, tmp_path):
+    model = Debater()
+    table = rehearse("arguana", arguments, tmp_path / "set", model)
     assert not model.asked
     assert not (tmp_path / "set").exists()
     assert table["step"].tolist() == ["question", "statements", "labels", "all"]
     assert table["to_ask"].tolist() == [8, 8, 8, 24]
-    build("arguana", arguments, tmp_path / "set", model, prices=prices)
-    cost, told = _spent(tmp_path / "set", prices), table.iloc[-1]
-    assert told["likely_cost"] == pytest.approx(cost, rel=0.25)
-    assert cost < told["most_cost"]
-    again = rehearse("arguana", arguments, tmp_path / "set", model, prices=prices)
-    assert again.iloc[-1][["recorded", "to_ask", "likely_cost"]].tolist() == [24, 0, 0.0]
+    build("arguana", arguments, tmp_path / "set", model)
+    asked = [row["messages"] for _, row in read_jsonl(tmp_path / "set" / EXCHANGES)]
+    told = table["most_prompt_tokens"].tolist()
+    # No prompt of the first step depends on an answer; later ones hold answers of usual length.
+    assert told[0] == _bytes_of(messages for messages in asked if "stand two arguments" in messages[1]["content"])
+    assert told[-1] == sum(told[:-1]) == pytest.approx(_bytes_of(asked), rel=0.25)
+    again = rehearse("arguana", arguments, tmp_path / "set", model)
+    assert again.iloc[-1].tolist() == ["all", 24, 0, 0]
     with pytest.raises(InputError, match="ask nobody"):
         rehearse("arguana", arguments, tmp_path / "set", "rule")
+
+
+def _bytes_of(conversations):
+    return sum(len(message["content"].encode()) for messages in conversations for message in messages)
 
 
 def test_a_list_of_questions_by_rule(tmp_path):
@@ -223,15 +208,14 @@ def test_what_people_said_of_their_perspectives_stands(tmp_path):
     }
 
 
-PRICES = (30.0, 60.0)  # per million
 SCHEDULE = ["ok", "slow", 429, "ok", "html", "ok", 500, "truncated"]
 SCHEDULE += ["ok", "length", "ok", "empty", "cut", "ok", "untold"]
-WORKERS, BUDGET = 3, 5.0
+WORKERS = 3
 COMMAND = "from berdslib.llm import chat; chat._FIRST_WAIT = 0.01; from berdslib.cli import main; main()"
 
 
-class DebatingServer(Billing):
-    """Bills as its parent does, answers what a debater says, and remembers every conversation that it was sent."""
+class DebatingServer(Scheduled):
+    """Answers what a debater says, and remembers every conversation that it was sent."""
 
     def __init__(self, schedule):
         super().__init__(schedule, says=lambda _: Debater().complete(self.body.messages).text)
@@ -258,34 +242,32 @@ def recorded_in(folder):
 @pytest.mark.slow
 def test_a_build_that_is_killed_five_times(tmp_path):
     raw, folder = write_arguments(tmp_path / "arguments.jsonl"), tmp_path / "set"
-    till = DebatingServer(SCHEDULE)
+    debating = DebatingServer(SCHEDULE)
 
     def run(moment, at):
         """Run the command; at the moment, "before" or "after" its so many-th request, the process is killed."""
-        options = ["--prices", "30,60", "--budget", BUDGET, "--workers", WORKERS]
-        command = ["-c", COMMAND, "build", "arguana", raw, folder, "--model", "some-model", *options]
-        start = len(till.asked)
+        command = ["-c", COMMAND, "build", "arguana", raw, folder, "--model", "some-model", "--workers", WORKERS]
+        start = len(debating.asked)
         variables = {**os.environ, "OPENAI_API_KEY": SECRET, "BERDS_CHAT_URL": url}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         process = subprocess.Popen([sys.executable, *map(str, command)], env=variables, **pipes)
         if moment:
-            setattr(till, moment, lambda number: process.kill() if number >= start + at else None)
+            setattr(debating, moment, lambda number: process.kill() if number >= start + at else None)
         said = process.communicate(timeout=180)[1]
-        till.before = till.after = lambda number: None
-        return process.returncode, said, till.conversations[start:]
+        debating.before = debating.after = lambda number: None
+        return process.returncode, said, debating.conversations[start:]
 
     with chat_server() as server:
-        server.script = [till]
+        server.script = [debating]
         url = f"http://127.0.0.1:{server.server_port}/v1"
         for moment, at in [("before", 1), ("after", 1), ("before", 6), ("after", 5), ("after", 8), ("", 0)]:
             kept = recorded_in(folder)
             code, said, asked = run(moment, at)
-            assert not kept & set(asked)  # nothing is paid twice once it is written down
+            assert not kept & set(asked)  # nothing is asked twice once it is written down
             assert kept <= recorded_in(folder)
-            assert till.cost(PRICES) <= BUDGET
             if moment:
                 assert code == -signal.SIGKILL, said
-                # Of what was paid, at most the answers under way are lost.
+                # At most the answers under way are lost.
                 assert len(set(asked) - recorded_in(folder)) <= WORKERS
         while "run the same command again" in said:  # what the endpoint could not answer is asked in the next run
             code, said, _ = run("", 0)
@@ -293,9 +275,6 @@ def test_a_build_that_is_killed_five_times(tmp_path):
         assert run("", 0)[2] == []
     held = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
     assert len(held) > 3000 and SECRET.encode() not in held
-    ledger = {row["attempt"]: row for _, row in read_jsonl(folder / SPENDING)}
-    counted = sum(row["prompt"] * PRICES[0] + row["completion"] * PRICES[1] for row in ledger.values()) / 1e6
-    assert till.cost(PRICES) <= counted <= BUDGET
     whole = build("arguana", raw, tmp_path / "whole", Debater(), name="set")
     assert (folder / "questions.jsonl").read_bytes() == (whole.folder / "questions.jsonl").read_bytes()
 

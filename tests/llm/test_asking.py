@@ -14,7 +14,6 @@ from chat_server import chat_server, endpoint_at
 from berdslib.errors import InputError
 from berdslib.llm.answers import answer_of
 from berdslib.llm.asking import Answer, UnreadableAnswerError, ask_all, ask_until_end, read_all
-from berdslib.llm.budget import BudgetError
 from berdslib.llm.chat import ChatError, RefusedError, Reply, UnavailableError
 from berdslib.llm.recorded import Kept, Recorded
 
@@ -248,7 +247,7 @@ def test_after_the_end_nothing_waits_and_nothing_is_tried_again(monkeypatch, way
     assert left - ended[0][0] < 3 and sent == ended[0][1] == 4
 
 
-@pytest.mark.parametrize("error", [ChatError("status 401"), BudgetError("used up"), ValueError("a bug")])
+@pytest.mark.parametrize("error", [ChatError("status 401"), ValueError("a bug")])
 def test_after_an_error_nothing_new_is_sent_and_what_is_under_way_is_recorded(tmp_path, monkeypatch, error):
     class Held(Model):
         """The first three take longer than the error."""

@@ -21,6 +21,7 @@ import traitlets
 
 from berdslib.errors import BerdsError, InputError, says_what_it_takes
 from berdslib.files import StrPath, write_text
+from berdslib.progress import StoppedError, stop_if_given_up
 from berdslib.retrieval.retrievers import RETRIEVERS, is_dense
 from berdslib.retrieval.systems import (
     DIVERSIFIER,
@@ -37,7 +38,7 @@ from berdslib.study import scoring
 from berdslib.study.explorer import SETTINGS, STATIC
 from berdslib.study.explorer.session import AS_LISTED, DEPTH, MOST_TELLING, QUESTION, Session, Wish, session_for
 from berdslib.study.explorer.views import Change, csv_of, table_of, visible
-from berdslib.study.explorer.worker import Job, StoppedError, Worker
+from berdslib.study.explorer.worker import Worker
 from berdslib.study.figures.lists import letter_of
 
 NONE = "none"
@@ -321,10 +322,10 @@ class Explorer:
         """Order the questions by how the lists differ, and go to the first."""
         wish = self.wish
 
-        def sort(job: Job) -> None:
+        def sort() -> None:
             try:
                 order = self.session.ordered(wish)
-                job.check()
+                stop_if_given_up()
             except (StoppedError, BerdsError):
                 self._set(self.order, value=AS_LISTED)
                 raise
@@ -334,7 +335,7 @@ class Explorer:
             self._set(self.asked, value=QUESTION)
             self._list_questions(order[0].qid)
             self.face.opened = {}
-            self._look(job)
+            self._look()
 
         self._worker.do(sort, "Comparing all questions …")
 
@@ -347,9 +348,9 @@ class Explorer:
         self._complete = False
         self._worker.do(self._look)
 
-    def _look(self, job: Job) -> None:
+    def _look(self) -> None:
         for view in self.session.looks(self.wish):
-            job.check()
+            stop_if_given_up()
             self.face.view = view
         self._complete = True
 
@@ -369,20 +370,20 @@ class Explorer:
         wish = self.wish
         self.face.opened = {"docno": docno, "asking": True}
 
-        def ask(job: Job) -> None:
+        def ask() -> None:
             try:
                 opened = self.session.opened(wish, docno)
             except BerdsError as error:
                 opened = {"docno": docno, "problem": visible(str(error))}
-            job.check()  # what is not wanted any more is not shown: the view may be of another question by now
+            stop_if_given_up()  # what is not wanted any more is not shown: the view may be of another question by now
             self.face.opened = opened
             if not self._complete:  # the lists were still on their way, and this job has stopped that one
-                self._look(job)
+                self._look()
 
         self._worker.do(ask, "Asking the judge …")
 
-    def _tell(self, text: str, share: float | None, busy: bool, problem: str) -> None:
-        told = {"text": visible(text), "share": share, "busy": busy, "problem": visible(problem)}
+    def _tell(self, text: str, busy: bool, problem: str) -> None:
+        told = {"text": visible(text), "busy": busy, "problem": visible(problem)}
         if told != self.face.status:
             self.face.status = told
 

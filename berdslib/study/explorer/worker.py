@@ -8,37 +8,24 @@ import threading
 from collections.abc import Callable
 
 from berdslib.errors import BerdsError
-from berdslib.progress import watched
+from berdslib.progress import StoppedError, given_up
 
 logger = logging.getLogger(__name__)
 
 
-class StoppedError(Exception):
-    """Raised inside a job that is not wanted any more, where it says how far it is."""
-
-
-class Job(threading.Event):
-    """A job that runs: it is set when it is not wanted any more."""
-
-    def check(self) -> None:
-        """Raise StoppedError if it is not wanted any more."""
-        if self.is_set():
-            raise StoppedError
-
-
 class Worker:
-    """Does one job at a time in a thread of its own, the newest first; older ones stop at their next step.
+    """Does one job at a time in a thread of its own, the newest first; older ones are given up.
 
-    `tell` is called from there with (text, share from 0 to 1 or None, whether it is busy, problem) when they change.
+    `tell` is called from there with (text, whether it is busy, problem) when they change.
     """
 
-    def __init__(self, tell: Callable[[str, float | None, bool, str], None]) -> None:
+    def __init__(self, tell: Callable[[str, bool, str], None]) -> None:
         self._tell, self._lock = tell, threading.Condition()
-        self._next: tuple[Callable[[Job], None], str] | None = None
-        self._now = Job()
+        self._next: tuple[Callable[[], None], str] | None = None
+        self._now = threading.Event()  # set when the job that runs is given up
         self._busy = False
 
-    def do(self, job: Callable[[Job], None], doing: str = "Searching …") -> None:
+    def do(self, job: Callable[[], None], doing: str = "Searching …") -> None:
         """Do a job as soon as the one before has stopped."""
         with self._lock:
             self._next = (job, doing)
@@ -71,23 +58,18 @@ class Worker:
                     atexit.unregister(self._end)
                     self._lock.notify_all()
                     return
-                (job, doing), self._next, self._now = self._next, None, Job()
+                (job, doing), self._next, self._now = self._next, None, threading.Event()
             try:
-                self._run(job, self._now, doing)
+                given_up.set(self._now)
+                self._run(job, doing)
             except Exception:  # whom it tells may be gone
                 logger.exception("the explorer could not tell what it did")
 
-    def _run(self, job: Callable[[Job], None], current: Job, doing: str) -> None:
-        def watch(what: str, done: int, of: int) -> None:
-            current.check()
-            if of > 1:
-                self._tell(f"{what.capitalize()} …", done / of, True, "")
-
+    def _run(self, job: Callable[[], None], doing: str) -> None:
         said, problem = "", ""
         try:
-            self._tell(doing, None, True, "")
-            with watched(watch):
-                job(current)
+            self._tell(doing, True, "")
+            job()
         except StoppedError:
             said = "Cancelled; what was done is kept. Change anything to search again."
         except BerdsError as error:
@@ -95,4 +77,4 @@ class Worker:
         except BaseException as error:  # the thread must live on, and the reader must know
             logger.exception("the explorer could not do this")
             problem = f"{type(error).__name__}: {error}"
-        self._tell(said, None, False, problem)
+        self._tell(said, False, problem)

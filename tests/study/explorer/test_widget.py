@@ -105,7 +105,7 @@ def test_it_opens_with_the_first_question_and_shows_both_lists(explored):
     wanted = [run[run["qid"] == "zoos"]["docno"].tolist() for run in whole.values()]
     assert docnos(explorer) == wanted and all(one["figures"] for one in view["lists"])
     assert repr(explorer) == "Explorer(bm25 | bm25+expand:rule)"
-    assert explorer.face.status == {"text": "", "share": None, "busy": False, "problem": ""}
+    assert explorer.face.status == {"text": "", "busy": False, "problem": ""}
     assert "application/vnd.jupyter.widget-view+json" in explorer._repr_mimebundle_()
 
 

@@ -360,8 +360,7 @@ export function face(root) {
 function drawStatus(line, status, cancel) {
   const parts = [make("span", { class: status.problem ? "berds-problem" : "" }, foreign(status.problem || status.text || ""))];
   if (status.busy) {
-    const share = status.share === null || status.share === undefined ? {} : { value: String(status.share), max: "1" };
-    parts.push(make("progress", { "aria-label": "Progress", ...share }));
+    parts.push(make("progress", { "aria-label": "Busy" }));
     parts.push(make("button", { type: "button", onclick: cancel }, "Cancel"));
   }
   line.replaceChildren(...parts);
