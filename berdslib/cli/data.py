@@ -82,9 +82,9 @@ def data_add(folder: Path) -> None:
 def data_stats(questions: str | None, corpus: str | None, split: str | None, limit: int) -> None:
     """Print the columns of BeRDS Table 1 for sets of questions (-q), or those of Table 2 for corpora (-c).
 
-    Of a corpus, the words of a passage are counted, too; NAME:words and NAME:sentences cut its rows into passages of
-    100 words first. Of a folder from `berds data web` the means over its questions are printed, as in the paper. The
-    last column says what counts as a document: the docno without its -NUMBER where `berds data` cut it, or a passage.
+    Of a corpus, the words of a passage are counted, too; NAME:words cuts its rows into passages of 100 words first. Of
+    a folder from `berds data web` the means over its questions are printed, as in the paper. The last column says what
+    counts as a document: the docno without its -NUMBER where `berds data` cut it, or a passage.
     """
     import pandas as pd
 
@@ -164,14 +164,13 @@ def _to_compare(
 @text("--layout", "A BEIR folder, the official BeRDS JSONL, or a folder with TREC's diversity qrels. [by PATH: .jsonl "
       "is berds, else beir]", type=click.Choice(["beir", "berds", "trec"]))  # fmt: skip
 @options.RUNS
-@choice("--cut", ["none", "words", "sentences"], "Rows are passages, or documents: cut after any word, or sentence.")
+@choice("--cut", ["none", "words"], "Rows are passages, or documents: cut after so many words.")
 @number("--words", 100, "Of a passage, with --cut.")
-@choice("--duplicates", ["keep", "exact", "near"], "Those to drop from a corpus; near also drops exact ones.")
-@number("--near", 0.8, "Similarity of near ones.", click.FloatRange(0.5, 1))
+@choice("--duplicates", ["keep", "exact"], "Passages of a corpus with an equal text: exact drops all but the first.")
 @JSON
 def data_export(
     path: Path, gold: str | None, layout: str | None, runs: tuple[str, ...], cut: str, words: int, duplicates: str,
-    near: float, **given: Any,
+    **given: Any,
 ) -> None:  # fmt: skip
     """Write questions, passages and gold verdicts to PATH for other tools, or a corpus alone as a folder.
 
@@ -184,7 +183,7 @@ def data_export(
 
     \b
     berds data export sample.beir -q sample
-    berds data export wikipedia -c my_articles.jsonl --cut words --duplicates near
+    berds data export wikipedia -c my_articles.jsonl --cut words --duplicates exact
     """
     from berdslib.data.datasets import write_source
     from berdslib.data.formats import export_collection
@@ -192,9 +191,9 @@ def data_export(
     if given["questions"] is None:
         more = gold or layout or runs or given["split"]
         refuse(more or given["corpus"] is None, "give questions with -q, or with -c alone a corpus to write")
-        shape: dict[str, Any] = {"cut": cut, "words": words, "duplicates": duplicates, "near": near}
+        shape: dict[str, Any] = {"cut": cut, "words": words, "duplicates": duplicates}
         made = write_source(given["corpus"], path, limit=given["limit"], **shape)
-        dropped = f" ({made.exact} exact and {made.near} near repeats dropped)" * (duplicates != "keep")
+        dropped = f" ({made.repeats} repeats dropped)" * (duplicates != "keep")
         say({"output": path, **made._asdict()}, f"{made.passages} passages{dropped}, {made.bytes:,} bytes → {path}")
         return
     is_berds = layout == "berds" or is_predictions(path)

@@ -27,7 +27,7 @@ from berdslib.data.collection import Collection
 from berdslib.data.corpus import Corpus, Written, cut_rows, is_corpus, make_corpus, open_corpus
 from berdslib.data.fetch import every_place, fetch_files, fetch_hint, marked
 from berdslib.data.gold import share_verdicts, unjudged_copies
-from berdslib.data.passages import CUTS, corpus_statistics
+from berdslib.data.passages import corpus_statistics
 from berdslib.data.pir import is_pir, load_task
 from berdslib.data.readers import READERS, LabelledPair, aspects_at, beir_at, from_ir_datasets, nuggets_at, table_at
 from berdslib.data.records import (
@@ -157,20 +157,20 @@ def load_passages(name_or_path: str | Path, limit: int = 0) -> Sequence[Passage]
     Args:
         name_or_path: a data set with passages; a path that :func:`berdslib.data.formats.iter_passages` reads; a folder
             that :func:`berdslib.data.corpus.write_corpus` made; or one of :func:`berdslib.data.web.web_corpora`, where
-            every question has passages of its own. With ":words" or ":sentences" behind it the rows are documents, to
-            be cut into passages of 100 words; what comes of that is kept on disk and memory-mapped, see
+            every question has passages of its own. With ":words" behind it the rows are documents, to be cut into
+            passages of 100 words; what comes of that is kept on disk and memory-mapped, see
             :func:`berdslib.data.corpus.open_corpus`.
         limit: only the first so many; 0 = all, which for the large ones does not fit into memory: stream those with
             ``iter_passages(passage_file(name))``, or open them with ``open_corpus``.
     """
     check_limit(limit)
-    name, _, cut = str(name_or_path).rpartition(":")
-    place = passage_file(name if cut in CUTS else name_or_path)
+    is_cut = str(name_or_path).endswith(":words")
+    place = passage_file(str(name_or_path).removesuffix(":words") if is_cut else name_or_path)
     opened: Sequence[Passage]
     if not isinstance(place, Path):
-        opened = list(cut_rows(place, cut)[0]) if cut in CUTS else place
-    elif cut in CUTS:
-        opened = open_corpus(place, cut=cut)
+        opened = list(cut_rows(place, "words")[0]) if is_cut else place
+    elif is_cut:
+        opened = open_corpus(place, cut="words")
     elif is_web_corpora(place):
         opened = OwnCorpora(open_web_corpora(place))
     elif is_corpus(place):
@@ -603,23 +603,25 @@ def write_source(source: str, folder: Path, *, limit: int = 0, **shape: Any) -> 
         return make_corpus(passage_file(source), folder, limit=limit, **shape)
 
 
-def describe_corpus(name: str, documents: str = "auto") -> dict[str, Any]:
+def describe_corpus(name: str) -> dict[str, Any]:
     """Return the columns of BeRDS Table 2 for a data set, file or folder.
 
-    NAME:words and NAME:sentences cut its rows first. Of a folder with a corpus for each question, the means over them.
-    `documents` "auto": passages of one document are told by the docno's final -NUMBER only where documents were cut
-    here, as names such as MED-10 end so too.
+    NAME:words cuts its rows first. Of a folder with a corpus for each question, the means over them. Passages of one
+    document are told by the docno's final -NUMBER only where documents were cut here: names such as MED-10 end so too.
     """
     if is_web_corpora(name):
         nothing = {"passages": 0, "documents": 0, "mean_words": float("nan")}
         each = [corpus_statistics(one) if one else nothing for one in open_web_corpora(name).values()]
         return {"corpus": name, "corpora": len(each), **pd.DataFrame(each).mean(), "documents_by": "docno"}
-    source, _, cut = name.rpartition(":")
-    source, cut = (source, cut) if cut in CUTS else (name, "none")
     with errors_in(name):
-        passages, is_cut = cut_rows(passage_file(source), cut)
-        by = documents if documents != "auto" else "passage" if is_cut == "none" else "docno"
-        return {"corpus": name, **corpus_statistics(passages, documents=by), "documents_by": by}
+        wanted = "words" if name.endswith(":words") else "none"
+        passages, cut = cut_rows(passage_file(name.removesuffix(":words")), wanted)
+        is_cut = cut != "none"
+        return {
+            "corpus": name,
+            **corpus_statistics(passages, is_cut),
+            "documents_by": "docno" if is_cut else "passage",
+        }
 
 
 def check_limit(limit: int) -> None:
