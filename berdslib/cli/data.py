@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,11 +12,6 @@ from berdslib.cli.inputs import is_predictions, read_collection, read_runs, spli
 from berdslib.cli.options import FOLDER, JSON, choice, flag, number, refuse, say, show, tell, text, wants_json
 from berdslib.cli.root import main
 from berdslib.errors import InputError, printable
-
-if TYPE_CHECKING:  # the command line starts before pandas is loaded
-    import pandas as pd
-
-    from berdslib.data.records import Passage, Question
 
 
 @main.group()
@@ -101,16 +95,13 @@ def data_stats(questions: str | None, corpus: str | None, split: str | None, lim
 
 @data.command("leaks")
 @options.questions()
-@options.verdicts("--gold")
 @number("--threshold", 0.8, "Overlap (Jaccard similarity) from which a pair is reported.", options.SHARE)
-@text("--kinds", "To compare; without perspectives, where these are labels.", "text,perspectives,passages")
 @flag("--across", "Print only pairs that stand across splits.")
 @JSON
-def data_leaks(questions: str, gold: str | None, threshold: float, kinds: str, across: bool, **given: Any) -> None:
+def data_leaks(threshold: float, across: bool, **given: Any) -> None:
     """Find questions that must not stand on both sides of a split, and exit with 1 where some do.
 
-    Two questions overlap if their wording, their perspectives or their gold passages are nearly the same; passages are
-    compared where there are gold verdicts, and told by their words where the corpus is there, too.
+    Two questions overlap if their wording is equal or nearly so: by the stems of the words that carry meaning.
 
     The exit status is that of a check: 0 if no two overlapping questions are of different splits, whatever overlaps
     within one; 1 if some are, or if something cannot be read, which an error on stderr says; 2 for a wrong option. To
@@ -119,12 +110,12 @@ def data_leaks(questions: str, gold: str | None, threshold: float, kinds: str, a
     \b
     berds data leaks -q sample --split all
     berds data leaks -q arguana,kialo,opinionqa
-    berds data leaks -q mine.jsonl --gold verdicts.tsv --across
     """
     from berdslib.data.leaks import across_splits, leaks
 
-    asked, verdicts, passages = _to_compare(split_names(questions), gold, **given)
-    found = leaks(asked, verdicts, threshold=threshold, kinds=split_names(kinds), passages=passages)
+    refuse(given["corpus"], "questions are compared by their wording alone; leave out -c")
+    asked = read_collection(given, need_passages=False, need_perspectives=False).questions
+    found = leaks(asked, threshold)
     leaking = across_splits(found)
     shown = leaking if across else found
     if len(shown) and not wants_json():
@@ -137,24 +128,6 @@ def data_leaks(questions: str, gold: str | None, threshold: float, kinds: str, a
     told = f"{len(asked)} questions, {len(found)} overlaps of {threshold} or more, {across_them}"
     say({**counts, "pairs": shown.to_dict("records")}, told)
     options.end(len(leaking))
-
-
-def _to_compare(
-    names: list[str], gold: str | None, corpus: str | None, split: str | None, limit: int
-) -> tuple[list[Question], pd.DataFrame | None, Iterable[Passage]]:
-    """Return the questions of all sets, their gold verdicts, and a stream of the passages that these name."""
-    import pandas as pd
-
-    from berdslib.data.datasets import load
-
-    joined = bool(corpus or gold)
-    searched: Any = () if joined and len(names) > 1 and corpus is None else corpus
-    sets: list[Any] = [names] if joined else [[name] for name in names]
-    parts = [load(one, passages=searched, split=split, limit=limit, gold=gold) for one in sets]
-    # Each has a corpus of its own, where the same docno is another passage.
-    own = [one.gold.assign(docno=f"{i} " + one.gold["docno"]) for i, one in enumerate(parts) if one.gold is not None]
-    passages = (p._replace(docno=f"{i} {p.docno}") for i, one in enumerate(parts) for p in one.passages)
-    return [q for one in parts for q in one.questions], pd.concat(own) if own else None, passages
 
 
 @data.command("export")

@@ -255,7 +255,7 @@ def validate(folder: Path) -> list[Finding]:
         there = ", ".join(sorted({q.split or "none" for q in questions}))
         said = ", ".join(row["splits"]) or "none"
         found.append(Finding(True, f"the card says the splits {said}, and there are {there}"))
-    across = across_splits(leaks(questions, kinds=("text", "perspectives")))
+    across = across_splits(leaks(questions))
     if len(across):
         pair = f"{across['first'].iloc[0]!r} and {across['second'].iloc[0]!r} (see: berds data leaks)"
         found.append(Finding(True, f"{len(across)} pairs of questions leak across splits, such as {pair}"))

@@ -130,7 +130,7 @@ def test_what_is_wrong_with_a_set(folder, name, change, grave, problem):
 
 
 def test_leaks_across_splits_are_grave(tmp_path):
-    twin = ZOO._replace(qid="zoo2", text="Must all zoos go?", split="test")
+    twin = ZOO._replace(qid="zoo2", text="Close all zoos?", split="test")
     write_dataset(tmp_path / "leaky", CARD, [ZOO, twin])
     assert ["1 pairs of questions leak across splits" in one.problem for one in validate(tmp_path / "leaky")] == [True]
 
