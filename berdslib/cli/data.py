@@ -55,21 +55,6 @@ def data_fetch(name: str) -> None:
     show(paths, "\n".join(paths))
 
 
-@data.command("add")
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@JSON
-def data_add(folder: Path) -> None:
-    """Have a data set of your own load by the name on its card, from anywhere; the folder stays where it is."""
-    from berdslib.data.catalogue import added_folders
-    from berdslib.data.own import add
-
-    before, place = added_folders(), str(folder.resolve())
-    one = add(folder)
-    if (replaced := before.get(one.name, place)) != place:
-        tell(f"{one.name} no longer means {replaced}")
-    say({"name": one.name, "folder": place}, f"{one.name} → {place}")
-
-
 @data.command("stats")
 @options.questions(required=False)
 @JSON
@@ -286,39 +271,30 @@ def data_web(output: Path, top: int, extractor: str, **given: Any) -> None:
 
 
 @data.command("validate")
-@click.argument("place", metavar="FOLDER|RELEASE[:SCENARIO]")
+@click.argument("place", metavar="RELEASE[:SCENARIO]")
 @click.argument("predictions", nargs=-1, type=click.Path())
-@text("--split", "Of a release.", "dev", type=click.Choice(["train", "dev", "test"]))
+@text("--split", "Of the scenario.", "dev", type=click.Choice(["train", "dev", "test"]))
 @options.READING
 @JSON
 def data_validate(place: str, predictions: tuple[str, ...], split: str, **reading: Any) -> None:
-    """Check a data set of your own, or a release of PerspectiveArg and predictions files for one of its scenarios.
+    """Check a release of PerspectiveArg, and predictions files for one of its scenarios.
 
-    Exits with 1 where something must be mended. Of a release counts are printed, and the first problem of each file.
+    Counts are printed, and the first problem of each file; exits with 1 where something must be mended.
 
     \b
-    berds data validate my_benchmark
     berds data validate perspectivearg-sample
     berds data validate my_release:explicit predictions/bm25.jsonl --split test
     """
     from berdslib.data.arguments import is_release
     from berdslib.data.catalogue import DATASETS
-    from berdslib.data.own import validate
     from berdslib.data.scenario import SCENARIOS
 
     head, _, scenario = place.rpartition(":")
     release, rule = (head, scenario) if scenario in SCENARIOS and head else (place, "")
     refuse(predictions and not rule, "predictions are for a scenario; name it, such as my_release:explicit")
-    if rule or is_release(release) or (release.startswith("perspectivearg") and release in DATASETS):
-        _validate_release(release, rule, split, predictions, **reading)
-    refuse(not Path(place).is_dir(), f"{printable(place)}: no such folder or release")
-    found = validate(Path(place))
-    if wants_json() or found:
-        lines = [f"{'error' if one.grave else 'note'}: {one.problem}" for one in found]
-        show([one._asdict() for one in found], "\n".join(lines))
-    else:
-        tell("nothing is wrong with it")
-    options.end(any(one.grave for one in found))
+    is_known = release.startswith("perspectivearg") and release in DATASETS
+    refuse(not rule and not is_release(release) and not is_known, f"{printable(place)}: no such release")
+    _validate_release(release, rule, split, predictions, **reading)
 
 
 def _validate_release(release: str, rule: str, split: str, predictions: tuple[str, ...], **reading: Any) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from berdslib.data import formats, own
+from berdslib.data import formats
 from berdslib.data.arguments import is_release
 from berdslib.data.catalogue import DATASETS, Dataset
 from berdslib.data.collection import Collection
@@ -46,6 +46,7 @@ from berdslib.data.records import (
     verdicts_from_qrels,
     with_perspectives,
 )
+from berdslib.data.saved import saved_at
 from berdslib.data.scenario import Scenario, load_scenario
 from berdslib.data.tables import Records, is_records
 from berdslib.data.trec import read_judgements
@@ -72,9 +73,9 @@ def find(name: str | Path) -> Dataset:
     Path, or a text that names something or looks like a path.
     """
     if isinstance(name, str) and name in DATASETS:
-        return _with_card(DATASETS[name])
+        return DATASETS[name]
     path = Path(name)
-    for at in (own.own_at, nuggets_at, aspects_at, beir_at):
+    for at in (saved_at, nuggets_at, aspects_at, beir_at):
         if (one := at(path)) is not None:
             return one
     if isinstance(name, Path) or path.exists() or path.suffix != "" or len(path.parts) > 1:
@@ -90,16 +91,6 @@ def dataset(name: str | Path) -> Dataset:
     """
     one = find(name)
     return DATASETS.find(str(name))[0] if one.reader == "table" else one
-
-
-def _with_card(one: Dataset) -> Dataset:
-    """Return a data set of the user's as its card describes it now; if it cannot be read, loading it says so."""
-    if one.reader != "own":
-        return one
-    try:
-        return replace(own.as_dataset(Path(one.place)), name=one.name)
-    except (InputError, OSError) as error:
-        return replace(one, title="a data set of your own that cannot be read", parts=("questions",), how=str(error))
 
 
 def _part(name: str | Path, part: str, split: str | None = None) -> tuple[Dataset, Any]:
@@ -473,7 +464,7 @@ def _load_one(name: str | Path | Records, shared: Sequence[Passage] | None, spli
             questions = load_questions(name, None if one.reader == "table" else split)
             own_passages = load_passages(name) if shared is None and "passages" in one.parts else ()
             gold = load_gold(name) if "gold" in one.parts else None
-            found = Collection(one.name, questions, own_passages, gold, _recorded_expansions(one, split))
+            found = Collection(one.name, questions, own_passages, gold, _recorded_expansions(name, one, split))
     return found if shared is None or isinstance(found, Scenario) else replace(found, passages=shared)
 
 
@@ -517,10 +508,10 @@ def _of_split(questions: Sequence[Question], split: str, path: str) -> list[Ques
     return found
 
 
-def _recorded_expansions(one: Dataset, split: str | None) -> dict[str, list[tuple[str, str]]]:
+def _recorded_expansions(name: str | Path, one: Dataset, split: str | None) -> dict[str, list[tuple[str, str]]]:
     """Return recorded expansions; of those that were never recorded, or are not on this machine, there are none."""
     try:
-        return load_expansions(one.name, split) if "expansions" in one.parts else {}
+        return load_expansions(name, split) if "expansions" in one.parts else {}
     except MissingDataError:
         return {}  # a system that needs them says so, and what there is instead
 

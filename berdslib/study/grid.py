@@ -317,7 +317,7 @@ def _check_data(kind: str, name: str) -> None:
             load_task(one, behind)
     elif behind and (kind != "corpus" or behind != "words"):
         DATASETS.find(name)  # which says what there is
-    elif not one.make and one.reader != "own" and needed not in one.parts:
+    elif not one.make and needed not in one.parts:
         raise InputError(f"{name!r} has no {needed}")
 
 

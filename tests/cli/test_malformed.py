@@ -114,7 +114,6 @@ CASES = {
     # building
     "prices in words": Case(f"{BUILD} --prices cheap", ("not two numbers with a comma",), exit=2),
     "a budget without prices": Case(f"{BUILD} --model x --budget 1", ("needs the prices",)),
-    "a folder that is no data set": Case("data add .", ("no such file",)),
 }  # fmt: skip
 
 
