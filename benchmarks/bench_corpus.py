@@ -1,31 +1,21 @@
-"""The corpus on disk against a list in memory: time and memory to write, open and read; near-duplicates by brute force.
+"""The corpus on disk against a list in memory: time and memory to write, open and read.
 
-Usage: python benchmarks/bench_corpus.py [--passages 1000000] [--near 2000] [--articles articles.jsonl]
+Usage: python benchmarks/bench_corpus.py [--passages 1000000] [--articles articles.jsonl]
 
 Memory is read from /proc, so on Linux only: getrusage's peak starts, in a new process, at what its parent had.
 """
 
 import argparse
-import random
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from berdslib.data.formats import iter_passages, write_passages
-from berdslib.data.passages import (
-    NEAR,
-    corpus_statistics,
-    cut_documents,
-    split_sentences,
-    split_words,
-    without_duplicates,
-)
+from berdslib.data.passages import corpus_statistics, cut_documents, without_duplicates
 from berdslib.data.records import Passage
 
 # Each is run in a process of its own, so that the peak is that of this work alone.
@@ -35,7 +25,7 @@ import numpy as np
 from berdslib.data.corpus import Corpus, write_corpus
 from berdslib.data.formats import iter_passages, read_passages
 from berdslib.data.passages import without_duplicates
-import pyarrow, pyarrow.ipc, tqdm.auto, rensa
+import pyarrow, pyarrow.ipc, tqdm.auto
 
 def mebibytes(name):
     with open("/proc/self/status") as file:
@@ -57,9 +47,9 @@ LOAD = "corpus = read_passages(path)"
 STREAM = "read = sum(len(p.text) for p in iter_passages(path))"
 WRITE = "write_corpus(iter_passages(path), path + '.disk')"
 # The generator is still alive when memory is read: it is stopped one passage early.
-DROP = "stream = without_duplicates(Corpus(path), {near})\nkept = sum(1 for _ in islice(stream, len(Corpus(path)) - 1))"
-EXACT = "from itertools import islice\n" + DROP.format(near=None)
-NEARLY = "from itertools import islice\n" + DROP.format(near=NEAR)
+DROP = """from itertools import islice
+stream = without_duplicates(Corpus(path))
+kept = sum(1 for _ in islice(stream, len(Corpus(path)) - 1))"""
 
 
 def measured(what, work, path):
@@ -88,18 +78,15 @@ def synthetic(n):
 def bench_cutting(articles):
     documents = list(iter_passages(articles))
     print(f"cutting {len(documents):,} documents of {articles}")
-    for split in (split_words, split_sentences):
-        start = time.perf_counter()
-        passages = list(cut_documents(documents, split))
-        seconds = time.perf_counter() - start
-        counts = ", ".join(f"{name} {value:,.6g}" for name, value in corpus_statistics(passages).items())
-        print(f"  {split.__name__:<16}{len(passages) / seconds:9,.0f} passages/s   {counts}")
-    for near in (None, NEAR):
-        removed, start = Counter(), time.perf_counter()
-        kept = sum(1 for _ in without_duplicates(cut_documents(documents), near, removed))
-        seconds = time.perf_counter() - start
-        rate = sum([kept, *removed.values()]) / seconds
-        print(f"  without_duplicates(near={near}): {rate:,.0f} passages/s with the cut, {kept:,} kept, {dict(removed)}")
+    start = time.perf_counter()
+    passages = list(cut_documents(documents))
+    seconds = time.perf_counter() - start
+    counts = ", ".join(f"{name} {value:,.6g}" for name, value in corpus_statistics(passages).items())
+    print(f"  cut_documents: {len(passages) / seconds:,.0f} passages/s   {counts}")
+    start = time.perf_counter()
+    kept = sum(1 for _ in without_duplicates(passages))
+    rate = len(passages) / (time.perf_counter() - start)
+    print(f"  without_duplicates: {rate:,.0f} passages/s, {kept:,} kept")
 
 
 def bench_disk(n):
@@ -118,61 +105,15 @@ def bench_disk(n):
         measured("... and all in order", ALL, disk)
         print(f"  ratios to the list: opens in 1/{load / opened:,.0f} of the time; with 1,000 passages read,", end=" ")
         print(f"1/{in_memory / by_place:.1f} of the memory, mapped pages included")
-        for what, work in (("exact", EXACT), ("near", NEARLY)):
-            seconds, _, anonymous, kept = measured(f"without_duplicates, {what}", work, disk)
-            print(
-                f"    {n / seconds:,.0f} passages/s, {kept:,} kept, {anonymous * 1024 / kept:.2f} KiB for each of them"
-            )
-
-
-def edited(rng, words, vocabulary):
-    """A copy with 2 to 5 percent of its words replaced, left out or added."""
-    copy = list(words)
-    for _ in range(rng.choice([2, 3, 4, 5])):
-        place, kind = rng.randrange(len(copy)), rng.choice("rda")
-        new = [] if kind == "d" else [rng.choice(vocabulary)]
-        copy[place : place + (kind != "a")] = new
-    return copy
-
-
-def bench_near(n, articles):
-    """Half real passages (or synthetic ones), half edited copies of them, in random order, at several thresholds."""
-    rng = random.Random(0)
-    source = cut_documents(iter_passages(articles)) if articles else synthetic(10 * n)
-    full = [p.text.split() for p in source if len(p.text.split()) == 100]
-    originals = rng.sample(full, n // 2)
-    vocabulary = [w for words in originals for w in words]
-    labelled = [(words, False) for words in originals] + [(edited(rng, w, vocabulary), True) for w in originals]
-    rng.shuffle(labelled)
-    passages = [Passage(str(i), " ".join(words)) for i, (words, _) in enumerate(labelled)]
-    pairs = [set(pairwise(p.text.casefold().split())) for p in passages]
-    print(
-        f"near-duplicates: {n // 2:,} passages, and a copy of each with 2-5 % of its words edited, against brute force"
-    )
-    for near in (0.7, NEAR, 0.9):
-        truth, kept = set(), []
-        for i, mine in enumerate(pairs):
-            if any(len(mine & pairs[j]) / len(mine | pairs[j]) >= near for j in kept):
-                truth.add(str(i))
-            else:
-                kept.append(i)
-        start = time.perf_counter()
-        ours = {p.docno for p in passages} - {p.docno for p in without_duplicates(passages, near)}
-        rate = len(passages) / (time.perf_counter() - start)
-        precision, recall = len(ours & truth) / max(1, len(ours)), len(ours & truth) / max(1, len(truth))
-        print(
-            f"  near={near}: brute force drops {len(truth)} ({len(truth) / (n // 2):.1%} of those planted), "
-            f"ours {len(ours)}; precision {precision:.4f}, recall {recall:.4f}; {rate:,.0f} passages/s"
-        )
+        seconds, _, anonymous, kept = measured("without_duplicates", DROP, disk)
+        print(f"    {n / seconds:,.0f} passages/s, {kept:,} kept, {anonymous * 1024 / kept:.2f} KiB for each of them")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--passages", type=int, default=1_000_000)
-    parser.add_argument("--near", type=int, default=2000)
     parser.add_argument("--articles", help="JSONL with documents to be cut, such as articles.jsonl of Project Debater")
     options = parser.parse_args()
     if options.articles:
         bench_cutting(options.articles)
-    bench_near(options.near, options.articles)
     bench_disk(options.passages)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from berdslib.data.datasets import load as load
     from berdslib.data.records import Passage as Passage
     from berdslib.data.records import Question as Question
+    from berdslib.data.saved import save as save
     from berdslib.errors import InputError as InputError
     from berdslib.errors import MissingDataError as MissingDataError
     from berdslib.evaluation.measures import ERR_IA as ERR_IA
@@ -59,6 +60,7 @@ _PLACES = {
     "berdslib.data.collection": ("Collection",),
     "berdslib.data.datasets": ("load",),
     "berdslib.data.records": ("Passage", "Question"),
+    "berdslib.data.saved": ("save",),
     "berdslib.errors": ("InputError", "MissingDataError"),
     "berdslib.evaluation.measures": (
         "Coverage", "ERR_IA", "MRecall", "P", "Precision", "StRecall", "alpha_nDCG", "nDCG", "pRecall", "rKL",

@@ -39,10 +39,9 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         self,
         kind: str,
         things: Mapping[str, Thing],
-        more: Callable[[], Mapping[str, Thing]] = dict,
         own: Callable[[Any, str], Thing] | None = None,
     ) -> None:
-        self.kind, self._things, self._more, self.own = kind, dict(things), more, own  # own: from the user's to a thing
+        self.kind, self._things, self.own = kind, dict(things), own  # own: from the user's to a thing
         self._built_in = frozenset(things)
         self._left_out: set[str] = set()  # entry points that cannot be loaded, of which a warning was given
 
@@ -101,7 +100,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         """
         _import_plugins()
         found: dict[str, str] = {}
-        for name in (*self._things, *self._entry_points, *self._more()):
+        for name in (*self._things, *self._entry_points):
             found.setdefault(name.casefold(), name)
         return list(found.values())
 
@@ -110,9 +109,7 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
             raise KeyError(name)
         if name in self._things:
             return self._things[name]
-        if name in self._entry_points:
-            return self._load(name)
-        return self._more()[name]
+        return self._load(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter([name for name in self.spellings() if self._is_usable(name)])

@@ -127,13 +127,6 @@ def test_a_built_in_name_is_taken_in_any_capitals(pets, name):
     assert caught.value.field == "name"
 
 
-def test_what_lies_in_a_folder_does_not_hide_what_is_built_in():
-    added = {"Cat": "a card", "cow": "another"}
-    pets = Registry("pet", {"cat": "Felis"}, more=lambda: added)
-    assert [pets.find(name)[0] for name in ("cat", "Cat", "CAT", "COW")] == ["Felis", "Felis", "Felis", "another"]
-    assert list(pets) == ["cat", "cow"] and "Cat" not in pets and pets["cow"] == "another"
-
-
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
     """Five entry points of an installed package: one that works, and four that do not."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,11 +12,6 @@ from berdslib.cli.inputs import is_predictions, read_collection, read_runs, spli
 from berdslib.cli.options import FOLDER, JSON, choice, flag, number, refuse, say, show, tell, text, wants_json
 from berdslib.cli.root import main
 from berdslib.errors import InputError, printable
-
-if TYPE_CHECKING:  # the command line starts before pandas is loaded
-    import pandas as pd
-
-    from berdslib.data.records import Passage, Question
 
 
 @main.group()
@@ -61,30 +55,15 @@ def data_fetch(name: str) -> None:
     show(paths, "\n".join(paths))
 
 
-@data.command("add")
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@JSON
-def data_add(folder: Path) -> None:
-    """Have a data set of your own load by the name on its card, from anywhere; the folder stays where it is."""
-    from berdslib.data.catalogue import added_folders
-    from berdslib.data.own import add
-
-    before, place = added_folders(), str(folder.resolve())
-    one = add(folder)
-    if (replaced := before.get(one.name, place)) != place:
-        tell(f"{one.name} no longer means {replaced}")
-    say({"name": one.name, "folder": place}, f"{one.name} → {place}")
-
-
 @data.command("stats")
 @options.questions(required=False)
 @JSON
 def data_stats(questions: str | None, corpus: str | None, split: str | None, limit: int) -> None:
     """Print the columns of BeRDS Table 1 for sets of questions (-q), or those of Table 2 for corpora (-c).
 
-    Of a corpus, the words of a passage are counted, too; NAME:words and NAME:sentences cut its rows into passages of
-    100 words first. Of a folder from `berds data web` the means over its questions are printed, as in the paper. The
-    last column says what counts as a document: the docno without its -NUMBER where `berds data` cut it, or a passage.
+    Of a corpus, the words of a passage are counted, too; NAME:words cuts its rows into passages of 100 words first. Of
+    a folder from `berds data web` the means over its questions are printed, as in the paper. The last column says what
+    counts as a document: the docno without its -NUMBER where `berds data` cut it, or a passage.
     """
     import pandas as pd
 
@@ -101,16 +80,13 @@ def data_stats(questions: str | None, corpus: str | None, split: str | None, lim
 
 @data.command("leaks")
 @options.questions()
-@options.verdicts("--gold")
 @number("--threshold", 0.8, "Overlap (Jaccard similarity) from which a pair is reported.", options.SHARE)
-@text("--kinds", "To compare; without perspectives, where these are labels.", "text,perspectives,passages")
 @flag("--across", "Print only pairs that stand across splits.")
 @JSON
-def data_leaks(questions: str, gold: str | None, threshold: float, kinds: str, across: bool, **given: Any) -> None:
+def data_leaks(threshold: float, across: bool, **given: Any) -> None:
     """Find questions that must not stand on both sides of a split, and exit with 1 where some do.
 
-    Two questions overlap if their wording, their perspectives or their gold passages are nearly the same; passages are
-    compared where there are gold verdicts, and told by their words where the corpus is there, too.
+    Two questions overlap if their wording is equal or nearly so: by the stems of the words that carry meaning.
 
     The exit status is that of a check: 0 if no two overlapping questions are of different splits, whatever overlaps
     within one; 1 if some are, or if something cannot be read, which an error on stderr says; 2 for a wrong option. To
@@ -119,12 +95,12 @@ def data_leaks(questions: str, gold: str | None, threshold: float, kinds: str, a
     \b
     berds data leaks -q sample --split all
     berds data leaks -q arguana,kialo,opinionqa
-    berds data leaks -q mine.jsonl --gold verdicts.tsv --across
     """
     from berdslib.data.leaks import across_splits, leaks
 
-    asked, verdicts, passages = _to_compare(split_names(questions), gold, **given)
-    found = leaks(asked, verdicts, threshold=threshold, kinds=split_names(kinds), passages=passages)
+    refuse(given["corpus"], "questions are compared by their wording alone; leave out -c")
+    asked = read_collection(given, need_passages=False, need_perspectives=False).questions
+    found = leaks(asked, threshold)
     leaking = across_splits(found)
     shown = leaking if across else found
     if len(shown) and not wants_json():
@@ -139,24 +115,6 @@ def data_leaks(questions: str, gold: str | None, threshold: float, kinds: str, a
     options.end(len(leaking))
 
 
-def _to_compare(
-    names: list[str], gold: str | None, corpus: str | None, split: str | None, limit: int
-) -> tuple[list[Question], pd.DataFrame | None, Iterable[Passage]]:
-    """Return the questions of all sets, their gold verdicts, and a stream of the passages that these name."""
-    import pandas as pd
-
-    from berdslib.data.datasets import load
-
-    joined = bool(corpus or gold)
-    searched: Any = () if joined and len(names) > 1 and corpus is None else corpus
-    sets: list[Any] = [names] if joined else [[name] for name in names]
-    parts = [load(one, passages=searched, split=split, limit=limit, gold=gold) for one in sets]
-    # Each has a corpus of its own, where the same docno is another passage.
-    own = [one.gold.assign(docno=f"{i} " + one.gold["docno"]) for i, one in enumerate(parts) if one.gold is not None]
-    passages = (p._replace(docno=f"{i} {p.docno}") for i, one in enumerate(parts) for p in one.passages)
-    return [q for one in parts for q in one.questions], pd.concat(own) if own else None, passages
-
-
 @data.command("export")
 @click.argument("path", type=click.Path(path_type=Path))
 @options.questions(required=False)
@@ -164,14 +122,13 @@ def _to_compare(
 @text("--layout", "A BEIR folder, the official BeRDS JSONL, or a folder with TREC's diversity qrels. [by PATH: .jsonl "
       "is berds, else beir]", type=click.Choice(["beir", "berds", "trec"]))  # fmt: skip
 @options.RUNS
-@choice("--cut", ["none", "words", "sentences"], "Rows are passages, or documents: cut after any word, or sentence.")
+@choice("--cut", ["none", "words"], "Rows are passages, or documents: cut after so many words.")
 @number("--words", 100, "Of a passage, with --cut.")
-@choice("--duplicates", ["keep", "exact", "near"], "Those to drop from a corpus; near also drops exact ones.")
-@number("--near", 0.8, "Similarity of near ones.", click.FloatRange(0.5, 1))
+@choice("--duplicates", ["keep", "exact"], "Passages of a corpus with an equal text: exact drops all but the first.")
 @JSON
 def data_export(
     path: Path, gold: str | None, layout: str | None, runs: tuple[str, ...], cut: str, words: int, duplicates: str,
-    near: float, **given: Any,
+    **given: Any,
 ) -> None:  # fmt: skip
     """Write questions, passages and gold verdicts to PATH for other tools, or a corpus alone as a folder.
 
@@ -184,7 +141,7 @@ def data_export(
 
     \b
     berds data export sample.beir -q sample
-    berds data export wikipedia -c my_articles.jsonl --cut words --duplicates near
+    berds data export wikipedia -c my_articles.jsonl --cut words --duplicates exact
     """
     from berdslib.data.datasets import write_source
     from berdslib.data.formats import export_collection
@@ -192,9 +149,9 @@ def data_export(
     if given["questions"] is None:
         more = gold or layout or runs or given["split"]
         refuse(more or given["corpus"] is None, "give questions with -q, or with -c alone a corpus to write")
-        shape: dict[str, Any] = {"cut": cut, "words": words, "duplicates": duplicates, "near": near}
+        shape: dict[str, Any] = {"cut": cut, "words": words, "duplicates": duplicates}
         made = write_source(given["corpus"], path, limit=given["limit"], **shape)
-        dropped = f" ({made.exact} exact and {made.near} near repeats dropped)" * (duplicates != "keep")
+        dropped = f" ({made.repeats} repeats dropped)" * (duplicates != "keep")
         say({"output": path, **made._asdict()}, f"{made.passages} passages{dropped}, {made.bytes:,} bytes → {path}")
         return
     is_berds = layout == "berds" or is_predictions(path)
@@ -314,39 +271,30 @@ def data_web(output: Path, top: int, extractor: str, **given: Any) -> None:
 
 
 @data.command("validate")
-@click.argument("place", metavar="FOLDER|RELEASE[:SCENARIO]")
+@click.argument("place", metavar="RELEASE[:SCENARIO]")
 @click.argument("predictions", nargs=-1, type=click.Path())
-@text("--split", "Of a release.", "dev", type=click.Choice(["train", "dev", "test"]))
+@text("--split", "Of the scenario.", "dev", type=click.Choice(["train", "dev", "test"]))
 @options.READING
 @JSON
 def data_validate(place: str, predictions: tuple[str, ...], split: str, **reading: Any) -> None:
-    """Check a data set of your own, or a release of PerspectiveArg and predictions files for one of its scenarios.
+    """Check a release of PerspectiveArg, and predictions files for one of its scenarios.
 
-    Exits with 1 where something must be mended. Of a release counts are printed, and the first problem of each file.
+    Counts are printed, and the first problem of each file; exits with 1 where something must be mended.
 
     \b
-    berds data validate my_benchmark
     berds data validate perspectivearg-sample
     berds data validate my_release:explicit predictions/bm25.jsonl --split test
     """
     from berdslib.data.arguments import is_release
     from berdslib.data.catalogue import DATASETS
-    from berdslib.data.own import validate
     from berdslib.data.scenario import SCENARIOS
 
     head, _, scenario = place.rpartition(":")
     release, rule = (head, scenario) if scenario in SCENARIOS and head else (place, "")
     refuse(predictions and not rule, "predictions are for a scenario; name it, such as my_release:explicit")
-    if rule or is_release(release) or (release.startswith("perspectivearg") and release in DATASETS):
-        _validate_release(release, rule, split, predictions, **reading)
-    refuse(not Path(place).is_dir(), f"{printable(place)}: no such folder or release")
-    found = validate(Path(place))
-    if wants_json() or found:
-        lines = [f"{'error' if one.grave else 'note'}: {one.problem}" for one in found]
-        show([one._asdict() for one in found], "\n".join(lines))
-    else:
-        tell("nothing is wrong with it")
-    options.end(any(one.grave for one in found))
+    is_known = release.startswith("perspectivearg") and release in DATASETS
+    refuse(not rule and not is_release(release) and not is_known, f"{printable(place)}: no such release")
+    _validate_release(release, rule, split, predictions, **reading)
 
 
 def _validate_release(release: str, rule: str, split: str, predictions: tuple[str, ...], **reading: Any) -> None:

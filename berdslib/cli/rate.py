@@ -192,13 +192,13 @@ def rate_questions(n: int, seed: int, output: Path, **given: Any) -> None:
     `berdslib.construction.form.ReviewForm("sheet.csv", "name")`.
     """
     from berdslib.construction.review import draw_sheet, read_sources, write_sheet
-    from berdslib.data import own
+    from berdslib.data import saved
 
     if output.exists():
         raise InputError("is there already, and may hold answers; name another file", path=output)
     text = given["questions"]
     found = read_collection(given, need_passages=False)
-    built = Path(text) / own.QUESTIONS if own.is_own(text) else Path(text)
+    built = Path(text) / saved.QUESTIONS if saved.is_saved(text) else Path(text)
     with errors_in(text):
         rows = draw_sheet(found.questions, read_sources(built) if built.suffix == ".jsonl" else {}, n, seed)
     write_sheet(output, rows)

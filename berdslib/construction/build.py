@@ -21,13 +21,12 @@ from filelock import FileLock, Timeout
 from berdslib.construction import checks, debates, opinionqa, questions
 from berdslib.construction.pipeline import Answers, ByChat, ByRule, Draft, Passed, Rehearsal, Rejection, Step, take
 from berdslib.construction.questions import LABEL
-from berdslib.data import own
 from berdslib.data.collection import Collection
 from berdslib.data.leaks import groups
-from berdslib.data.own import OwnCard, write_dataset
 from berdslib.data.records import Passage, Question, check_passages
+from berdslib.data.saved import check_nothing_foreign, is_saved, read_card, write_collection
 from berdslib.data.tables import write_jsonl
-from berdslib.errors import InputError, known
+from berdslib.errors import InputError, known, printable
 from berdslib.llm.chat import ChatModel
 from berdslib.llm.prompting import OURS, load_prompt, wordings
 from berdslib.llm.recorded import Kept
@@ -236,7 +235,13 @@ def build(
     _check_options(share, sample=sample, seed=seed, workers=workers)
     _check_folder(folder, raw, builder)
     called = name or folder.resolve().name
-    card = OwnCard(called, title or f"Questions and perspectives: {called}", licence, source, language)
+    about = {
+        "title": title or f"Questions and perspectives: {called}",
+        "licence": licence,
+        "source": source,
+        "language": language,
+    }
+    _check_card(name=called, **about)
     check_passages(passages)
     items = read_items(builder, raw, sample, seed, split)
     unusable = len(items.unusable)
@@ -248,7 +253,7 @@ def build(
             _write(folder / FAILED, rejected)
             why = f"{len(made.rejected)} were left out ({folder / FAILED}) and {len(made.unanswered)} not answered"
             raise InputError(f"nothing is left of {len(items.drafts)} items: {why}", path=raw)
-        found = [draft.as_question(card.name) for draft in made.drafts]
+        found = [draft.as_question(called) for draft in made.drafts]
         found = split_questions(found, dev=share, seed=seed) if share else found
         facts = {
             "builder": builder,
@@ -262,13 +267,14 @@ def build(
             "unanswered": len(made.unanswered),
             "seed": seed if sample or share else None,
         }
-        card = replace(card, made={name: value for name, value in facts.items() if value not in ({}, None)})
-        write_dataset(folder, card, found, passages, more={d.key: _origin(d) for d in made.drafts})
+        collection = Collection(called, found, passages)
+        card = about | {"made": {name: value for name, value in facts.items() if value not in ({}, None)}}
+        write_collection(folder, collection, card, more={d.key: _origin(d) for d in made.drafts})
         _write(folder / REJECTED, rejected)
         _write(folder / UNANSWERED, made.unanswered)
         (folder / FAILED).unlink(missing_ok=True)  # of an earlier run that ended with nothing
     counts = pd.DataFrame([("read", items.usable + unusable, 0, unusable, 0), *made.counts], columns=COUNTS)
-    return Built(Collection(card.name, found, passages), rejected, made.unanswered, counts, folder)
+    return Built(collection, rejected, made.unanswered, counts, folder)
 
 
 def rehearse(
@@ -304,22 +310,26 @@ def _check_options(dev: float, **numbers: int) -> None:
         raise InputError(f"a share from 0 to below 1 was expected, not {dev!r}", field="dev")
 
 
+def _check_card(**texts: str) -> None:
+    for field, text in texts.items():
+        if not isinstance(text, str) or text != printable(text):
+            raise InputError("text without control characters was expected", field=field)
+
+
 def _check_folder(folder: Path, raw: Path, builder: str) -> None:
     """Refuse to write over the source, other people's files, or a data set that was built from something else."""
     inner, outer = folder.resolve(), raw.resolve()
     if inner == outer or inner in outer.parents or outer in inner.parents:
         raise InputError("the data set needs a folder of its own, apart from its source", path=folder)
-    if own.is_own(folder):
-        before = own.read_card(folder).made
+    if is_saved(folder):
+        before = read_card(folder).get("made", {})
         if (before.get("builder"), before.get("raw")) != (builder, raw.name):
             told = f"from {before['raw']} by {before['builder']}" if "raw" in before else "by hand"
             raise InputError(f"holds a data set that was made {told}; name another folder", path=folder)
         return
     ours = (EXCHANGES, FAILED, LOCK)
     if not any((folder / name).exists() for name in ours):
-        foreign = [name for name in (own.QUESTIONS, own.CORPUS, own.README) if (folder / name).exists()]
-        if foreign:
-            raise InputError(f"holds {foreign[0]!r}, which no build wrote; name another folder", path=folder)
+        check_nothing_foreign(folder)
 
 
 @contextmanager

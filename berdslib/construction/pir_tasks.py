@@ -84,7 +84,7 @@ def _exfever(table: Path) -> Iterator[Asked]:
     rows = [row for _, row in read_table(table, ("claim", "explanation", "label"))]
     labels = [_label(row, "label", ("SUPPORT", "REFUTE", "NOT ENOUGH INFO")) for row in rows]
     words = [frozenset(compared_words(row.text("claim"))) for row in rows]
-    alike = similar_sets(words, dict.fromkeys(frozenset().union(*words), 1.0), ALIKE, "claims")
+    alike = similar_sets(words, ALIKE)
     alike = alike.sort_values(["overlap", "i", "j"], ascending=[False, True, True])
     claims: dict[int, dict[str, int]] = {}  # of an explanation, those found
     taken: set[int] = set()

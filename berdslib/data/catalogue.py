@@ -1,4 +1,4 @@
-"""The data sets that are known by name: their cards (catalogue.toml), and those that the user added."""
+"""The data sets that are known by name: their cards (catalogue.toml), and those that the user registers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from berdslib.paths import cache_dir
 from berdslib.registry import Registry
 
 
@@ -116,26 +115,10 @@ def _cards() -> dict[str, Dataset]:
 # ---------------------------------------------------------------- those of the user
 
 
-def added_list() -> Path:
-    """Return the folder that says which data sets of the user's load by name: a file for each, with its place."""
-    return cache_dir() / "added"
-
-
-def added_folders() -> dict[str, str]:
-    """Return name → folder of the data sets that were added."""
-    files = [path for path in sorted(added_list().glob("*")) if not path.name.startswith(".")]
-    return {path.name: path.read_text(encoding="utf-8", errors="replace") for path in files}
-
-
-def _added() -> dict[str, Dataset]:
-    """Return the data sets that were added; their cards are read when they are loaded."""
-    return {name: added_dataset(name, place) for name, place in added_folders().items()}
-
-
-def added_dataset(name: str, place: str, **facts: Any) -> Dataset:
-    """Return a data set of the user's with what is known of it before its card is read."""
+def dataset_at(name: str, place: str, **facts: Any) -> Dataset:
+    """Return what lies at a path as a data set, with what is known of it."""
     unknown = {"title": "a data set of your own", "source": place, "licence": "unknown", "size": "unknown"}
-    return Dataset(name, **{"paper": "own", "kind": "questions", "reader": "own", "place": place, **unknown, **facts})
+    return Dataset(name, **{"paper": "own", "kind": "questions", "place": place, **unknown, **facts})
 
 
 def own_dataset(make: Callable[..., Any], name: str) -> Dataset:
@@ -145,4 +128,4 @@ def own_dataset(make: Callable[..., Any], name: str) -> Dataset:
     return Dataset(name=name, title=title, make=make, **about)
 
 
-DATASETS: Registry[Dataset] = Registry("data set", _cards(), more=_added, own=own_dataset)
+DATASETS: Registry[Dataset] = Registry("data set", _cards(), own=own_dataset)

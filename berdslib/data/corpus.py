@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property, partial
@@ -23,7 +22,7 @@ import numpy as np
 
 from berdslib import paths
 from berdslib.data.formats import iter_passages, numbered_passages, passage_table
-from berdslib.data.passages import CUTS, NEAR, WORDS, cut_documents, without_duplicates
+from berdslib.data.passages import WORDS, cut_documents, without_duplicates
 from berdslib.data.records import Passage
 from berdslib.data.tables import repeated
 from berdslib.errors import InputError, errors_in, known
@@ -33,8 +32,8 @@ from berdslib.progress import bar
 _FORMAT = "2"  # raised whenever what is written changes
 _ROWS = 4096  # of a record batch, all of them but the last: so a position says where a passage lies
 _PASSAGES, _SIDE_FILES = "passages.arrow", ("hashes.npy", "positions.npy", "sums.npy", "blocks.npy")
-_CUTS = ("none", *CUTS)
-DUPLICATES = ("keep", "exact", "near")
+_CUTS = ("none", "words")
+DUPLICATES = ("keep", "exact")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -52,8 +51,7 @@ class RepeatedDocnoError(InputError):
 class Corpus(Sequence[Passage]):
     """The passages of a folder that :func:`write_corpus` made, as a sequence in the order in which they were written.
 
-    ``cut`` says how documents became these passages: "words", "sentences", or "none" where they did not, or nobody
-    knows.
+    ``cut`` says how documents became these passages: "words", or "none" where they did not, or nobody knows.
     """
 
     def __init__(self, path: StrPath) -> None:
@@ -289,11 +287,10 @@ def _check_distinct(corpus: Corpus) -> None:
 
 
 class Written(NamedTuple):
-    """A corpus that was written: ``passages`` in it, ``exact`` and ``near`` repeats dropped, ``bytes`` on disk."""
+    """A corpus that was written: ``passages`` in it, ``repeats`` of their texts dropped, ``bytes`` on disk."""
 
     passages: int
-    exact: int
-    near: int
+    repeats: int
     bytes: int
 
 
@@ -304,25 +301,24 @@ def make_corpus(
     cut: str = "none",
     words: int = WORDS,
     duplicates: str = "keep",
-    near: float = NEAR,
     limit: int = 0,
 ) -> Written:
     """Write the passages of a file, BEIR folder, corpus on disk or list as a corpus, cut and without repeats.
 
-    `cut` "words" or "sentences" cuts rows into passages of so many `words`; `duplicates` "exact" drops the same text,
-    "near" also text of Jaccard similarity `near`; `limit` takes the first so many rows, 0 all.
+    `cut` "words" cuts rows into passages of so many `words`; `duplicates` "exact" drops equal texts; `limit` takes the
+    first so many rows, 0 all.
     """
     known("treatment of duplicates", duplicates, DUPLICATES)
     passages, is_cut = cut_rows(source, cut, words, limit)
-    removed: Counter[str] = Counter()
-    if duplicates != "keep":
-        passages = without_duplicates(passages, near if duplicates == "near" else None, removed)
+    dropped: list[str] = []
+    if duplicates == "exact":
+        passages = without_duplicates(passages, dropped)
     try:
         written = write_corpus(passages, target, is_cut)
     except RepeatedDocnoError as error:
         raise (_with_lines(error, source, cut) if isinstance(source, Path) else error) from None
     size = sum(path.stat().st_size for path in target.iterdir())
-    return Written(len(written), removed["exact"], removed["near"], size)
+    return Written(len(written), len(dropped), size)
 
 
 def cut_rows(
@@ -339,7 +335,7 @@ def cut_rows(
     if was_cut != "none":  # its documents could not be told from its first pieces
         path = source if isinstance(source, Path) else None
         raise InputError(f"was cut before, by {was_cut}; cut its documents", path=path, field="cut")
-    return cut_documents(rows, lambda text: CUTS[cut](text, words)), cut
+    return cut_documents(rows, words), cut
 
 
 def _with_lines(error: RepeatedDocnoError, source: Path, cut: str) -> InputError:

@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from berdslib.data import formats, own
+from berdslib.data import formats
 from berdslib.data.arguments import is_release
 from berdslib.data.catalogue import DATASETS, Dataset
 from berdslib.data.collection import Collection
 from berdslib.data.corpus import Corpus, Written, cut_rows, is_corpus, make_corpus, open_corpus
 from berdslib.data.fetch import every_place, fetch_files, fetch_hint, marked
 from berdslib.data.gold import share_verdicts, unjudged_copies
-from berdslib.data.passages import CUTS, corpus_statistics
+from berdslib.data.passages import corpus_statistics
 from berdslib.data.pir import is_pir, load_task
 from berdslib.data.readers import READERS, LabelledPair, aspects_at, beir_at, from_ir_datasets, nuggets_at, table_at
 from berdslib.data.records import (
@@ -46,6 +46,7 @@ from berdslib.data.records import (
     verdicts_from_qrels,
     with_perspectives,
 )
+from berdslib.data.saved import saved_at
 from berdslib.data.scenario import Scenario, load_scenario
 from berdslib.data.tables import Records, is_records
 from berdslib.data.trec import read_judgements
@@ -72,9 +73,9 @@ def find(name: str | Path) -> Dataset:
     Path, or a text that names something or looks like a path.
     """
     if isinstance(name, str) and name in DATASETS:
-        return _with_card(DATASETS[name])
+        return DATASETS[name]
     path = Path(name)
-    for at in (own.own_at, nuggets_at, aspects_at, beir_at):
+    for at in (saved_at, nuggets_at, aspects_at, beir_at):
         if (one := at(path)) is not None:
             return one
     if isinstance(name, Path) or path.exists() or path.suffix != "" or len(path.parts) > 1:
@@ -90,16 +91,6 @@ def dataset(name: str | Path) -> Dataset:
     """
     one = find(name)
     return DATASETS.find(str(name))[0] if one.reader == "table" else one
-
-
-def _with_card(one: Dataset) -> Dataset:
-    """Return a data set of the user's as its card describes it now; if it cannot be read, loading it says so."""
-    if one.reader != "own":
-        return one
-    try:
-        return replace(own.as_dataset(Path(one.place)), name=one.name)
-    except (InputError, OSError) as error:
-        return replace(one, title="a data set of your own that cannot be read", parts=("questions",), how=str(error))
 
 
 def _part(name: str | Path, part: str, split: str | None = None) -> tuple[Dataset, Any]:
@@ -157,20 +148,20 @@ def load_passages(name_or_path: str | Path, limit: int = 0) -> Sequence[Passage]
     Args:
         name_or_path: a data set with passages; a path that :func:`berdslib.data.formats.iter_passages` reads; a folder
             that :func:`berdslib.data.corpus.write_corpus` made; or one of :func:`berdslib.data.web.web_corpora`, where
-            every question has passages of its own. With ":words" or ":sentences" behind it the rows are documents, to
-            be cut into passages of 100 words; what comes of that is kept on disk and memory-mapped, see
+            every question has passages of its own. With ":words" behind it the rows are documents, to be cut into
+            passages of 100 words; what comes of that is kept on disk and memory-mapped, see
             :func:`berdslib.data.corpus.open_corpus`.
         limit: only the first so many; 0 = all, which for the large ones does not fit into memory: stream those with
             ``iter_passages(passage_file(name))``, or open them with ``open_corpus``.
     """
     check_limit(limit)
-    name, _, cut = str(name_or_path).rpartition(":")
-    place = passage_file(name if cut in CUTS else name_or_path)
+    is_cut = str(name_or_path).endswith(":words")
+    place = passage_file(str(name_or_path).removesuffix(":words") if is_cut else name_or_path)
     opened: Sequence[Passage]
     if not isinstance(place, Path):
-        opened = list(cut_rows(place, cut)[0]) if cut in CUTS else place
-    elif cut in CUTS:
-        opened = open_corpus(place, cut=cut)
+        opened = list(cut_rows(place, "words")[0]) if is_cut else place
+    elif is_cut:
+        opened = open_corpus(place, cut="words")
     elif is_web_corpora(place):
         opened = OwnCorpora(open_web_corpora(place))
     elif is_corpus(place):
@@ -473,7 +464,7 @@ def _load_one(name: str | Path | Records, shared: Sequence[Passage] | None, spli
             questions = load_questions(name, None if one.reader == "table" else split)
             own_passages = load_passages(name) if shared is None and "passages" in one.parts else ()
             gold = load_gold(name) if "gold" in one.parts else None
-            found = Collection(one.name, questions, own_passages, gold, _recorded_expansions(one, split))
+            found = Collection(one.name, questions, own_passages, gold, _recorded_expansions(name, one, split))
     return found if shared is None or isinstance(found, Scenario) else replace(found, passages=shared)
 
 
@@ -517,10 +508,10 @@ def _of_split(questions: Sequence[Question], split: str, path: str) -> list[Ques
     return found
 
 
-def _recorded_expansions(one: Dataset, split: str | None) -> dict[str, list[tuple[str, str]]]:
+def _recorded_expansions(name: str | Path, one: Dataset, split: str | None) -> dict[str, list[tuple[str, str]]]:
     """Return recorded expansions; of those that were never recorded, or are not on this machine, there are none."""
     try:
-        return load_expansions(one.name, split) if "expansions" in one.parts else {}
+        return load_expansions(name, split) if "expansions" in one.parts else {}
     except MissingDataError:
         return {}  # a system that needs them says so, and what there is instead
 
@@ -603,23 +594,25 @@ def write_source(source: str, folder: Path, *, limit: int = 0, **shape: Any) -> 
         return make_corpus(passage_file(source), folder, limit=limit, **shape)
 
 
-def describe_corpus(name: str, documents: str = "auto") -> dict[str, Any]:
+def describe_corpus(name: str) -> dict[str, Any]:
     """Return the columns of BeRDS Table 2 for a data set, file or folder.
 
-    NAME:words and NAME:sentences cut its rows first. Of a folder with a corpus for each question, the means over them.
-    `documents` "auto": passages of one document are told by the docno's final -NUMBER only where documents were cut
-    here, as names such as MED-10 end so too.
+    NAME:words cuts its rows first. Of a folder with a corpus for each question, the means over them. Passages of one
+    document are told by the docno's final -NUMBER only where documents were cut here: names such as MED-10 end so too.
     """
     if is_web_corpora(name):
         nothing = {"passages": 0, "documents": 0, "mean_words": float("nan")}
         each = [corpus_statistics(one) if one else nothing for one in open_web_corpora(name).values()]
         return {"corpus": name, "corpora": len(each), **pd.DataFrame(each).mean(), "documents_by": "docno"}
-    source, _, cut = name.rpartition(":")
-    source, cut = (source, cut) if cut in CUTS else (name, "none")
     with errors_in(name):
-        passages, is_cut = cut_rows(passage_file(source), cut)
-        by = documents if documents != "auto" else "passage" if is_cut == "none" else "docno"
-        return {"corpus": name, **corpus_statistics(passages, documents=by), "documents_by": by}
+        wanted = "words" if name.endswith(":words") else "none"
+        passages, cut = cut_rows(passage_file(name.removesuffix(":words")), wanted)
+        is_cut = cut != "none"
+        return {
+            "corpus": name,
+            **corpus_statistics(passages, is_cut),
+            "documents_by": "docno" if is_cut else "passage",
+        }
 
 
 def check_limit(limit: int) -> None:

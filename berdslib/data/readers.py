@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from berdslib import paths
-from berdslib.data import fetch, formats, own
-from berdslib.data.catalogue import Dataset, added_dataset
+from berdslib.data import fetch, formats, saved
+from berdslib.data.catalogue import Dataset, dataset_at
 from berdslib.data.collection import Collection
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_questions, make_verdicts, shares
 from berdslib.data.tables import Row, is_missing, look, read_jsonl, read_table
@@ -50,12 +50,12 @@ def beir_at(folder: Path) -> Dataset | None:
     if not formats.is_beir(folder):
         return None
     splits, parts = tuple(formats.beir_splits(folder)), ("questions", "passages", "gold")
-    return added_dataset(_name_of(folder), str(folder), reader="beir", kind="both", splits=splits, parts=parts)
+    return dataset_at(_name_of(folder), str(folder), reader="beir", kind="both", splits=splits, parts=parts)
 
 
 def table_at(path: Path) -> Dataset:
     """Return a file or a folder of which nothing is known; of a file, that it holds questions is a guess."""
-    return added_dataset(_name_of(path), str(path), reader="table", parts=("questions",))
+    return dataset_at(_name_of(path), str(path), reader="table", parts=("questions",))
 
 
 def _table_questions(one: Dataset, _splits: Sequence[str]) -> list[Question]:
@@ -74,12 +74,8 @@ def _sample_questions(one: Dataset, splits: Sequence[str]) -> list[Question]:
 
 
 def _sample_expansions(one: Dataset, splits: Sequence[str]) -> Expanded:
-    asked = {q.qid for q in _sample_questions(one, splits)}
-    found: Expanded = {}
-    for _, row in read_jsonl(paths.shipped(one.shipped) / "expansions.jsonl"):
-        if (qid := row.text("qid")) in asked:
-            found.setdefault(qid, []).append((row.text("name"), row.text("text")))
-    return found
+    qids = [question.qid for question in _sample_questions(one, splits)]
+    return saved.read_expansions(paths.shipped(one.shipped) / "expansions.jsonl", qids)
 
 
 # ---------------------------------------------------------------- BeRDS
@@ -272,7 +268,7 @@ def nuggets_at(place: Path) -> Dataset | None:
     with_corpus = (place / "corpus.jsonl").is_file()
     parts = ("questions", *(["passages"] if with_corpus else []), *(["gold"] if judged else []))
     kind = "both" if with_corpus else "questions"
-    return added_dataset(_name_of(place), str(place), reader="nuggets", kind=kind, parts=parts)
+    return dataset_at(_name_of(place), str(place), reader="nuggets", kind=kind, parts=parts)
 
 
 def _nuggets_file(place: Path) -> Path:
@@ -291,7 +287,7 @@ def aspects_at(folder: Path) -> Dataset | None:
     if not all(fetch.there(_tables_in(folder, name)) for name in _BRIGHT):
         return None
     parts = ("questions", "passages", "gold")
-    return added_dataset(_name_of(folder), str(folder), reader="aspects", kind="both", parts=parts)
+    return dataset_at(_name_of(folder), str(folder), reader="aspects", kind="both", parts=parts)
 
 
 def _tables_in(folder: Path, name: str) -> list[Path]:
@@ -377,7 +373,7 @@ READERS: dict[str, Reader] = {
         "passages": lambda one: Path(one.place),
         "gold": _gold_at,
     },
-    "own": own.READER,
+    "saved": saved.READER,
     "sample": {
         "questions": _sample_questions,
         "passages": lambda one: paths.shipped(one.shipped) / "passages.jsonl",

@@ -22,7 +22,6 @@ from filelock import Timeout
 
 from berdslib.data.catalogue import DATASETS
 from berdslib.data.datasets import IR_DATASETS
-from berdslib.data.passages import CUTS
 from berdslib.data.pir import load_task
 from berdslib.data.scenario import SCENARIOS
 from berdslib.errors import InputError, MissingDataError, errors_in, known
@@ -316,9 +315,9 @@ def _check_data(kind: str, name: str) -> None:
     elif one.reader == PIR and kind != "corpus":
         with suppress(MissingDataError):  # of one that is not here, its tasks are not known
             load_task(one, behind)
-    elif behind and (kind != "corpus" or behind not in CUTS):
+    elif behind and (kind != "corpus" or behind != "words"):
         DATASETS.find(name)  # which says what there is
-    elif not one.make and one.reader != "own" and needed not in one.parts:
+    elif not one.make and needed not in one.parts:
         raise InputError(f"{name!r} has no {needed}")
 
 

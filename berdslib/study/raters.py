@@ -200,7 +200,7 @@ def score_sheet(result: JudgedSystems) -> pd.DataFrame:
 
 def question_clusters(collection: Collection) -> list[str]:
     """Return what each question of a collection is drawn with: the first of the questions that it overlaps with."""
-    together = groups(collection.questions, collection.gold, passages=collection.passages)
+    together = groups(collection.questions)
     first = {qid: members[0] for members in together for qid in members}
     return [first[q.qid] for q in collection.questions]
 

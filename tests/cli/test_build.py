@@ -1,4 +1,4 @@
-"""`berds build`, `berds data add` and `validate`, as a user meets them."""
+"""`berds build`, as a user meets it."""
 
 import json
 import re
@@ -19,14 +19,11 @@ def questions(tmp_path):
     return path
 
 
-def test_from_a_text_file_to_an_experiment_in_four_commands(questions):
+def test_from_a_text_file_to_an_experiment_in_two_commands(questions):
     said = berds("build", "questions", questions, "mine", "--licence", "CC0-1.0", "--source", "us", "-c", "sample")
     assert "2 questions (0 dev, 0 test), 2.00 perspectives" in said.stderr
     (path,) = re.findall(r"left out: 1 no rule → (.*)\n", said.stderr)
     assert json.loads(Path(path).read_text())["reason"] == "no rule"
-    assert "nothing is wrong" in berds("data", "validate", "mine").stderr
-    berds("data", "add", "mine")
-    assert "my" not in berds("data", "card", "mine").output.partition("\n")[0]
     shown = berds("experiment", "-q", "mine", "-r", "bm25", "-j", "overlap", "--json").stdout
     assert json.loads(shown)[0]["n"] == 2
 

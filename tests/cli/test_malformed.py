@@ -112,7 +112,6 @@ CASES = {
         f"{JUDGE} --store s.db", ("s.db", "cannot be used as a verdict store"), {"s.db": "no database, but a text" * 50}
     ),
     # building
-    "a folder that is no data set": Case("data add .", ("no such file",)),
 }  # fmt: skip
 
 

@@ -102,8 +102,7 @@ def test_calls(call, message):
     "options",
     [
         {"dev": 1.0}, {"dev": float("nan")}, {"dev": "half"}, {"sample": 1.5}, {"sample": -1}, {"seed": -1},
-        {"seed": "x"}, {"workers": 0}, {"language": 3}, {"title": "a\nb"}, {"licence": "\x1b[31m"},
-        {"name": "my.jsonl"}, {"source": "\udcff"},
+        {"seed": "x"}, {"workers": 0}, {"language": 3}, {"licence": "\x1b[31m"}, {"source": "\udcff"}, {"name": 5},
     ],
 )  # fmt: skip
 def test_wrong_options_are_refused_before_anything_is_asked(tmp_path, options):
@@ -123,10 +122,11 @@ def test_a_build_writes_over_nothing_that_is_not_its_own(tmp_path):
             build("questions", raw, folder)
     other = tmp_path / "thesis"
     other.mkdir()
-    (other / "README.md").write_text("My thesis")
-    with pytest.raises(InputError, match=r"holds 'README\.md'"):
+    (other / "corpus.jsonl").write_text("My thesis")
+    with pytest.raises(InputError) as refused:
         build("questions", raw, other)
-    assert (other / "README.md").read_text() == "My thesis" and [p.name for p in raw.parent.iterdir()] == [raw.name]
+    assert refused.value.path == other
+    assert (other / "corpus.jsonl").read_text() == "My thesis" and [p.name for p in raw.parent.iterdir()] == [raw.name]
     build("questions", raw, tmp_path / "set")
     with pytest.raises(InputError, match=r"made from questions\.jsonl by questions; name another folder"):
         build("arguana", write_arguments(tmp_path / "a.jsonl"), tmp_path / "set", Debater())

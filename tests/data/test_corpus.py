@@ -92,12 +92,10 @@ def test_two_names_with_one_hash_are_told_apart(tmp_path, monkeypatch):
 
 def test_documents_are_counted_by_what_is_known_of_the_cut(tmp_path, monkeypatch):
     named = [Passage(f"MED-{i}", "one two") for i in range(10, 15)]  # as in NFCorpus: not pieces of one document
-    known = write_corpus(cut_documents(named, str.split), tmp_path / "cut", "words")
-    assert (known.cut, documents_of(known)) == ("words", 5)
-    assert describe_corpus(str(known.path), "passage")["documents"] == 10
+    known = write_corpus(cut_documents(named, 1), tmp_path / "cut", "words")
+    assert (known.cut, len(known), documents_of(known)) == ("words", 10, 5)
     unknown = write_corpus(named, tmp_path / "whole")
     assert (unknown.cut, documents_of(unknown)) == ("none", 5)
-    assert describe_corpus(str(unknown.path), "docno")["documents"] == 1
     with pytest.raises(InputError, match="Did you mean 'words'"):
         write_corpus(named, tmp_path / "x", "word")
 
@@ -258,22 +256,19 @@ def test_a_file_is_converted_once_and_again_after_a_change(tmp_path, user_cache,
 def test_cut_and_duplicates(tmp_path, user_cache):
     words = [f"w{i}" for i in range(40)]
     rows = [
-        {"_id": "a", "title": "A", "text": f"{' '.join(words)}. And more."},
-        {"_id": "b", "text": f"{' '.join(words).upper()}. Other."},
-        {"_id": "c", "text": f"{' '.join(words[:-1])}. New."},
+        {"_id": "a", "title": "A", "text": f"{' '.join(words)} and more."},
+        {"_id": "b", "text": f"{' '.join(words).upper()} other."},
     ]
     path = put(tmp_path / "a.jsonl", jsonl(*rows))
 
-    def kept(cut="sentences", words=41, **options):
-        make_corpus(path, tmp_path / "c", cut=cut, words=words, **options)
-        return list(Corpus(tmp_path / "c").docnos())
+    def kept(**options):
+        written = make_corpus(path, tmp_path / "c", cut="words", words=40, **options)
+        assert written.passages == len(Corpus(tmp_path / "c"))
+        return list(Corpus(tmp_path / "c").docnos()), written.repeats
 
-    # Every document is one long sentence (39 or 40 words) and a short one.
-    assert kept() == ["a-0", "a-1", "b-0", "c-0"]
-    assert Corpus(tmp_path / "c")[0] == Passage("a-0", f"{' '.join(words)}.", "A")
-    assert kept(words=40, duplicates="exact") == ["a-0", "a-1", "b-1", "c-0"]
-    # b-0 ends in another word than c-0: 38 pairs of words common, 40 and 39 in all, a Jaccard of 0.927.
-    assert kept("words", 40, duplicates="near", near=0.9) == ["a-0", "a-1", "b-1"]
+    assert kept() == (["a-0", "a-1", "b-0", "b-1"], 0)
+    assert Corpus(tmp_path / "c")[0] == Passage("a-0", " ".join(words), "A")
+    assert kept(duplicates="exact") == (["a-0", "a-1", "b-1"], 1)
 
 
 @pytest.mark.usefixtures("user_cache")
@@ -292,8 +287,7 @@ def test_cut_and_duplicates(tmp_path, user_cache):
         ("y.txt/z.jsonl", "", {}, "no such file"),
         ("x.txt", "hello", {}, r"x\.txt:1: "),
         ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"cut": "word"}, "Did you mean 'words'"),
-        ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"duplicates": "drop"}, "Known: exact, keep, near"),
-        ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"duplicates": "near", "near": 0.1}, "0.5 to 1"),
+        ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"duplicates": "drop"}, "Known: exact, keep"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_named(tmp_path, name, content, options, problem):

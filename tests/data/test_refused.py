@@ -4,7 +4,6 @@ import datetime
 import gzip
 import json
 import os
-from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -15,7 +14,6 @@ from layouts import jsonl, write_questions
 import berdslib as bd
 from berdslib.data.collection import Collection
 from berdslib.data.formats import beir_gold, read_berds, read_expansions, read_passages, read_questions
-from berdslib.data.own import OwnCard, as_dataset, write_dataset
 from berdslib.data.pir import PirQuery, pir_collection
 from berdslib.data.records import (
     Passage,
@@ -34,7 +32,6 @@ pytestmark = pytest.mark.usefixtures("own_place")  # the folder that one stands 
 
 ZOO = Question("zoos", "Should zoos close?", ("They should.", "They should not."), ("support", "oppose"), "pets", "dev")
 GOLD = verdicts_of([("zoos", 0, "a", 1.0, True)], "hand")
-CARD = OwnCard("mine", "Zoos", "CC-BY-4.0", "written by hand")
 
 
 def put(name, content):
@@ -144,10 +141,6 @@ FRAMES = [
     (lambda: a_collection(gold=GOLD.assign(qid="cows")), r"\[gold\]: .* do not belong together: 'cows'"),
     (lambda: a_collection(expansions=None), r"\[expansions\]: qid → \[\(name, text\), …\] is needed, not NoneType"),
     (lambda: a_collection(expansions={"zoos": ["yes"]}), r"\[expansions\]: those of 'zoos' must be \(name, text\)"),
-    *((lambda fields=fields: replace(CARD, **fields), r"\[(name|title|source|language|licence)\]") for fields in (
-        {"name": "x.jsonl"}, {"name": "a/b"}, {"title": "a\nb"}, {"title": "\x1b[31mred"}, {"source": "\udcff"},
-        {"language": 3}, {"licence": " "},
-    )),
 ]  # fmt: skip
 
 # ---------------------------------------------------------------- tables and files
@@ -256,13 +249,6 @@ def nuggets(nugget=None, **change):
     return bd.load(put("n.jsonl", jsonl(fine, {name: value for name, value in row.items() if value is not None})))
 
 
-def card(tmp_path, change):
-    write_dataset(tmp_path / "set", CARD, [ZOO])
-    path = tmp_path / "set" / "dataset.json"
-    path.write_text(json.dumps(change(json.loads(path.read_text()))))
-    return as_dataset(tmp_path / "set")
-
-
 def load(name, **options):
     return lambda: bd.load(name, **options)
 
@@ -316,14 +302,6 @@ LOADED = [
         ({"nugget": {"non_relevant_corpus_ids": [None]}}, r"\[nuggets\[0\]\.non_relevant_corpus_ids\]: a list of"),
     )),
 ]  # fmt: skip
-CARDS = [
-    (lambda row: row | {"format": "other"}, "the card of a data set was expected"),
-    (lambda row: row | {"licence": None}, r"\[licence\]: text was expected, not NoneType"),
-    (lambda row: row | {"licence": " "}, r"\[licence\]: a data set needs a licence"),
-    (lambda row: row | {"name": "a b"}, r"\[name\]: letters, digits"),
-    (lambda row: row | {"questions": "2"}, r"\[questions\]: a number was expected"),
-    (lambda row: [row], "the card of a data set was expected"),
-]
 
 
 @pytest.mark.parametrize(("call", "words"), [*FRAMES, *LOADED])
@@ -337,9 +315,3 @@ def test_what_cannot_be_used_is_refused_with_a_reason(tmp_path, call, words):
 def test_a_file_that_cannot_be_used_is_named_with_line_and_field(read, name, text, words):
     with pytest.raises(InputError, match=name.replace(".", r"\.") + words):
         read(put(name, text))
-
-
-@pytest.mark.parametrize(("change", "problem"), CARDS)
-def test_a_card_that_is_refused(tmp_path, change, problem):
-    with pytest.raises(InputError, match=rf"dataset\.json.*{problem}"):
-        card(tmp_path, change)

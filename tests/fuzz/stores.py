@@ -37,10 +37,8 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 
-from berdslib.data.catalogue import added_folders
 from berdslib.data.corpus import Corpus, write_corpus
-from berdslib.data.own import OwnCard, add, write_dataset
-from berdslib.data.records import Passage, Question
+from berdslib.data.records import Passage
 from berdslib.errors import BerdsError
 from berdslib.judging.base import Pair
 from berdslib.judging.store import VerdictStore, judge_pairs
@@ -145,24 +143,9 @@ def index(folder, worker, finished):
     return {TEXTS[r]: s for r, s in zip(rows, scores, strict=True)}, {t: np.float32(number(t)) for t in TEXTS}
 
 
-def own_names(folder, worker, finished):
-    os.environ["BERDS_CACHE"] = str(folder / "cache")
-    some = TEXTS[::STEP]  # a data set for each, under the same name in every process
-    for text in some:
-        name, place = text.replace(" ", "-"), folder.with_name("sets") / text.replace(" ", "-")
-        if name not in added_folders():
-            worker._do(text)
-            if not (place / "dataset.json").exists():
-                with contextlib.suppress(FileExistsError):
-                    write_dataset(place, OwnCard(name, name, "CC0"), [Question("q", "Why?", ("a", "b"))])
-            add(place)
-        finished([text])
-    return {t: float(t.replace(" ", "-") in added_folders()) for t in some}, dict.fromkeys(some, 1.0)
-
-
 STORES: dict[str, Callable] = {
     "vectors": vectors, "verdicts": verdicts, "recording": recording, "corpus vectors": corpus_vectors,
-    "corpus": corpus, "index": index, "names of data sets": own_names,
+    "corpus": corpus, "index": index,
 }  # fmt: skip
 
 

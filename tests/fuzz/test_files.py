@@ -38,8 +38,7 @@ def notebook(source):
     return json.dumps({"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5})
 
 
-CARD = {"format": "berdslib-dataset-1", "name": "mine", "title": "Mine", "licence": "CC0", "source": "",
-        "language": "en", "made": {}, "questions": 1, "splits": [], "corpus": True, "gold": True}  # fmt: skip
+CARD = {"format": "berdslib-dataset-1", "name": "mine", "title": "Mine", "corpus": True, "gold": True}
 SHEET = (
     '"qid","data_set","sources","question","perspectives","belongs","question_ok","perspectives_ok","contradict",'
     '"severity","note","reviewer"\n'
@@ -95,8 +94,6 @@ COMMANDS = {  # what each reads of these; the last is where it may write
     "build questions my.txt new": "my.txt",
     "explore -q q.jsonl -c p.jsonl -r bm25,rank-bm25 -j overlap -o new.html": "q.jsonl p.jsonl",
     "grid status grid.yaml": "grid.yaml nb.ipynb",
-    "data validate own": "own/dataset.json own/questions.jsonl own/corpus.jsonl own/gold.tsv",
-    "data add own": "own/dataset.json own/questions.jsonl",
     "experiment -q own -r bm25": "own/dataset.json own/questions.jsonl own/corpus.jsonl own/gold.tsv",
     "rate agree ann.csv bob.csv": "ann.csv bob.csv",
     "rate summary ann.csv": "ann.csv",

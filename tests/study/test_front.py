@@ -155,7 +155,7 @@ FRONT_DOOR = {
     "Collection", "Coverage", "ERR_IA", "Experiment", "InputError", "MRecall", "MissingDataError", "P", "Passage",
     "Precision", "Question", "StRecall", "alpha_nDCG", "build", "check_answer", "choose", "dense", "evaluate",
     "experiment", "explore", "judge", "load", "nDCG", "names", "figures", "output_folder", "pRecall", "rKL",
-    "published", "read_run", "register", "search", "sides", "stats", "supports",
+    "published", "read_run", "register", "save", "search", "sides", "stats", "supports",
 }  # fmt: skip
 
 

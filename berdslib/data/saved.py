@@ -1,0 +1,191 @@
+"""A collection saved as a folder that loads by its path: a card (`dataset.json`), questions, corpus, gold verdicts."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from berdslib.data import formats, trec
+from berdslib.data.catalogue import Dataset, dataset_at
+from berdslib.data.collection import Collection
+from berdslib.data.records import Question, check_questions
+from berdslib.data.tables import read_json, read_jsonl, write_jsonl
+from berdslib.errors import InputError, says_what_it_takes
+from berdslib.files import StrPath, write_text
+
+FORMAT = "berdslib-dataset-1"
+CARD = "dataset.json"
+QUESTIONS = "questions.jsonl"
+CORPUS = "corpus.jsonl"
+GOLD = "gold.tsv"
+EXPANSIONS = "expansions.jsonl"
+_FILES = (QUESTIONS, CORPUS, GOLD, EXPANSIONS)
+# A field of the card that says whether there is such a file, and the part of a data set that it is.
+_PARTS = {"corpus": "passages", "gold": "gold", "expansions": "expansions"}
+
+
+@says_what_it_takes
+def save(collection: Collection, folder: StrPath, about: Mapping[str, Any] | None = None) -> None:
+    """Save a collection as a folder that :func:`berdslib.load` reads, and that can be given to others.
+
+    Args:
+        collection: its questions need perspectives; a corpus on disk is written out as JSONL.
+        folder: new, or one that this function wrote; other files in it are left alone.
+        about: what else its card says, such as {"title": …, "licence": …, "source": …}.
+
+    Raises:
+        InputError: a scenario of PerspectiveArg, whose rules no folder keeps, or a folder with somebody else's files.
+    """
+    if type(collection) is not Collection:
+        raise InputError(f"a Collection can be saved, and not a {type(collection).__name__}", field="collection")
+    folder = Path(folder)
+    if not is_saved(folder):
+        check_nothing_foreign(folder)
+    write_collection(folder, collection, about or {})
+
+
+def write_collection(
+    folder: Path,
+    collection: Collection,
+    about: Mapping[str, Any],
+    more: Mapping[str, Mapping[str, Any]] | None = None,
+) -> None:
+    """Write a collection's folder; the card comes last, so that a folder with a card is complete.
+
+    Files of an earlier collection that this one lacks are left where they are; its card says that they are no part.
+    `more` is qid → further fields of its row, such as `sources`, the texts that the question was made of.
+    """
+    questions = check_questions(collection.questions, need_perspectives=True)
+    gold = None if collection.gold is None or collection.gold.empty else collection.gold
+    card = {
+        **about,
+        "format": FORMAT,
+        "name": collection.name,
+        "corpus": len(collection.passages) > 0,
+        "gold": gold is not None,
+        "expansions": len(collection.expansions) > 0,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    # All is written beside before any of it takes its place.
+    with TemporaryDirectory(prefix=".unfinished-", dir=folder) as place:
+        new = Path(place)
+        write_jsonl(new / QUESTIONS, ({**_row(q), **(more or {}).get(q.qid, {})} for q in questions))
+        if card["corpus"]:
+            formats.write_passages(new / CORPUS, collection.passages)
+        if gold is not None:
+            trec.write_verdicts(new / GOLD, gold)
+        if card["expansions"]:
+            write_jsonl(new / EXPANSIONS, _expansion_rows(collection))
+        with write_text(new / CARD) as file:
+            file.write(_as_json(card))
+        (folder / CARD).unlink(missing_ok=True)
+        for name in (*_FILES, CARD):
+            if (new / name).exists():
+                os.replace(new / name, folder / name)
+
+
+def _as_json(card: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(card, indent=1, ensure_ascii=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise InputError(f"cannot be written as JSON: {error}", field="about") from None
+
+
+def _row(question: Question) -> dict[str, Any]:
+    return {
+        "qid": question.qid,
+        "question": question.text,
+        "perspectives": list(question.perspectives),
+        "stances": list(question.stances or (None,) * len(question.perspectives)),
+        "source": question.source,
+        "split": question.split,
+        **({"labels": list(question.labels)} if question.labels else {}),
+        **({"weights": list(question.weights)} if question.weights else {}),
+    }
+
+
+def _expansion_rows(collection: Collection) -> Iterable[dict[str, str]]:
+    for qid, pairs in collection.expansions.items():
+        for name, text in pairs:
+            yield {"qid": qid, "name": name, "text": text}
+
+
+def check_nothing_foreign(folder: Path) -> None:
+    """Raise InputError if a folder holds a file that would be written over."""
+    foreign = [name for name in _FILES if (folder / name).exists()]
+    if foreign:
+        raise InputError(f"holds {foreign[0]!r} of something else; name another folder", path=folder)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def is_saved(path: StrPath) -> bool:
+    """Return whether a path is the folder of a saved collection, with its card."""
+    return (Path(path) / CARD).is_file()
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """Return what the card of a folder says."""
+    path = folder / CARD
+    card = read_json(path)
+    if not isinstance(card, dict) or card.get("format") != FORMAT:
+        raise InputError(f'the card of a collection was expected, with "format": "{FORMAT}"', path=path)
+    if not isinstance(card.get("name"), str):
+        raise InputError("text was expected", path=path, field="name")
+    return card
+
+
+def saved_at(folder: Path) -> Dataset | None:
+    """Return a folder with the card of a saved collection as a data set; else None."""
+    if not is_saved(folder):
+        return None
+    card = read_card(folder)
+    questions = formats.read_questions(folder / QUESTIONS)
+    known_facts = {field: str(card[field]) for field in ("title", "source", "licence") if card.get(field)}
+    return dataset_at(
+        card["name"],
+        str(folder),
+        reader="saved",
+        kind="both" if card.get("corpus") else "questions",
+        parts=("questions", *(part for field, part in _PARTS.items() if card.get(field))),
+        splits=splits_of(questions),
+        size=f"{len(questions)} questions",
+        how=f"It lies in {folder}.",
+        **known_facts,
+    )
+
+
+def splits_of(questions: Sequence[Question]) -> tuple[str, ...]:
+    """Return the splits, dev first, then test; none where a question is in none."""
+    there = {question.split for question in questions}
+    return () if "" in there else tuple(sorted(there, key=lambda split: (split != "dev", split != "test", split)))
+
+
+def read_expansions(path: Path, qids: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+    """Return the recorded expansions of some questions: qid → [(name, text), …]."""
+    asked = set(qids)
+    found: dict[str, list[tuple[str, str]]] = {}
+    for _, row in read_jsonl(path):
+        if (qid := row.text("qid")) in asked:
+            found.setdefault(qid, []).append((row.text("name"), row.text("text")))
+    return found
+
+
+def _questions(one: Dataset, splits: Sequence[str]) -> list[Question]:
+    found = formats.read_questions(Path(one.place) / QUESTIONS)
+    return [question for question in found if not splits or question.split in splits]
+
+
+READER: Mapping[str, Callable[..., Any]] = {
+    "questions": _questions,
+    "passages": lambda one: Path(one.place) / CORPUS,
+    "gold": lambda one: trec.read_verdicts(Path(one.place) / GOLD),
+    "expansions": lambda one, splits: read_expansions(
+        Path(one.place) / EXPANSIONS, [question.qid for question in _questions(one, splits)]
+    ),
+}
