@@ -299,7 +299,7 @@ class Workshop:
         aspects_by: from generated perspectives and the corpus to how likely each passage argues them, see
             :func:`berdslib.judging.store.judged_aspects`. The perspectives are those that the chain expands by, else
             recorded ones, else by rule. Where queries name properties of authors, aspects are author groups instead.
-        encoder: says how alike two passages are, and guesses who wrote them, behind a retriever without an encoder.
+        encoder: says how alike two passages are, behind a retriever without an encoder.
         depth: how many candidates a cross-encoder or a diversifier chooses from, and how far "multi" looks down each
             list.
         recordings: a file of a chat model's answers: what is in it is not asked again, and what is new is added.
@@ -317,9 +317,8 @@ class Workshop:
         scorers: dict[str, Scorer] | None = None,
     ) -> None:
         self._encoder, self._aspects_by, self.depth, self.recordings = encoder, aspects_by, depth, recordings
-        # What is kept: cross-encoders and classifiers; what is over the passages; and what is of the questions, too.
+        # What is kept: cross-encoders; what is over the passages; and what is of the questions, too.
         self._scorers: dict[str, Scorer] = {} if scorers is None else scorers
-        self._models: dict[str, Any] = {}
         self._of_passages: dict[tuple[str, str], Any] = {}
         self._of_questions: dict[tuple[str, object], Any] = {}
         self._use(collection)
@@ -395,7 +394,10 @@ class Workshop:
     def aspects(self, system: System) -> AspectsOf:
         """Return what a diversifier in a system covers."""
         if self._handout:
-            return authors.group_aspects(self.authors(system.first))
+            if self._handout.profiles is None:
+                hidden = f"whose profiles the {self._handout.rule} scenario hides"
+                raise InputError(f"{system.text!r} covers groups of authors, {hidden}")
+            return authors.group_aspects(self.authors())
         aspects_by = self._aspects_by
         if aspects_by is None:
             raise InputError(f"{system.text!r} covers generated perspectives: aspects_by must say who argues them")
@@ -407,18 +409,11 @@ class Workshop:
             lambda: aspects_by(self._perspectives(listed), self.collection.passages),
         )
 
-    def authors(self, first: str) -> authors.Authors:
-        """Return who wrote the passages of a handout, as its rule has it: known, or guessed by an encoder."""
-        handout, name = self._handout, self._encoder_for(first)
+    def authors(self) -> authors.Authors:
+        """Return who wrote the passages of a handout."""
+        handout = self._handout
         assert handout  # a system that needs them is refused where no query names a property
-
-        def make() -> authors.Authors:
-            if handout.profiles is not None:
-                return authors.Authors.known(handout)
-            learn = partial(authors.AuthorClassifier.learn, handout.training)
-            return authors.Authors.guessed(handout, _once(self._models, name, lambda: learn(*encoding_of(name))))
-
-        return _once(self._of_questions, ("authors", name), make)
+        return _once(self._of_questions, ("authors", ""), lambda: authors.Authors(handout))
 
     def _encoder_for(self, first: str) -> str:
         """Return the name of the retriever's own encoder, whose vectors of a list of passages are kept already."""
@@ -560,13 +555,13 @@ def _by_profile(shop: Workshop, system: System) -> Retriever:
         logger.warning("%r looks at who wrote a passage, and queries name the property of its reader", name)
     if use == authors.TEMPLATE:
         return authors.Templated(shop.first(system.first, authors.templated(handout)), handout, name=name)
-    before, who, chooses = shop.build(system.before), shop.authors(system.first), system.before.chooses
+    before, who, chooses = shop.build(system.before), shop.authors(), system.before.chooses
     weights, depth = None, shop.depth
     if use == authors.FUSION:
         depth = shop.depth if chooses else shop.depth * authors.DEEPER
         there = shop.beside(authors.lessons_of(handout.training))
         there.gather(system.before)
-        weights = authors.learn_weights(there.build(system.before), there.authors(system.first), depth=depth)
+        weights = authors.learn_weights(there.build(system.before), there.authors(), depth=depth)
     deepens = use == authors.FILTER and not chooses
     return authors.ByAuthors(before, who, weights, depth, deepens=deepens, name=name)
 
