@@ -40,7 +40,7 @@ def retrieve(systems: str, index: str | None, perspectives: bool, k: int, output
 
     \b
     berds retrieve -q sample -r minilm -o minilm.trec
-    berds retrieve -q perspectivearg-sample:explicit -r bm25,minilm+profile:fusion -o 'predictions/{system}.jsonl'
+    berds retrieve -q perspectivearg-sample:explicit -r bm25,minilm+profile:filter -o 'predictions/{system}.jsonl'
     """
     from berdslib.data.trec import check_trec_ids
     from berdslib.study.front import search

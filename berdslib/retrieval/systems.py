@@ -17,8 +17,8 @@ part           what it does with what stands before it
 +cross:MODEL   re-ranks by a cross-encoder
 +expand:NAME   searches every expansion of that name, and the lists take turns: recorded, rule, chat:MODEL or hyde:MODEL
 +multi:NAME    searches the question, too, and fuses its list and theirs by reciprocal ranks, as deep as the candidates
-+profile:USE   looks at the author's property that a query names: filter, template (behind the retriever) or fusion;
-               for scenarios of PerspectiveArg, see :mod:`berdslib.retrieval.authors`
++profile:USE   looks at the author's property that a query names: filter, or template (behind the retriever); for
+               scenarios of PerspectiveArg, see :mod:`berdslib.retrieval.authors`
 +mmr:0.9       reorders by a diversifier with this relevance weight; 1 keeps the order. One that compares vectors may
                name the encoder: +mmr:0.9@uae-large, which is BeRDS'; else they are the retriever's own
 ============== ================================================================================================
@@ -541,11 +541,10 @@ def _cross(shop: Workshop, system: System) -> Retriever:
 # ---------------------------------------------------------------- profiles
 
 
-def _once_or_first(system: System) -> str:
+def _template_first(system: System) -> str:
     if system.last.value == authors.TEMPLATE and system.before.parts:
         return "profile:template changes what the retriever reads, so it must follow it"
-    again = system.last.value == authors.FUSION and system.last in system.before.parts
-    return "one profile:fusion is enough" if again else ""
+    return ""
 
 
 def _by_profile(shop: Workshop, system: System) -> Retriever:
@@ -555,15 +554,8 @@ def _by_profile(shop: Workshop, system: System) -> Retriever:
         logger.warning("%r looks at who wrote a passage, and queries name the property of its reader", name)
     if use == authors.TEMPLATE:
         return authors.Templated(shop.first(system.first, authors.templated(handout)), handout, name=name)
-    before, who, chooses = shop.build(system.before), shop.authors(), system.before.chooses
-    weights, depth = None, shop.depth
-    if use == authors.FUSION:
-        depth = shop.depth if chooses else shop.depth * authors.DEEPER
-        there = shop.beside(authors.lessons_of(handout.training))
-        there.gather(system.before)
-        weights = authors.learn_weights(there.build(system.before), there.authors(), depth=depth)
-    deepens = use == authors.FILTER and not chooses
-    return authors.ByAuthors(before, who, weights, depth, deepens=deepens, name=name)
+    deepens = not system.before.chooses
+    return authors.Filtered(shop.build(system.before), shop.authors(), shop.depth, deepens=deepens, name=name)
 
 
 # ---------------------------------------------------------------- diversifiers
@@ -640,9 +632,8 @@ PARTS: dict[str, PartKind] = {
     PROFILE: PartKind(
         _by_profile,
         lambda part: _name("profile:filter")(part) or _wrong(known, "use of profiles", part.value, authors.USES),
-        _once_or_first,
+        _template_first,
         lambda shop, part, text: authors.check_use(part.value, shop.collection, text),
-        chooses=lambda use: use == authors.FUSION,
     ),
     **dict.fromkeys(PROJECTED, PartKind(_projected, _strength, _behind_a_dense_retriever, menu=PROJECTION)),
 }

@@ -1,4 +1,4 @@
-"""Profile-aware systems: against brute force and by hand; weights come from the training split alone."""
+"""Profile-aware systems: against brute force and by hand."""
 
 import zlib
 from collections.abc import Mapping
@@ -8,9 +8,6 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
-from synthetic_release import make_release
 
 from berdslib.data.arguments import ISSUES, Argument, ArgumentQuery, Release, in_words
 from berdslib.data.collection import Collection
@@ -20,7 +17,7 @@ from berdslib.errors import InputError
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import retrievers as retrievers_module
 from berdslib.retrieval import systems as systems_module
-from berdslib.retrieval.authors import Authors, group_aspects, learn_weights, lessons_of
+from berdslib.retrieval.authors import Authors, group_aspects
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import diversify
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
@@ -205,70 +202,6 @@ def test_template_puts_the_property_before_the_query_and_profiles_before_passage
     assert spy.read == [written if rule == "explicit" else [p.text for p in scenario.passages]]
 
 
-# ---------------------------------------------------------------- fusion
-
-
-def features_by_hand(run, scenario, evidence, scale):
-    """The standardised score, or the rank, and what is known of the author."""
-    rows = []
-    for qid, part in run.groupby("qid", sort=False):
-        z = (part["score"] - part["score"].mean()) / part["score"].std(ddof=0)
-        if scale == "rank":
-            z = -np.log(z.round(3).rank(ascending=False) + 1)
-        rows += [[value, *evidence(scenario.asked[qid], docno)] for value, docno in zip(z, part["docno"], strict=True)]
-    return np.array(rows)
-
-
-def known_evidence(profiles):
-    def evidence(asked, docno):
-        (name, (value,)) = next(iter(asked.items()))
-        own = profiles[docno]
-        return [float(value in own.get(name, ())), float(name not in own)]
-
-    return evidence
-
-
-def test_fusion_is_a_logistic_regression_on_what_the_chain_finds_for_training_queries():
-    scenario = opened(PLANTED, "explicit")
-    training, evidence = scenario.training, known_evidence(scenario.profiles)
-    search = BM25(scenario.passages).search
-    found = search(training.questions, 50)  # ten times as deep as the depth
-    answers = set(zip(training.gold["qid"], training.gold["docno"], strict=True))
-    y = [pair in answers for pair in zip(found["qid"], found["docno"], strict=True)]
-    fitted = {}
-    for scale in ("score", "rank"):
-        x = features_by_hand(found, training, evidence, scale)
-        model = LogisticRegression(tol=1e-8, max_iter=1000).fit(x, y)
-        fitted[scale] = (log_loss(y, model.predict_proba(x)[:, 1]), model.coef_[0])
-    scale, (_, weights) = min(fitted.items(), key=lambda one: one[1][0])
-    assert weights[0] > 0.1 and weights[1] > 1
-
-    candidates = search(scenario.questions, 50)
-    want = candidates.assign(score=features_by_hand(candidates, scenario, evidence, scale) @ weights)
-    got = system("bm25+profile:fusion", scenario, depth=5).search(scenario.questions, 50)
-    both = got.merge(want, on=["qid", "docno"])
-    assert len(both) == len(got) == len(want)
-    np.testing.assert_allclose(both["score_x"], both["score_y"], rtol=1e-5, atol=1e-5)
-    shallow = system("bm25+profile:fusion", scenario, depth=5).search(scenario.questions, 8)
-    pd.testing.assert_frame_equal(shallow, got[got["rank"] <= 8].reset_index(drop=True))
-
-
-def test_weights_of_another_release_serve_this_one():
-    """The training split of one election serves the next."""
-    new = planted(issues=5, each=20, seed=1, ask="keep")
-    new = replace(new, perspective=tuple(query for query in new.perspective if query.split == "dev"))
-    with pytest.raises(InputError) as none:
-        system("bm25+profile:fusion", open_scenario(new, "explicit"))
-    assert none.value.field == "training"
-    scenario, theirs = open_scenario(new, "explicit", training=PLANTED), opened(PLANTED, "explicit")
-    learnt = learn_weights(BM25(theirs.passages), Authors(lessons_of(theirs.training)), depth=1000)
-    candidates = BM25(scenario.passages).search(scenario.questions, 1000)
-    features = features_by_hand(candidates, scenario, known_evidence(scenario.profiles), learnt.scale)
-    want = candidates.assign(score=features @ [learnt.text, *learnt.evidence]).set_index(["qid", "docno"])["score"]
-    got = system("bm25+profile:fusion", scenario).search(scenario.questions, 1000).set_index(["qid", "docno"])["score"]
-    pd.testing.assert_series_equal(got.sort_index(), want.sort_index(), atol=1e-5)
-
-
 # ---------------------------------------------------------------- hidden profiles
 
 
@@ -359,7 +292,7 @@ def test_a_diversifier_covers_groups_of_authors(method):
 
 
 @pytest.mark.parametrize(
-    "text", ["bm25+profile:template+profile:fusion+mmr:0.9", "bm25+xquad:0.5+cross:m+profile:fusion"]
+    "text", ["bm25+profile:template+profile:filter+mmr:0.9", "bm25+xquad:0.5+cross:m+profile:filter"]
 )
 def test_parts_chain_as_any_other(text, monkeypatch, caplog):
     monkeypatch.setattr(
@@ -375,11 +308,6 @@ def test_parts_chain_as_any_other(text, monkeypatch, caplog):
 # ---------------------------------------------------------------- what is refused
 
 
-def kept_back():
-    scenario = opened(PLANTED, "explicit")
-    return replace(scenario, training=replace(scenario.training, gold=None))
-
-
 def plain():
     return Collection("zoo", [Question("q", "are zoos cruel", ("yes", "no"))], [Passage("a", "zoos are cruel")])
 
@@ -388,10 +316,7 @@ WRONG = [
     ("spy+profile:filter", plain, "'zoo'"),
     ("spy+profile:filter", lambda: opened(PLANTED, "baseline"), "baseline"),
     ("spy+profile:filter", lambda: opened(PLANTED, "implicit"), "implicit"),
-    ("spy+profile:fusion", lambda: opened(PLANTED, "implicit"), "implicit"),
     ("spy+xquad:0.5", lambda: opened(PLANTED, "implicit"), "implicit"),
-    ("spy+profile:fusion", lambda: opened(PLANTED, "explicit", "train"), "training=RELEASE"),
-    ("spy+profile:fusion", kept_back, "training=RELEASE"),
     ("spy+xquad:0.5", lambda: opened(PLANTED, "baseline"), "aspects_by"),
 ]
 
@@ -401,22 +326,3 @@ def test_what_a_scenario_forbids_is_refused_before_anything_is_built(text, colle
     with pytest.raises(InputError, match=words):
         system(text, collection())
     assert spy.read == [] or "aspects_by" in words
-
-
-class _Ranks:
-    """A retriever whose scores are ranks, as those of a fused list are."""
-
-    def __init__(self, passages):
-        self.name, self._bm25 = "ranks", BM25(passages)
-
-    def search(self, questions, k):
-        found = self._bm25.search(questions, k)
-        return found.assign(score=-found["rank"].astype(float))
-
-
-def test_scores_that_are_ranks_are_weighed_as_ranks():
-    """Standardised over a thousand, ranks hardly tell the first from the hundredth; authors would outweigh the text."""
-    scenario = open_scenario(make_release(arguments=1200, issues=12), "explicit")
-    authors = Authors(lessons_of(scenario.training))
-    weights = learn_weights(_Ranks(scenario.passages), authors, depth=1000)
-    assert weights.scale == "rank" and weights.text > 0.1

@@ -16,7 +16,7 @@ number = st.floats(0, 1).map(lambda x: f"{x:.3g}") | st.sampled_from(["0", "1", 
 covering = [name for name, one in DIVERSIFIERS.items() if one.needs == "aspects"]
 others = [name for name in DIVERSIFIERS if name not in covering]
 expand = st.sampled_from(["recorded", "rule", "chat:gpt-4o", "hyde:local:some/folder", "chat:recorded:a+b.jsonl"])
-profile = st.sampled_from(["filter", "fusion"]).map(lambda use: Part("profile", use))
+profile = st.just(Part("profile", "filter"))
 cross = st.sampled_from(["org/model", "folder+with/plus", "C:/models/x"]).map(lambda name: Part("cross", name))
 
 
@@ -152,7 +152,6 @@ REFUSED = {
     "bm25+expand:rule+multi:rule": ["expand", "multi"],
     "bm25+profile:filtr": ["filtr", "filter"],
     "bm25+mmr:1+profile:template": ["profile:template", "retriever"],
-    "bm25+profile:fusion+mmr:1+profile:fusion": ["profile:fusion"],
 }
 
 
