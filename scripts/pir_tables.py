@@ -250,7 +250,7 @@ def as_recorded(rows: pd.DataFrame) -> pd.DataFrame:
     """Return rows with the columns of ours.csv as text: counts whole, everything else with one decimal."""
     recorded = rows.reindex(columns=COLUMNS)
     recorded["dataset"] = recorded["dataset"].replace(PRINTED)
-    recorded["judge"] = recorded["judge"].fillna("the tasks' labels")
+    recorded["judge"] = recorded["judge"].astype(object).fillna("the tasks' labels")
     is_count = recorded["measure"].isin(["queries", "documents"]) | (recorded["table"] == "PIR Figure 5")
     for column in ("value", "low", "high"):
         numbers = recorded[column].astype(float)

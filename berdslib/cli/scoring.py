@@ -331,7 +331,7 @@ def sides_command(systems: str, runs: tuple[str, ...], k: int, output: Path | No
     \b
     berds sides -q theperspective -r bm25,minilm -o sides
     berds sides -q arguana,kialo --split dev -c arguana-corpus -r bm25 -j laptop --stances "by order"
-    berds sides -q kialo --split test -c wikipedia -r bm25 --stances sided/questions.jsonl -j mistral-berds
+    berds sides -q kialo --split test -c wikipedia -r bm25-lucene --stances sided/questions.jsonl -j mistral-berds
     """
     from berdslib.study.figures import save_figure, use_style
     from berdslib.study.figures.values import sides_figure, sycophancy_figure

@@ -33,8 +33,10 @@ def build_pir(builder: str, raw: Path, folder: Path) -> Collection:
     Args:
         builder: "pir-perspectrum" or "pir-exfever".
         raw: the folder with Perspectrum's three files, or a table of EX-FEVER with claim, explanation and label.
-        folder: new, or one of an earlier build.
+        folder: new or empty; a BEIR folder may be somebody's own.
     """
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError("is not empty; name a new folder", path=folder)
     builders = {"pir-perspectrum": _perspectrum, "pir-exfever": _exfever}
     queries: list[PirQuery] = []
     passages: dict[str, Passage] = {}

@@ -112,11 +112,11 @@ def _question(row: Row, number: int, source: str, split: str) -> Question:
 
 
 def read_stances(path: StrPath, questions: Sequence[Question]) -> list[Question]:
-    """Return questions with the stances that a table holds of them; those that it does not name stay as they are.
+    """Return questions with the stances that a table gives them; questions that it does not name keep their own.
 
     A row has `qid`, `perspective` (its text, or as `pid` its number from 0) and `stance`, "support" or "oppose"; of two
-    perspectives one is enough. Questions with `perspectives` and `stances` will do, too, as `berds build stances`
-    writes them.
+    perspectives one is enough. The table may also hold whole questions with `perspectives` and `stances`, as `berds
+    build stances` writes them.
     """
     asked = {q.qid: q for q in questions}
     told: dict[str, dict[int, str]] = {}
@@ -127,12 +127,12 @@ def read_stances(path: StrPath, questions: Sequence[Question]) -> list[Question]
         place_of |= {str(pid): pid for pid in place_of.values()}
         for perspective, stance in _stances_in(row):
             if perspective not in place_of:
-                raise row.wrong("perspective", f"{perspective!r} is none of question {question.qid!r}")
+                raise row.wrong("perspective", f"{perspective!r} is not a perspective of question {question.qid!r}")
             of_question = told.setdefault(question.qid, {})
             if of_question.setdefault(place_of[perspective], stance) != stance:
-                raise row.wrong("stance", f"{perspective!r} has another one before")
+                raise row.wrong("stance", f"{perspective!r} has another stance in an earlier row")
     if not told:
-        problem = f"tells of none of the questions; their ids are like {questions[0].qid!r}"
+        problem = f"names none of the questions, whose ids look like {questions[0].qid!r}"
         raise InputError(problem, path=path, field="qid")
     return [q._replace(stances=_filled(told[q.qid], len(q.perspectives))) if q.qid in told else q for q in questions]
 

@@ -158,12 +158,14 @@ def test_what_cannot_be_built_or_written(tmp_path):
     raw = perspectrum(tmp_path / "raw", splits={"9": "dev", "20": "train"})
     with pytest.raises(InputError):
         build_pir("pir-perspectrum", raw, tmp_path / "task")  # no claim of the test split
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "thesis.tex").write_text("mine")
     table = exfever(tmp_path / "two.jsonl", ("a b c", "SUPPORT"), ("a b c", "REFUTE"))
-    with pytest.raises(InputError):
-        build_pir("pir-exfever", table, tmp_path / "other")
-    assert [path.name for path in (tmp_path / "other").iterdir()] == ["thesis.tex"]
+    for name in ("thesis.tex", "corpus.jsonl"):  # the second could be somebody's own BEIR folder
+        folder = tmp_path / name.partition(".")[0]
+        folder.mkdir()
+        (folder / name).write_text("mine")
+        with pytest.raises(InputError):
+            build_pir("pir-exfever", table, folder)
+        assert [(path.name, path.read_text()) for path in folder.iterdir()] == [(name, "mine")]
 
 
 # ---------------------------------------------------------------- beside the release
