@@ -16,7 +16,7 @@ OPENING = """\
 
 Of these, {rebuilt} are rebuilt, the same measure or picture on other data; {drawn} (marked \\*) only show the published
 values. Not rebuilt, mostly prompts and examples, whose texts are not copied: {nothing}. Of published numbers
-only [a row and a figure of PIR](results.md#a-published-task-in-full) were made again. `berds table 3` or
+only [a row and a figure of PIR](results.md#a-published-task-in-full) were reproduced. `berds table 3` or
 `berds table pir 4` prints what is published, ours beside it, command, data, hours and misprints;
 [notebook 12](../notebooks/12_paper_tables_and_figures.ipynb) draws it where there are numbers; the book has
 a page for each. BeRDS is numbered as in its later version, the earlier one's number in brackets.
