@@ -285,7 +285,7 @@ def _lookups(values: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
     for encoder in texts("encoder"):
         yield "encoder", check_dense, encoder
     for analyser in texts("analyser"):
-        yield "analyser", known, "analyser", analyser, ANALYSERS
+        yield "analyser", known, "analyser", analyser, tuple(ANALYSERS)
     for judge in texts("judge") + texts("aspect_judge"):
         yield "judge", check_judge, judge
     cuts = values.get("ks")

@@ -121,11 +121,11 @@ def find_notebook(name: str) -> Path:
 def open_notebook(path: Path) -> Notebook:
     """Read a notebook with the parameters in its one cell tagged `parameters`: ``name = literal  # help`` a line."""
     notebook = read_notebook(path)
-    cells = notebook["cells"]
-    tagged = [cell["source"] for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
+    sources = [(cell["cell_type"], "".join(cell["source"])) for cell in notebook["cells"]]
+    tags = [cell.get("metadata", {}).get("tags", []) for cell in notebook["cells"]]
+    tagged = [source for (_, source), names in zip(sources, tags, strict=True) if "parameters" in names]
     if len(tagged) != 1:
         raise InputError(f"{len(tagged)} cells are tagged `parameters`; exactly one is needed", path=path)
-    sources = [(cell["cell_type"], cell["source"]) for cell in cells]
     with errors_in(path):
         return Notebook(path, sources, _parameters_in(tagged[0]), json.dumps(notebook))
 
@@ -150,11 +150,14 @@ def _parameters_in(cell: str) -> dict[str, Parameter]:
 
 
 def read_notebook(path: Path) -> dict[str, Any]:
-    """Return a notebook as JSON, whose sources are whole texts."""
+    """Return a notebook as JSON."""
     import nbformat
 
     try:
-        notebook: dict[str, Any] = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
+        text = path.read_text(encoding="utf-8")
+        nbformat.reads(text, as_version=4)  # as papermill will
+        notebook: dict[str, Any] = json.loads(text)
+        notebook["cells"]  # which a notebook of an older version lacks
     except Exception as error:  # noqa: BLE001 - whatever a damaged field leads to, also AssertionError
         raise InputError(f"is not a readable notebook ({type(error).__name__})", path=path) from None
     return notebook
