@@ -456,6 +456,7 @@ def _outcomes(
     """Yield each run as it ends, and what went wrong; one that another call is at comes last."""
     waiting = deque((run, False) for run in todo)
     running: dict[futures.Future[bool], Run] = {}
+    stopped = False
     while waiting or running:
         while waiting and len(running) < at_once:
             run, waits_for_others = waiting.popleft()
@@ -465,7 +466,7 @@ def _outcomes(
             problem = ""
             try:
                 if not future.result():
-                    waiting.append((run, True))
+                    waiting.extend([] if stopped else [(run, True)])
                     continue
             except futures.BrokenExecutor:
                 raise BerdsError(f"a worker process was killed (out of memory?). {_KEPT}") from None
@@ -475,6 +476,7 @@ def _outcomes(
                 problem = str(error) if isinstance(error, BerdsError) else f"{type(error).__name__}: {error}"
             yield run, problem
             if problem and stop_on_error:
+                stopped = True
                 waiting.clear()
                 running = {other: of for other, of in running.items() if not other.cancel()}
 

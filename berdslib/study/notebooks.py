@@ -309,7 +309,7 @@ def _run_cells(source: Notebook, values: Mapping[str, Any], target: Path, progre
                 progress_bar=progress and bars_are_seen(),
                 kernel_name="python3",
                 language="python",
-                # The second: a module of the current folder is none of the notebook's.
+                kernel_manager_class=_kernel_manager(),
                 extra_arguments=["--log-level=CRITICAL", "--InteractiveShell.ignore_cwd=True"],
             )
             return
@@ -330,6 +330,21 @@ def _failure(target: Path, problem: str) -> BerdsError:
     last = sum(cell["cell_type"] == "code" for cell in begun)
     place = f"The notebook up to there, with all outputs: {target}"
     return BerdsError(f"{target.stem} failed in cell {last}: {problem}\n{place}")
+
+
+@cache
+def _kernel_manager() -> type:
+    """Return a manager of kernels that import no module from the current folder."""
+    from jupyter_client.manager import AsyncKernelManager
+
+    class WithoutCurrentFolder(AsyncKernelManager):
+        async def _async_pre_start_kernel(self, **options: Any) -> Any:
+            env = {**os.environ, **options.pop("env", {}), "PYTHONSAFEPATH": "1"}
+            if "PYTHONPATH" in env:  # ipykernel drops the first place of the path where it is the current folder
+                env["PYTHONPATH"] = os.pathsep.join([os.devnull, env["PYTHONPATH"]])
+            return await super()._async_pre_start_kernel(env=env, **options)
+
+    return WithoutCurrentFolder
 
 
 # ---------------------------------------------------------------- what a run reads, and what it ran on

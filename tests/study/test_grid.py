@@ -697,6 +697,7 @@ def test_a_run_does_not_replace_its_notebook(project):
 
 
 def test_a_kernel_runs_no_module_of_the_current_folder(project):
-    (project / "pandas.py").write_text("raise AssertionError")
+    for name in ("pandas", "ipykernel", "ipykernel_launcher"):
+        (project / f"{name}.py").write_text("raise AssertionError")
     write_notebook(project, "import pandas\nassert pandas.DataFrame")
     assert notebooks.run_notebook("99_tiny", output=project / "done").record["finished"]
