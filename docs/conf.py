@@ -5,14 +5,14 @@ which browsers draw by themselves, so no page asks another host for a script.
 """
 
 import re
+import sys
+from importlib import import_module
 from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.errors import ExtensionError
-
-from berdslib.study.notebooks import load_script
 
 project = "berdslib"
 author = "The berdslib maintainers"
@@ -71,7 +71,8 @@ def add_contents(_app, docname, source):
 
 def write_papers(app):
     """Write a page for each table and figure of the papers, before the pages are looked for."""
-    load_script("paper_map").write_pages(Path(app.srcdir) / "papers")
+    sys.path.append(str(Path(app.srcdir) / "scripts"))
+    import_module("paper_map").write_pages(Path(app.srcdir) / "papers")
 
 
 def without_colab_cell(_app, docname, source):

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 import berdslib as bd
@@ -130,7 +131,26 @@ def writing(folder: Path, n: int = 30) -> pd.DataFrame:
     essays = rag.write_essays(queries, run, {p.docno: p for p in sides.passages}, chat, depth=3)
     print(essays[["root", "stance", "words", "polarity", "essay"]].to_string())
     print(f"{(answers['answer'] != '').sum()} answers, {(essays['essay'] != '').sum()} essays of {len(queries)}")
-    return rag.alignment(essays)
+    return alignment(essays)
+
+
+def alignment(essays: pd.DataFrame) -> pd.DataFrame:
+    """Return how the essays' polarity goes with what they were asked for: target, r, low, high, p_value, n.
+
+    TextBlob gives both stances of a topic the same "topic-stance text" polarity; the "designated stance" (1 or -1) is
+    what the paper's conclusion is about. Intervals draw topics. PIR, section 3.3 and Table 5.
+    """
+    targets = {
+        "designated stance": "stance",
+        "topic-stance text": "pair_polarity",
+        "retrieved passages": "passages_polarity",
+    }
+    rows = []
+    for target, column in targets.items():
+        complete = essays.dropna(subset=[column, "polarity"])
+        values = complete[column].to_numpy(np.float64)
+        rows.append((target, *rag.correlation(values, complete["polarity"].to_numpy(), complete["root"].tolist())))
+    return pd.DataFrame(rows, columns=["target", *rag.Correlation._fields])
 
 
 def swapped(folder: Path, most: int = 3, run_of: int = 3) -> pd.DataFrame:

@@ -6,6 +6,7 @@ Vectors are float32 here, whatever the processor is fastest with: what is commit
 """
 
 import base64
+import hashlib
 import io
 import os
 import re
@@ -14,7 +15,7 @@ import sys
 import nbformat
 from PIL import Image
 
-from berdslib.study.notebooks import code_digests, find_notebook, notebook_folder, run_notebook
+from berdslib.study.notebooks import find_notebook, notebook_folder, run_notebook
 
 # What differs between two runs of the same notebook, or would name the machine, does not belong into a commit.
 VOLATILE = ("papermill", "execution", "widgets", "language_info", "kernelspec")
@@ -67,6 +68,15 @@ def clean(notebook):
                 if png := output.get("data", {}).get("image/png"):
                     output.data["image/png"] = with_palette(png)
     return notebook
+
+
+def code_digests(notebook):
+    """Return a short hash of the source of each code cell of a notebook (as JSON).
+
+    Where those in the metadata, ``berdslib.executed``, differ from these, the outputs were made by other code.
+    """
+    code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    return [hashlib.sha256(source.encode()).hexdigest()[:8] for source in code]
 
 
 def main():

@@ -76,6 +76,33 @@ def shown(table):
     return cells.pivot(index=["number", "original", "fusion"], columns="measure", values=["cell", "less_60"])
 
 
+def fusion_curves(table, measure):
+    """Draw a measure over the number of expansions, a line a fusion.
+
+    The band is the 95 % interval of taking turns; dashed: the question alone.
+    """
+    rows = table[table["measure"] == measure]
+    alone, several = rows[rows["number"] == 0], rows[rows["number"] > 0]
+    figure, axes = bd.figures.panels(2, (10.0, 3.8))
+    for axis, original in zip(axes, (False, True), strict=True):
+        mine = several[several["original"] == original]
+        for i, (rule, part) in enumerate(mine.groupby("fusion", sort=False)):
+            style = {"ls": bd.figures.DASHES[i % 4], "lw": 1.6, **bd.figures.look(i), "ms": 9 - i}
+            axis.plot(part["number"], part["mean"] * 100, label=rule, **style)
+            if rule == "round robin":
+                ends = part["low"] * 100, part["high"] * 100
+                band = axis.fill_between(part["number"], *ends, color=bd.figures.NOTHING)
+                band.set(label="its 95 % interval", zorder=-1)
+        for value in alone["mean"][:1]:
+            axis.axhline(value * 100, color="black", ls="--", lw=1.0, label="the question alone", zorder=0)
+        axis.set_title("expansions and the question" if original else "expansions alone", fontsize=11)
+        axis.set_xlabel("expansions that are searched")
+        axis.set_xticks(sorted(set(several["number"])))
+    axes[0].set_ylabel(f"{measure}, %")
+    axes[1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
+    return figure
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--limit", type=int, default=40, help="questions of each data set; 0 = all")
@@ -95,5 +122,5 @@ if __name__ == "__main__":
             found.to_csv(asked.out / f"{name}.csv", index=False)
             if name == "choosing":
                 for measure in MEASURES:
-                    figure = bd.figures.fusion_curves(found, measure)
+                    figure = fusion_curves(found, measure)
                     bd.figures.save_figure(figure, found, asked.out, f"curves_{measure.replace('@', '')}")

@@ -109,10 +109,8 @@ class Round:
         return {json.loads((self.runs / name / "run.json").read_text())["parameters"]["i"] for name in folders}
 
     def table(self):
-        """Return what was collected, without times and memory."""
-        table = pd.read_parquet(self.runs / "g" / "summary.parquet")
-        timed = ("run_started", "run_seconds", "run_peak_memory_mb")
-        return table.drop(columns=[name for name in timed if name in table])
+        """Return what was collected, without times."""
+        return pd.read_csv(self.runs / "g" / "summary.csv").drop(columns=["run_started", "run_seconds"])
 
     def end(self):
         """End everything that is still there."""

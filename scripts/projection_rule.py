@@ -17,7 +17,6 @@ from berdslib.data.datasets import load, load_gold, load_passages, load_question
 from berdslib.models.encoders import get_encoder
 from berdslib.retrieval.base import docno_order, top_k
 from berdslib.retrieval.projection import perspective_vectors, scores, unit_vectors
-from berdslib.retrieval.strength import STRENGTHS, choose_option, dev_mask
 from berdslib.study.rag import stance_task
 
 DEMO = ("perspectrum", "ambigqa", "allsides", "exfever")
@@ -27,6 +26,8 @@ KINDS = {
     "wiki-year": "year", "news-topic": "topic", "wiki-topic": "topic",
 }  # fmt: skip
 K, NEAR, SPLITS, ALLOWED = 5, 50, 20, 1.0  # cut-off; candidates that features look at; halves; points a task may lose
+# 0 is the query as it is, 1 is PAP; below 0 the perspective is made louder than the query has it.
+STRENGTHS = (-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 0.75, 1.0)
 STEPS = np.arange(0.05, 0.99, 0.05)
 LOUD, SAME = 0.6, 0.3  # of the old rule
 
@@ -187,6 +188,25 @@ def choose_rule(training):
     measured = [(rule, gains(rule)) for rule in candidates(training)]
     safe = [(rule, gain.mean()) for rule, gain in measured if gain.min() >= -ALLOWED]
     return max(safe, key=lambda pair: pair[1])[0]
+
+
+def dev_mask(roots, seed=0):
+    """Return a mask (n,) of what to choose on: half of the different roots, drawn at random whatever their order."""
+    names = np.unique(np.asarray(roots))
+    drawn = np.random.default_rng(seed).permutation(names)[: (len(names) + 1) // 2]
+    return np.isin(roots, drawn)
+
+
+def choose_option(options, default):
+    """Return the option with the best mean over development roots; the default unless it is beaten by a standard error.
+
+    `options` hold for each (n,) scores, roots in one order; the best of many options is partly the luckiest.
+    """
+    gains = {key: np.asarray(values) - options[default] for key, values in options.items()}
+    # Where a single root gains, the gain is one standard error exactly; rounding must not decide.
+    errors = {key: gain.std(ddof=1) / np.sqrt(len(gain)) for key, gain in gains.items()}
+    sure = [key for key, gain in gains.items() if gain.mean() > errors[key] * (1 + 1e-9)]
+    return max(sure, key=lambda key: gains[key].mean(), default=default)
 
 
 def with_strength_chosen(task):

@@ -1,4 +1,4 @@
-"""A notebook of a few cells, for tests that run one."""
+"""A notebook of a few cells, for tests that run one; and what a notebook defines."""
 
 import json
 
@@ -15,3 +15,12 @@ def write_notebook(folder, parameters, *code, metadata=KERNEL):
     path = folder / "99_tiny.ipynb"
     path.write_text(json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}))
     return path
+
+
+def names_of(path):
+    """Return what the code cells of a notebook define, but for the last one, which works with it."""
+    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    names = {"__name__": path.stem}
+    for cell in cells[:-1]:
+        exec("".join(cell["source"]), names)
+    return names

@@ -205,7 +205,7 @@ def data_encode(
     from berdslib.data.datasets import load_passages
     from berdslib.models.corpus_vectors import encode_part
     from berdslib.retrieval.retrievers import encoding_of
-    from berdslib.study.running import cluster, processes
+    from berdslib.study.grid import cluster, processes
 
     refuse(workers and scheduler, options.NOT_BOTH)
     (encoder, text_of), passages = encoding_of(model), load_passages(corpus)

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 _RUNNING = options.together(
     options.PLACES,
     options.number("--limit", 0, "Begin at most so many runs; 0 for all.", options.NATURAL),
-    options.text("--minutes", "End a run that takes longer. [the file's, else 12 hours]", type=float),
-    options.text("--memory", "End a run that takes more than so many GB. [the file's, else no limit]", type=float),
     flag("--stop-on-error", "Start nothing new after the first failure."),
-    flag("--keep-going", "Start all, whatever fails. [stop after three alike in a row]"),
 )
 
 
@@ -35,8 +32,7 @@ def _of_file(command: Callable[..., None]) -> Callable[..., None]:
     @JSON
     @functools.wraps(command)
     def reads(path: Path, profile: str, **given: Any) -> None:
-        from berdslib.study.grid import read_grid
-        from berdslib.study.notebooks import find_grid
+        from berdslib.study.grid import find_grid, read_grid
 
         command(read_grid(find_grid(path), profile), **given)
 
@@ -55,39 +51,35 @@ def grid() -> None:
 @_of_file
 def grid_plan(asked: Grid) -> None:
     """Check a grid file, and say what `run` would do; nothing is started."""
-    _plan(asked)
-
-
-def _plan(asked: Grid) -> None:
     from berdslib.study.grid import DONE, missing_data, status
 
     rows = status(asked)
-    spent, missing = [row["seconds"] for row in rows if row["state"] == DONE], missing_data(asked)
-    about = {"grid": asked.name, "runs": len(rows), "finished": len(spent), "missing": missing}
-    said = [f"{asked.name}: {len(rows)} runs of {asked.notebook.path.stem}, {len(spent)} of them finished"]
-    said.append(f"results: {asked.summary}")
-    if spent and len(spent) < len(rows):
-        each, left = sum(spent) / len(spent), len(rows) - len(spent)
-        said.append(f"those took {each:.1f} s each: about {each * left / 60:.0f} min for {left} more, one at a time")
-    said += [f"each may take {name} {amount:g}" for name, amount in asked.resources._asdict().items() if amount]
-    said += [f"not on this machine: {', '.join(missing)}"] if missing else []
-    show(about | {"plan": [row["parameters"] for row in rows]}, "\n".join(said))
+    seconds = [row["seconds"] for row in rows if row["state"] == DONE]
+    missing = missing_data(asked)
+    lines = [f"{asked.name}: {len(rows)} runs of {asked.notebook.path.stem}, {len(seconds)} of them finished"]
+    lines.append(f"results: {asked.summary}")
+    left = len(rows) - len(seconds)
+    if seconds and left:
+        mean = sum(seconds) / len(seconds)
+        lines.append(f"those took {mean:.1f} s each: about {mean * left / 60:.0f} min for {left} more, one at a time")
+    if asked.gpus:
+        lines.append(f"each may take gpu {asked.gpus}")
+    if missing:
+        lines.append(f"not on this machine: {', '.join(missing)}")
+    about = {"grid": asked.name, "runs": len(rows), "finished": len(seconds), "missing": missing}
+    show(about | {"plan": [row["parameters"] for row in rows]}, "\n".join(lines))
 
 
 @grid.command("run")
 @_of_file
 @_RUNNING
-@flag("--dry-run", "Start nothing, only say what would be run: grid plan.")
-def grid_run(asked: Grid, dry_run: bool, **how: Any) -> None:
+def grid_run(asked: Grid, **how: Any) -> None:
     """Run all unfinished runs of a grid, and collect.
 
-    Failures are printed as they happen; after three in a row for the same reason nothing new starts. The exit code is 1
-    if a run failed. Several calls at the same time share the work.
+    Failures are printed as they happen. The exit code is 1 if a run failed. Several calls at the same time share the
+    work.
     """
-    if dry_run:
-        _plan(asked)
-    else:
-        _run(asked, **how)
+    _run(asked, **how)
 
 
 @grid.command("retry")
@@ -98,27 +90,15 @@ def grid_retry(asked: Grid, **how: Any) -> None:
     _run(asked, only_failed=True, **how)
 
 
-def _run(
-    asked: Grid, *, minutes: float | None, memory: float | None, stop_on_error: bool, keep_going: bool, **how: Any
-) -> None:
-    from berdslib.study.grid import DONE, best_run, grid_table, status
-    from berdslib.study.running import run_grid
+def _run(asked: Grid, *, workers: int | None, scheduler: str | None, **how: Any) -> None:
+    from berdslib.study.grid import DONE, run_grid, status
 
-    refuse(how["workers"] and how["scheduler"], options.NOT_BOTH)
-    refuse(stop_on_error and keep_going, "give --stop-on-error or --keep-going, not both")
-    limits = asked.resources
-    limits = limits._replace(minutes=minutes or limits.minutes, memory=memory or limits.memory)
-    how |= {"workers": how["workers"] or 1, "stop_after": 1 if stop_on_error else None if keep_going else 3}
-    failures = run_grid(asked._replace(resources=limits), **how)
-    best, finished = best_run(asked, grid_table(asked)), sum(row["state"] == DONE for row in status(asked))
-    if best and not wants_json():
-        who = f"{best['system']} of " if best["system"] else ""
-        mean = f"mean of {best['tasks']} tasks " if best["tasks"] > 1 else ""
-        where = f"{who}{', '.join(best['runs'])}"
-        click.echo(f"best of {best['compared']}: {where}, {mean}{best['value']:.4f}, {best['parameters']}")
+    refuse(workers and scheduler, options.NOT_BOTH)
+    failures = run_grid(asked, workers=workers or 1, scheduler=scheduler, **how)
+    finished = sum(row["state"] == DONE for row in status(asked))
     summary = {"grid": asked.name, "runs": len(asked.runs), "finished": finished, "failures": failures}
     sentence = f"{finished} of {len(asked.runs)} runs finished, {len(failures)} failed → {asked.summary}"
-    say(summary | {"summary": asked.summary, "best": best}, sentence)
+    say(summary | {"summary": asked.summary}, sentence)
     end(failures)
 
 
@@ -144,7 +124,7 @@ def grid_status(asked: Grid) -> None:
 @grid.command("collect")
 @_of_file
 def grid_collect(asked: Grid) -> None:
-    """Write one table of all finished runs (CSV and Parquet), and their TREC runs with a header of ir_metadata."""
+    """Write one table of all finished runs as CSV, and their TREC runs with a header of ir_metadata."""
     from berdslib.study.grid import collect
 
     rows = len(collect(asked))
@@ -163,15 +143,3 @@ def grid_report(asked: Grid) -> None:
 
     done = report(asked)
     say({**done.record, "output": done.notebook}, f"→ {done.notebook}, its pictures beside it")
-
-
-@grid.command("clean")
-@_of_file
-@flag("--all", "Also those of runs that are finished.")
-@flag("--dry-run", "Delete nothing, only list.")
-def grid_clean(asked: Grid, dry_run: bool, **how: bool) -> None:
-    """Delete the folders of runs that failed or were broken off."""
-    from berdslib.study.grid import clean
-
-    folders = [str(folder) for folder in clean(asked, everything=how["all"], dry_run=dry_run)]
-    show(folders, "\n".join([*folders, f"{len(folders)} folders {'would be ' if dry_run else ''}deleted"]))

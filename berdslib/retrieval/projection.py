@@ -206,7 +206,7 @@ class Projected(Ours):
         passages: the corpus; docnos must be unique.
         encoder: see :func:`berdslib.models.encoders.get_encoder`; root and perspective are encoded as queries.
         method: see :func:`scores`; or ``INSTRUCT``.
-        strength: see :func:`scores`; :mod:`berdslib.retrieval.strength` says how to choose one.
+        strength: see :func:`scores`; docs/projection_rule.md says how to choose one.
         extract: cuts root and perspective out of raw queries; see :func:`berdslib.llm.extraction.extract_by`.
         name: what the retriever is called in tables; "" for the method's name.
         text_of: what is encoded of a passage, such as ``card.passage_text``.

@@ -1,43 +1,50 @@
-"""Running notebooks by papermill, safely: parameters are checked first, and success is a file written last."""
+"""Running notebooks by papermill, safely: parameters are checked first, and success is a file written last.
+
+A run is kept in a folder that is named after all that its results depend on, so that a grid can go on with it.
+"""
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import importlib.metadata
 import json
 import logging
 import math
 import os
+import platform
 import re
-import sys
-import time
-import uuid
-from collections.abc import Mapping
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from reprlib import repr as shortened
-from types import ModuleType
 from typing import Any, NamedTuple
 
+import psutil
 from filelock import FileLock, Timeout
 
-from berdslib.errors import BerdsError, InputError, known
+from berdslib.data.catalogue import DATASETS
+from berdslib.data.fetch import every_place
+from berdslib.errors import BerdsError, InputError, errors_in, known
 from berdslib.files import StrPath, write_text
+from berdslib.models.loading import fastest_format
 from berdslib.paths import PACKAGE, project_root, shipped
 from berdslib.progress import bars_are_seen
-from berdslib.study.provenance import environment, inputs_of, watched_kernel
 from berdslib.version import __version__
 
 _COMPUTING = {".py", ".toml", ".txt", ".json", ".safetensors"}  # code, cards, prompts, settings and weights
 # Bytes of a file that are hashed: all, but for weights. Beside those stands what they scored, which changes with them.
-_HASHED = 2**20
-_LOCK = ".lock"  # in a run's folder
-FAILED = "failed.json"  # in that of a run that failed
-LONGEST = 12 * 3600.0  # seconds of a run, unless told otherwise
+_HASHED_OF_CODE = 2**20
+_HASHED_OF_DATA = 2**28  # of a larger file the size and the time of its last change are taken
+_LONGEST_PATH = 256
 _STARTS = 3  # attempts to start a kernel
+_LOCK = ".lock"  # in a run's folder
+RECORD = "run.json"  # in that of a finished run
+FAILED = "failed.json"  # in that of a run that failed
 
 
 class Parameter(NamedTuple):
@@ -51,14 +58,18 @@ class Parameter(NamedTuple):
 class Notebook(NamedTuple):
     """A notebook as it was when it was read, and is run whatever happens to the file meanwhile.
 
-    ``cells`` are kinds and sources, ``text`` is all of it as JSON, ``unread`` names the parameters that no cell reads.
+    ``cells`` are kinds and sources, ``text`` is all of it as JSON.
     """
 
     path: Path
     cells: list[tuple[str, str]]
     parameters: dict[str, Parameter]
     text: str
-    unread: frozenset[str]
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Parameter → default."""
+        return {name: parameter.default for name, parameter in self.parameters.items()}
 
 
 class NotebookRun(NamedTuple):
@@ -67,6 +78,9 @@ class NotebookRun(NamedTuple):
     folder: Path
     notebook: Path
     record: dict[str, Any]
+
+
+# ---------------------------------------------------------------- where notebooks and runs are
 
 
 def notebook_folder() -> Path:
@@ -80,15 +94,9 @@ def work_folder() -> Path:
     return project_root() or Path.cwd()
 
 
-def load_script(name: str) -> ModuleType:
-    """Return a script of the project as a module, such as "paper_map"."""
-    sys.path.append(str(notebook_folder().parent / "scripts"))
-    return import_module(name)
-
-
 def output_folder(name: str) -> Path:
     """Return the folder a notebook writes to: `name` itself if absolute, else below the project root; it is created."""
-    folder = Path(name) if Path(name).is_absolute() else work_folder() / name
+    folder = work_folder() / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -107,61 +115,52 @@ def find_notebook(name: str) -> Path:
     return names[known("notebook", by_number.get(name, name.removesuffix(".ipynb")), names)]
 
 
-def find_grid(path: Path) -> Path:
-    """Return the file of a grid: what is not at `path` may be one that came with the package, of the same name."""
-    brought = PACKAGE / "_shipped" / "grids" / path.name
-    return brought if brought.is_file() and not path.exists() else path
+# ---------------------------------------------------------------- notebooks and their parameters
 
 
 def open_notebook(path: Path) -> Notebook:
     """Read a notebook with the parameters in its one cell tagged `parameters`: ``name = literal  # help`` a line."""
     notebook = read_notebook(path)
-    cells = notebook["cells"]
-    tagged = [c for c in cells if "parameters" in c.get("metadata", {}).get("tags", [])]
+    sources = [(cell["cell_type"], "".join(cell["source"])) for cell in notebook["cells"]]
+    tags = [cell.get("metadata", {}).get("tags", []) for cell in notebook["cells"]]
+    tagged = [source for (_, source), names in zip(sources, tags, strict=True) if "parameters" in names]
     if len(tagged) != 1:
         raise InputError(f"{len(tagged)} cells are tagged `parameters`; exactly one is needed", path=path)
-    text, found, line = "".join(tagged[0]["source"]), {}, None
+    with errors_in(path):
+        return Notebook(path, sources, _parameters_in(tagged[0]), json.dumps(notebook))
+
+
+def _parameters_in(cell: str) -> dict[str, Parameter]:
+    parameters = {}
+    line = None
     try:
-        for node in ast.parse(text).body:
+        for node in ast.parse(cell).body:
             line = node.lineno
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                    comment = text.splitlines()[line - 1].partition("  # ")[2]
-                    found[name] = Parameter(name, ast.literal_eval(value), comment.strip())
+                    comment = cell.splitlines()[line - 1].partition("  # ")[2]
+                    parameters[name] = Parameter(name, ast.literal_eval(value), comment.strip())
                 case _:
                     raise ValueError
     except SyntaxError as error:
-        raise InputError(f"parameters cell: {error.msg}", path=path, line=error.lineno) from None
+        raise InputError(f"parameters cell: {error.msg}", line=error.lineno) from None
     except (ValueError, TypeError, MemoryError, RecursionError):  # a list as a key; 50,000 minus signs
-        problem = "parameters cell: a line must read `name = value`, the value a plain literal"
-        raise InputError(problem, path=path, line=line) from None
-    for cell in cells:  # of a run that fails, no outputs of old are to stand behind the cell that failed
-        cell.update({"outputs": [], "execution_count": None} if cell.get("cell_type") == "code" else {})
-    sources = [(c.get("cell_type"), "".join(c.get("source", ""))) for c in cells]
-    code = ["".join(c["source"]) for c in cells if c.get("cell_type") == "code" and c is not tagged[0]]
-    unread = frozenset(name for name in found if not any(re.search(rf"\b{name}\b", one) for one in code))
-    return Notebook(path, sources, found, json.dumps(notebook), unread)
+        raise InputError("parameters cell: a line must read `name = value`, a plain literal", line=line) from None
+    return parameters
 
 
 def read_notebook(path: Path) -> dict[str, Any]:
     """Return a notebook as JSON."""
+    import nbformat
+
     try:
-        notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        for cell in notebook["cells"]:
-            cell.get("metadata", {}).get("tags", [])
-            "".join(cell.get("source", ""))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        text = path.read_text(encoding="utf-8")
+        nbformat.reads(text, as_version=4)  # as papermill will
+        notebook: dict[str, Any] = json.loads(text)
+        notebook["cells"]  # which a notebook of an older version lacks
+    except Exception as error:  # noqa: BLE001 - whatever a damaged field leads to, also AssertionError
         raise InputError(f"is not a readable notebook ({type(error).__name__})", path=path) from None
     return notebook
-
-
-def code_digests(notebook: Mapping[str, Any]) -> list[str]:
-    """Return a short hash of the source of each code cell of a notebook (as JSON).
-
-    Where those in the metadata, ``berdslib.executed``, differ from these, the outputs were made by other code.
-    """
-    code = ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"]
-    return [hashlib.sha256(source.encode()).hexdigest()[:8] for source in code]
 
 
 def check_parameters(notebook: Notebook, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,26 +169,27 @@ def check_parameters(notebook: Notebook, given: Mapping[str, Any]) -> dict[str, 
     A list holds values of the types that its default holds; where that is empty, anything. One of words may be written
     as in the shell, "bm25,minilm".
     """
-    accepted, kind = notebook.parameters, f"parameter of {notebook.path.stem}"
+    accepted = notebook.parameters
+    kind = f"parameter of {notebook.path.stem}"
     return {name: _typed(accepted[known(kind, name, accepted)], value) for name, value in given.items()}
 
 
 def _typed(parameter: Parameter, value: Any) -> Any:
     default = parameter.default
+    is_written = isinstance(value, str) and not isinstance(default, str)
     try:
-        read = value if isinstance(default, str) or not isinstance(value, str) else _from_text(value, default)
-        return _like(default, read)
+        return _like(default, _from_text(value, default) if is_written else value)
     except (TypeError, ValueError, SyntaxError, OverflowError, MemoryError, RecursionError):
-        want = type(default).__name__
+        expected = type(default).__name__
         if isinstance(default, list) and default:
-            want += f" of {' or '.join(dict.fromkeys(type(one).__name__ for one in default))}"
-        problem = f"must be {want} (default {default!r}), not {shortened(value)}"
+            expected += f" of {' or '.join(dict.fromkeys(type(element).__name__ for element in default))}"
+        problem = f"must be {expected} (default {default!r}), not {shortened(value)}"
         raise InputError(problem, field=parameter.name) from None
 
 
 def _from_text(text: str, default: Any) -> Any:
-    words = isinstance(default, list) and default and all(isinstance(one, str) for one in default)
-    if words and text.strip() and text.lstrip()[0] not in "[({\"'":
+    takes_words = isinstance(default, list) and default and all(isinstance(element, str) for element in default)
+    if takes_words and text.strip() and text.lstrip()[0] not in "[({\"'":
         return [word.strip() for word in text.split(",")]
     try:
         return json.loads(text.lower() if isinstance(default, bool) else text)
@@ -203,13 +203,14 @@ def _like(default: Any, value: Any) -> Any:
         value = float(value)
     if type(value) is not type(default) or (isinstance(value, float) and not math.isfinite(value)):
         raise ValueError
-    if isinstance(value, str):
-        value.encode()  # half of a surrogate pair cannot be written into a notebook
     if isinstance(value, list) and default:
         # By type, so that [1, "all"] takes both.
         examples = {type(example): example for example in default}
         return [_like(examples.get(type(element), default[0]), element) for element in value]
     return value
+
+
+# ---------------------------------------------------------------- running one
 
 
 def run_notebook(
@@ -218,34 +219,21 @@ def run_notebook(
     *,
     output: StrPath | None = None,
     progress: bool = True,
-    timeout: float = LONGEST,
-    memory: float | None = None,
 ) -> NotebookRun:
-    """Execute a notebook from a fresh kernel, in at most `timeout` seconds and `memory` GB, and keep the result.
+    """Execute a notebook from a fresh kernel, and keep the result.
 
     ``run.json`` is written last and atomically: a folder without it holds a run that did not finish, and failed.json
     says what went wrong. A wrong parameter is an InputError before anything starts; a cell that fails is a BerdsError
     that names it.
     """
     source = name if isinstance(name, Notebook) else open_notebook(find_notebook(name))
-    _check_format(source)
     values = check_parameters(source, parameters or {})
     folder = Path(output or run_folder(source, values)).resolve()
     try:
         with run_lock(folder).acquire(timeout=0):
-            return _execute(source, values, folder, progress, timeout, memory)
+            return _execute(source, values, folder, progress)
     except Timeout:
         raise BerdsError(f"{folder}: another run is writing here; wait for it, or choose another folder") from None
-
-
-def _check_format(source: Notebook) -> None:
-    """Refuse what papermill could not read."""
-    import nbformat
-
-    try:
-        nbformat.reads(source.text, as_version=4)
-    except Exception as error:  # noqa: BLE001 - whatever a damaged field leads to, also AssertionError
-        raise InputError(f"is not a readable notebook ({type(error).__name__})", path=source.path) from None
 
 
 def run_lock(folder: Path) -> FileLock:
@@ -254,61 +242,43 @@ def run_lock(folder: Path) -> FileLock:
     return FileLock(folder.resolve() / _LOCK, is_singleton=True)
 
 
-def _execute(
-    source: Notebook, values: Mapping[str, Any], folder: Path, progress: bool, timeout: float, memory: float | None
-) -> NotebookRun:
-    record_path, target = folder / "run.json", folder / source.path.name
-    _check_output(source, folder)
-    for old in (record_path, folder / FAILED):
-        old.unlink(missing_ok=True)
-    began, started, read = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic(), _read(source, values)
+def _execute(source: Notebook, values: Mapping[str, Any], folder: Path, progress: bool) -> NotebookRun:
+    target = folder / source.path.name
+    if target.exists() and target.samefile(source.path):
+        problem = "holds the notebook itself, which the run would replace; choose another folder"
+        raise InputError(problem, path=folder)
+    for record_of_old in (RECORD, FAILED):
+        (folder / record_of_old).unlink(missing_ok=True)
+    began = datetime.now(UTC)
+    code, inputs = _reads(source, values)
     try:
-        peak = _run_cells(source, values, target, progress, timeout, memory)
+        _run_cells(source, values, target, progress)
         code_version.cache_clear()
-        code, inputs = _read(source, values)
-        changed = ["the package's code"] * (code != read[0])
-        changed += [name for name, was in read[1].items() if was and inputs.get(name) != was]  # not what was fetched
+        code_now, inputs_now = _reads(source, values)
+        changed = [name for name, digest in inputs.items() if digest and inputs_now.get(name) != digest]
+        if code_now != code:
+            changed.append("the package's code")
         if changed:
             raise BerdsError(f"{source.path.stem}: {', '.join(changed)} changed while it was run; call again")
     except Exception as error:
         with suppress(OSError, InputError):  # a full disk may be what went wrong; the caller is told all the same
             _write_json(folder / FAILED, {"error": str(error) or type(error).__name__})
         raise
+    written = [path for path in sorted(folder.iterdir()) if path.suffix not in ("", ".ipynb")]
     record = {
         "notebook": source.path.stem,
         "parameters": values,
         "berdslib": __version__,
         "code": code,
-        "inputs": inputs,
+        "inputs": inputs_now,
         "environment": environment(),
-        "started": began,
-        "seconds": round(time.monotonic() - started, 1),
-        "peak_memory_mb": round(peak / 2**20),
-        "files": {p.name: p.stat().st_size for p in sorted(folder.iterdir()) if p.suffix not in ("", ".ipynb")},
+        "started": began.isoformat(timespec="seconds"),
+        "seconds": round((datetime.now(UTC) - began).total_seconds(), 1),
+        "files": {path.name: path.stat().st_size for path in written},
         "finished": True,
     }
-    _write_json(record_path, record)
+    _write_json(folder / RECORD, record)
     return NotebookRun(folder, target, record)
-
-
-def _check_output(source: Notebook, folder: Path) -> None:
-    """Refuse a folder in which a run would write over what is not a run's."""
-    target = folder / source.path.name
-    if target.exists() and target.samefile(source.path):
-        raise InputError(
-            "the notebook itself lies here, and the run would replace it; choose another folder", path=folder
-        )
-    own = {"run.json": ("notebook", "parameters", "finished"), FAILED: ("error",)}
-    for name, fields in own.items():
-        path = folder / name
-        if not path.exists():
-            continue
-        try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            continue  # a damaged record of a run, which is replaced
-        if not isinstance(record, dict) or not set(fields) <= record.keys():
-            raise InputError("is not the record of a run, so it is not replaced; choose another folder", path=path)
 
 
 def _write_json(path: Path, value: Any) -> None:
@@ -316,59 +286,50 @@ def _write_json(path: Path, value: Any) -> None:
         json.dump(value, file, indent=1)
 
 
-def _run_cells(
-    source: Notebook, values: Mapping[str, Any], target: Path, progress: bool, timeout: float, memory: float | None
-) -> int:
-    """Execute all cells, and return the most memory that the kernel took, in bytes."""
+def _run_cells(source: Notebook, values: Mapping[str, Any], target: Path, progress: bool) -> None:
     import papermill
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
-    root, folder = work_folder(), target.parent
-    # What it writes goes into the run's own folder, unless the caller chose another.
-    inside = os.path.relpath(folder, root) if folder.is_relative_to(root) else str(folder)
-    own = {"output_dir": inside} if "output_dir" in source.parameters else {}
-    # papermill warns of a "=" in a help comment, and logs the errors raised below; the kernel warns of having no
-    # encryption on this machine's own ports, and calls the interrupt that ends it an error. Its user's name is how it
-    # is known among the processes of this machine.
-    logging.getLogger("papermill").setLevel(logging.CRITICAL)
-    mark = f"berds-{uuid.uuid4().hex}"
-    with watched_kernel(mark, timeout, memory) as kernel:
-        for left in reversed(range(_STARTS)):
-            try:
-                target.write_text(source.text, encoding="utf-8")
-                papermill.execute_notebook(
-                    *[str(target).replace("{", "{{").replace("}", "}}")] * 2,  # no parameters there
-                    parameters={**own, **values},
-                    cwd=str(root),
-                    progress_bar=progress and bars_are_seen(),
-                    kernel_name="python3",
-                    language="python",
-                    kernel_manager_class=_kernel_manager(),
-                    extra_arguments=[
-                        "--log-level=CRITICAL",
-                        f"--Session.username={mark}",
-                        "--InteractiveShell.ignore_cwd=True",
-                    ],
-                )
-                return int(kernel.peak)
-            except (PapermillExecutionError, DeadKernelError) as error:
-                if isinstance(error, PapermillExecutionError):
-                    problem = f"{error.ename}: " + re.sub(r"\x1b\[[0-9;]*m", "", error.evalue)  # without colours
-                elif kernel.ended:
-                    problem = f"{kernel.ended}: try a smaller `limit` or model, or a higher limit"
-                else:
-                    problem = "the kernel died, most often for want of memory: try a smaller `limit` or model, or "
-                    problem += "fewer workers"
-                code = [c["metadata"] for c in read_notebook(target)["cells"] if c["cell_type"] == "code"]
-                cell = sum(bool(metadata.get("papermill", {}).get("start_time")) for metadata in code)  # last one begun
-                there = f"The notebook up to there, with all outputs: {target}"
-                raise BerdsError(f"{target.stem} failed in cell {cell}: {problem}\n{there}") from None
-            except RuntimeError as error:  # jupyter_client's word for a kernel that does not answer at its start
-                if kernel.ended or not left:
-                    problem = kernel.ended or f"the kernel did not start, {_STARTS} times: {error}"
-                    raise BerdsError(f"{target.stem}: {problem}") from None
-    raise AssertionError
+    logging.getLogger("papermill").setLevel(logging.CRITICAL)  # it logs the errors that are raised below
+    root = work_folder()
+    own_folder = {}
+    if "output_dir" in source.parameters:  # what it writes goes into the run's own folder, unless the caller chose one
+        inside = target.parent.is_relative_to(root)
+        own_folder["output_dir"] = os.path.relpath(target.parent, root) if inside else str(target.parent)
+    literal_path = str(target).replace("{", "{{").replace("}", "}}")  # papermill fills in what stands in braces
+    for starts_left in reversed(range(_STARTS)):
+        try:
+            target.write_text(source.text, encoding="utf-8")
+            papermill.execute_notebook(
+                literal_path,
+                literal_path,
+                parameters={**own_folder, **values},
+                cwd=str(root),
+                progress_bar=progress and bars_are_seen(),
+                kernel_name="python3",
+                language="python",
+                kernel_manager_class=_kernel_manager(),
+                extra_arguments=["--log-level=CRITICAL", "--InteractiveShell.ignore_cwd=True"],
+            )
+            return
+        except PapermillExecutionError as error:
+            without_colours = re.sub(r"\x1b\[[0-9;]*m", "", error.evalue)
+            raise _failure(target, f"{error.ename}: {without_colours}") from None
+        except DeadKernelError:
+            problem = "the kernel died, most often for want of memory: try a smaller `limit` or model, or fewer workers"
+            raise _failure(target, problem) from None
+        except RuntimeError as error:  # jupyter_client's word for a kernel that does not answer at its start
+            if not starts_left:
+                raise BerdsError(f"{target.stem}: the kernel did not start, {_STARTS} times: {error}") from None
+
+
+def _failure(target: Path, problem: str) -> BerdsError:
+    cells = read_notebook(target)["cells"]
+    begun = [cell for cell in cells if cell["metadata"].get("papermill", {}).get("start_time")]
+    last = sum(cell["cell_type"] == "code" for cell in begun)
+    place = f"The notebook up to there, with all outputs: {target}"
+    return BerdsError(f"{target.stem} failed in cell {last}: {problem}\n{place}")
 
 
 @cache
@@ -386,22 +347,21 @@ def _kernel_manager() -> type:
     return WithoutCurrentFolder
 
 
-def run_folder(source: Notebook, values: Mapping[str, Any], looked: dict[str, str | None] | None = None) -> Path:
-    """Return the folder of a run: papermill_runs/NAME-HASH, of the notebook, the parameters, the code and the data.
+# ---------------------------------------------------------------- what a run reads, and what it ran on
 
-    For ``looked`` see :func:`berdslib.study.provenance.inputs_of`.
-    """
-    told = json.dumps([source.cells, values, *_read(source, values, looked)], sort_keys=True)
-    digest = hashlib.sha256(told.encode()).hexdigest()[:10]
+
+def run_folder(source: Notebook, values: Mapping[str, Any]) -> Path:
+    """Return the folder of a run: papermill_runs/NAME-HASH, of the notebook, the parameters, the code and the data."""
+    everything = json.dumps([source.cells, values, *_reads(source, values)], sort_keys=True)
+    digest = hashlib.sha256(everything.encode()).hexdigest()[:10]
     return work_folder() / "papermill_runs" / f"{source.path.stem}-{digest}"
 
 
-def _read(
-    source: Notebook, values: Mapping[str, Any], looked: dict[str, str | None] | None = None
-) -> tuple[str, dict[str, str]]:
+def _reads(source: Notebook, values: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     """Return hashes of what a run's results depend on beside notebook and parameters: the code, and data by name."""
-    chosen = {name: parameter.default for name, parameter in source.parameters.items()} | dict(values)
-    return code_version(), inputs_of((chosen[name] for name in chosen if name != "output_dir"), work_folder(), looked)
+    chosen = source.defaults | dict(values)
+    chosen.pop("output_dir", None)
+    return code_version(), inputs_of(chosen.values())
 
 
 @cache
@@ -411,5 +371,75 @@ def code_version() -> str:
     for path in sorted(path for path in PACKAGE.rglob("*") if path.suffix in _COMPUTING):
         digest.update(f"{path.relative_to(PACKAGE).as_posix()} {path.stat().st_size}\n".encode())
         with path.open("rb") as file:
-            digest.update(file.read(_HASHED))
+            digest.update(file.read(_HASHED_OF_CODE))
     return digest.hexdigest()[:10]
+
+
+def inputs_of(values: Iterable[Any]) -> dict[str, str]:
+    """Return name → hash of the content of each data set and file that values name, also inside a system string.
+
+    "" stands for a data set of which nothing is on this machine.
+    """
+    words = set()
+    for text in _texts(values):
+        words |= {text, *re.split("[:+,]", text)}
+    places = {word: _places(word) for word in sorted(words)}
+    return {word: _digest(found) for word, found in places.items() if found}
+
+
+def _texts(values: Iterable[Any]) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            yield from _texts(value)
+
+
+def _places(word: str) -> list[Path]:
+    if word in DATASETS:  # a name comes before a folder of that name, as in loading
+        return every_place(DATASETS[word])
+    path = work_folder() / word
+    is_path = re.search(r"\w", word) and len(word) < _LONGEST_PATH
+    return [path] if is_path and path.exists() else []
+
+
+def _digest(places: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    is_empty = True
+    for place in places:
+        for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            if path.is_file():
+                is_empty = False
+                about = path.stat()
+                digest.update(path.name.encode() + _content(path, about.st_size, about.st_mtime_ns))
+    return "" if is_empty else digest.hexdigest()[:16]
+
+
+@cache
+def _content(path: Path, size: int, changed: int) -> bytes:
+    if size > _HASHED_OF_DATA:
+        return f"{size} {changed}".encode()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
+
+
+@cache
+def environment() -> dict[str, Any]:
+    """Return the commit ("-dirty": files differ), the machine, the number format of encoders, versions of libraries."""
+    described = ["git", "-C", str(PACKAGE.parent), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    commit = subprocess.run(described, capture_output=True, text=True).stdout if shutil.which("git") else ""
+    cpuinfo = Path("/proc/cpuinfo")  # of Linux
+    models = re.findall(r"model name\s*: (.*)", cpuinfo.read_text(encoding="utf-8")) if cpuinfo.exists() else []
+    installed = {library.name.lower(): library for library in importlib.metadata.distributions()}
+    required = (installed["berdslib"].requires or []) if "berdslib" in installed else []
+    names = {re.split(r"[^\w.-]", line)[0].lower() for line in required if "extra ==" not in line}
+    return {
+        "commit": commit.strip(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": models[0] if models else platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "ram": round(psutil.virtual_memory().total / 2**30),
+        "number_format": fastest_format(os.environ.get("BERDS_ENGINE") or "torch"),
+        "versions": {name: installed[name].version for name in sorted(names & installed.keys())},
+    }

@@ -31,12 +31,6 @@ _AGAINST = re.compile(r"\b(oppos|undermin|refut|contradict|against\b)", re.I)
 _DENIED = re.compile(
     r"(\bnot|n't|n’t|\bnever)\s+(\w+\s+)?(support|speak|follow|oppos|undermin|refut|contradict|against)", re.I
 )
-# What an essay's polarity is correlated with; see `alignment`.
-TARGETS = {
-    "designated stance": "stance",
-    "topic-stance text": "pair_polarity",
-    "retrieved passages": "passages_polarity",
-}
 
 
 class Correlation(NamedTuple):
@@ -180,20 +174,6 @@ def stance_of(perspective: str) -> int:
         expected = "one of supports / opposes, undermines, refutes, against was expected"
         raise InputError(f"perspective {perspective!r} names {named}; {expected}")
     return 1 if sides[0] else -1
-
-
-def alignment(essays: pd.DataFrame) -> pd.DataFrame:
-    """Return how the essays' polarity goes with each of ``TARGETS``: target, r, low, high, p_value, n.
-
-    TextBlob gives both stances of a topic the same "topic-stance text" polarity; the "designated stance" (1 or -1) is
-    what the paper's conclusion is about. Intervals draw topics. PIR, section 3.3 and Table 5.
-    """
-    rows = []
-    for target, column in TARGETS.items():
-        known_rows = essays.dropna(subset=[column, "polarity"])
-        x, y = known_rows[[column, "polarity"]].to_numpy(np.float64).T
-        rows.append((target, *correlation(x, y, known_rows["root"].tolist())))
-    return pd.DataFrame(rows, columns=["target", *Correlation._fields])
 
 
 def correlation(

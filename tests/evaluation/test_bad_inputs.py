@@ -8,7 +8,7 @@ from small_scenarios import listing, small_scenario
 from berdslib import stats
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
-from berdslib.evaluation import arguments, compare, coverage, judge_error, judges, oracle, sides, system_order
+from berdslib.evaluation import arguments, compare, judge_error, judges, oracle, sides, system_order
 from berdslib.evaluation.measures import evaluate, official_cutoff, parse_measure
 
 ASKED = [Question("q", "Is it?", ("It is.", "It is not."), labels=("for", "against"), stances=("support", "oppose"))]
@@ -71,10 +71,6 @@ TABLE = [
         for name in ("Rprec", "nDCG(dcg='exp-log2')@5", "P(rel=2)@5", "MRecall(rel=2)@5", "rKL(step=2.5)@20")
     ),
     # how many documents, and the best list
-    (lambda: coverage.size_table({"s": RUN, "t": ELSEWHERE}, YES, ASKED), "do not belong together"),
-    (lambda: coverage.size_table({}, YES, ASKED), "no runs"),
-    (lambda: coverage.size_table({"s": RUN}, YES, called("macro")), "a data set is called 'macro'"),
-    (lambda: coverage.documents_needed(RUN, YES, ASKED, 0), "k must be at least 1"),
     (lambda: oracle.oracle(RUN, YES, ASKED, 1, depth=True), "depth must be a whole number"),
     # sides
     (lambda: sides.root_versus_full(ROOT, YES, ASKED, [1]), "a list for each perspective"),

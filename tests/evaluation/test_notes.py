@@ -11,7 +11,6 @@ from berdslib.data.corpus import write_corpus
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation import notes
-from berdslib.evaluation.coverage import documents_needed, size_table, union_table
 from berdslib.evaluation.measures import MRecall, P, Precision, evaluate, judged_questions, nDCG, pRecall
 from berdslib.evaluation.sides import root_versus_full
 
@@ -47,9 +46,6 @@ def test_left_out_questions_have_no_row_and_unanswered_ones_score_0(caplog):
     "score",
     [
         lambda verdicts: evaluate(RUN, verdicts, ASKED, "P@2"),
-        lambda verdicts: documents_needed(RUN, verdicts, ASKED),
-        lambda verdicts: size_table({"run": RUN}, verdicts, ASKED),
-        lambda verdicts: union_table({"run": RUN}, verdicts, ASKED),
         lambda verdicts: root_versus_full(both_lists(), verdicts, ASKED, [2]),
     ],
 )
@@ -66,9 +62,6 @@ def both_lists():
 
 def test_every_way_of_scoring_leaves_out_the_same_questions():
     verdicts = make_verdicts(ROWS, "gold")
-    assert documents_needed(RUN, verdicts, ASKED).index.tolist() == ["q1", "q2"]
-    assert set(size_table({"run": RUN}, verdicts, ASKED)["n"]) == {2}
-    assert set(union_table({"run": RUN}, verdicts, ASKED)["n"]) == {2}
     assert evaluate(both_lists(), verdicts, ASKED, pRecall @ 2)["pRecall@2"].to_dict() == {"q1": 1.0, "q2": 0.0}
     assert root_versus_full(both_lists(), verdicts, ASKED, [2])["full"].tolist() == [2 / 4]
 

@@ -1,14 +1,13 @@
 """Grids: what a file may say, what runs, what is kept, and what the summary says."""
 
-import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -23,13 +22,13 @@ from berdslib.data.records import ranked_run
 from berdslib.data.tables import write_jsonl
 from berdslib.data.trec import read_trec_run, write_trec_run
 from berdslib.data.web import corpus_name
-from berdslib.errors import BerdsError, InputError
+from berdslib.errors import InputError
 from berdslib.paths import PACKAGE
 from berdslib.retrieval.bm25 import RankBM25
-from berdslib.study import notebooks, running
-from berdslib.study.grid import best_run, clean, collect, finished, grid_table, read_grid, report, status
-from berdslib.study.provenance import environment
-from berdslib.study.running import run_grid
+from berdslib.study import grid as grids
+from berdslib.study import notebooks
+from berdslib.study.grid import collect, finished, grid_table, read_grid, report, run_grid, status
+from berdslib.study.notebooks import environment
 
 PARAMETERS = """\
 i = 0  # a number
@@ -104,15 +103,16 @@ def test_a_profile_replaces_settings_and_adds_to_what_is_fixed(project):
     path = write_grid(
         project,
         "notebook: 99_tiny\nfixed: {x: 1, name: b}\ngrid: {i: [1, 2], ks: [[5], [9]]}\nexclude: [{i: 1, ks: [9]}]\n"
-        "resources: {gpu: 1}\nprofiles: {laptop: {fixed: {x: 2}, runs: [{i: 3}], resources: {minutes: 1}}, less: {}}\n",
+        "resources: {gpu: 1}\nprofiles: {laptop: {fixed: {x: 2}, runs: [{i: 3}], resources: {gpu: 2}}, less: {}}\n",
     )
     whole, laptop, less = (read_grid(path, profile) for profile in ("", "laptop", "less"))
     assert [(run.parameters["i"], run.parameters["ks"]) for run in whole.runs] == [(1, [5]), (2, [5]), (2, [9])]
     assert [run.parameters for run in laptop.runs] == [{"x": 2.0, "name": "b", "i": 3}]
-    assert (whole.resources, laptop.resources) == ((1, 0, 0), (0, 0, 1)) and less.runs == whole.runs
+    assert (whole.gpus, laptop.gpus) == (1, 2) and less.runs == whole.runs
     assert laptop.summary == project / "papermill_runs" / "small-laptop" / "summary.csv"
-    with pytest.raises(InputError, match=r"unknown profile 'lapto'\. Did you mean 'laptop'"):
+    with pytest.raises(InputError, match="'lapto'") as told:
         read_grid(path, "lapto")
+    assert told.value.path == path
 
 
 def test_another_text_in_a_file_or_a_data_set_that_a_parameter_names_is_another_run(project):
@@ -136,53 +136,59 @@ def test_other_code_or_another_prompt_is_another_version(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "field"),
     [
-        ("\n- 1", "a mapping with the fields notebook, .*, resources, profiles was expected"),
-        ("\nnotebook: 99_tinny\ngrid: {i: [1]}", r"\[notebook\]: unknown notebook .*Did you mean '99_tiny'"),
-        ("grid: {ii: [1]}", r"small.yaml \[grid\]: unknown parameter.*Did you mean 'i'"),
-        ("grid: {i: [1, x]}", r"small.yaml \[grid.i\]: must be int \(default 0\), not 'x'"),
-        ("grid: {i: [1]}\nfixed: {i: 1}", r"\[grid.i\]: is also in `fixed`"),
-        ("runs: [{i: 1}, {i: two}]", r"\[runs, entry 2.i\]: must be int"),
-        ("grid: {output_dir: [a]}", r"\[grid.output_dir\]: every run has its own folder"),
-        ("grid: {x: [.nan]}", r"\[grid.x\]: must be float \(default 0.5\), not nan"),
-        ("grid: {free: [[2020-01-01]]}", r"\[grid.free\]: only text.*date"),
-        ("fixed: {i: 1}", "`grid` .* or `runs` .* is needed"),
-        ("gird: {i: [1]}", "unknown field 'gird'. Did you mean 'grid'"),
-        ("grid: {i: [1]}\nbest: {where: {a: 1}}", r"\[best.column\]: the name of a column"),
-        ("grid:\n  i: [1]\n  i: [2]", r"small.yaml:4: .*'i' occurs twice here"),
-        ("grid: !!python/name:os.system", "not usable YAML: could not determine a constructor"),
-        ("grid: {spare: [1, 2]}", r"\[grid.spare\]: no cell of 99_tiny reads it"),
-        ("grid: {i: [1, 2]}\nexclude: [{i: 3}]", r"\[exclude, entry 1\]: leaves out no run"),
-        ("grid: {i: [1, 2]}\nexclude: [{i: a}]", r"\[exclude, entry 1.i\]: must be int"),
-        ("grid: {i: [1]}\nresources: {gpu: 0.5}", r"\[resources.gpu\]: a whole number from 0 is needed, not 0.5"),
-        ("grid: {i: [1]}\nprofiles: {laptop: {notebook: a}}", "unknown field of profile 'laptop'"),
-        (f"grid: {{i: {list(range(60))}, x: {list(range(60))}}}", "3600 runs are asked for; .* at most 1000"),
+        ("\n- 1", None),
+        ("\nnotebook: 99_tinny\ngrid: {i: [1]}", "notebook"),
+        ("grid: {ii: [1]}", "grid"),
+        ("grid: {i: [1, x]}", "grid.i"),
+        ("grid: {i: [1]}\nfixed: {i: 1}", "grid.i"),
+        ("grid: {i: 1}", "grid.i"),
+        ("runs: [{i: 1}, {i: two}]", "runs, entry 2.i"),
+        ("grid: {output_dir: [a]}", "grid.output_dir"),
+        ("grid: {x: [.nan]}", "grid.x"),
+        ("grid: {free: [[2020-01-01]]}", "grid.free"),
+        ("fixed: {i: 1}", None),
+        ("gird: {i: [1]}", None),
+        ("grid: !!python/name:os.system", None),
+        ("grid: {spare: [1, 2]}", "grid.spare"),
+        ("grid: {i: [1, 2]}\nexclude: [{i: 3}]", "exclude, entry 1"),
+        ("grid: {i: [1, 2]}\nexclude: [{i: a}]", "exclude, entry 1.i"),
+        ("grid: {i: [1]}\nresources: {gpu: 0.5}", "resources.gpu"),
+        ("grid: {i: [1]}\nprofiles: {laptop: {notebook: a}}", None),
     ],
 )
-def test_what_a_file_cannot_say(project, text, words):
-    with pytest.raises(InputError, match=words):
+def test_what_a_file_cannot_say(project, text, field):
+    with pytest.raises(InputError) as told:
         read_grid(write_grid(project, text if text.startswith("\n") else "notebook: 99_tiny\n" + text))
+    assert (told.value.path, told.value.field) == (project / "small.yaml", field)
     assert not (project / "papermill_runs").exists()  # nothing is begun
 
 
+def test_a_name_that_stands_twice_is_told_with_its_line(project):
+    with pytest.raises(InputError, match="'i'") as told:
+        grid_of(project, "grid:\n  i: [1]\n  i: [2]")
+    assert (told.value.path, told.value.line) == (project / "small.yaml", 4)
+
+
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "field", "name"),
     [
-        ("grid: {data: [[sampel]]}", r"small.yaml \[data\]: unknown data set 'sampel'. Did you mean 'sample'"),
-        ("grid: {data: [[sample], [mine/q.tsv]]}", r"\[data\]: mine/q.tsv is not there; a path starts at /"),
-        ("grid: {corpus: ['', wikipdia]}", r"\[corpus\]: unknown data set 'wikipdia'"),
-        ("fixed: {split: dev}\ngrid: {data: [[sample], [theperspective]]}", "unknown split of 'theperspective', 'dev'"),
-        ("grid: {retriever: [bm25, mimilm]}", r"\[retriever\]: unknown retriever 'mimilm'"),
-        ("grid: {then: ['', '+mmr:8']}", r"\[retriever\]: 'bm25\+mmr:8': the relevance weight"),
-        ("grid: {judge: [laptop, laptopp]}", r"\[judge\]: unknown judge 'laptopp'"),
-        ("grid: {measures: [[MRecal]]}", r"\[measures\]: unknown measure 'MRecal'"),
+        ("grid: {data: [[sampel]]}", "data", "'sampel'"),
+        ("grid: {data: [[sample], [mine/q.tsv]]}", "data", "mine/q.tsv"),
+        ("grid: {corpus: ['', wikipdia]}", "corpus", "'wikipdia'"),
+        ("fixed: {split: dev}\ngrid: {data: [[sample], [theperspective]]}", "split", "'theperspective'"),
+        ("grid: {retriever: [bm25, mimilm]}", "retriever", "'mimilm'"),
+        ("grid: {then: ['', '+mmr:8']}", "retriever", "'bm25+mmr:8'"),
+        ("grid: {judge: [laptop, laptopp]}", "judge", "'laptopp'"),
+        ("grid: {measures: [[MRecal]]}", "measures", "'MRecal'"),
     ],
 )
-def test_a_name_that_nothing_has_is_told_before_anything_runs(project, text, words):
+def test_a_name_that_nothing_has_is_told_before_anything_runs(project, text, field, name):
     shutil.copy(PACKAGE.parent / "papermill_runs" / "system.ipynb", project)
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=re.escape(name)) as told:
         read_grid(write_grid(project, f"notebook: {project}/system.ipynb\n{text}"))
+    assert (told.value.path, told.value.field) == (project / "small.yaml", field)
 
 
 @pytest.mark.parametrize(
@@ -267,76 +273,20 @@ def test_a_record_without_its_environment_or_nested_deeply_does_not_count(projec
     assert [row["state"] for row in status(grid)] == ["finished"]
 
 
-def test_a_list_of_a_run_that_is_a_link_or_no_text_is_told(project, tmp_path):
-    grid = read_grid(write_grid(project, "notebook: 99_tiny\nruns: [{i: 1}]\n"))
-    run_grid(grid)
+def test_a_list_of_a_run_that_is_no_text_is_told(project):
+    grid = grid_of(project, "runs: [{i: 1}]\n")
+    finish(grid.runs[0])
     place = grid.runs[0].folder / "a.trec"
     place.write_bytes(b"\xff\xfe")
     with pytest.raises(InputError) as told:
         collect(grid)
     assert told.value.path == place
-    place.unlink()
-    place.symlink_to("/etc/hostname")
-    with pytest.raises(InputError) as told:
-        collect(grid)
-    assert told.value.path == place
-
-
-BOMB = "notebook: 99_tiny\nfixed:\n  a: &a [1, 1]\n" + "".join(
-    f"  {b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in itertools.pairwise("abcdefghij")
-)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        BOMB,
-        "notebook: 99_tiny\nfixed: &f {i: 1}\ngrid:\n  <<: *f\n",  # a merge key needs an alias
-        "notebook: 99_tiny\nruns: [{i: 1}]\n" + "# filler\n" * 200_000,
-        "notebook: 99_tiny\nfixed: {x: " + "1:" * 50_000 + "1}\n",
-        "notebook: 99_tiny\nfixed: {" + ", ".join(f"k{i}: 1" for i in range(20_000)) + "}\n",
-        "notebook: " + "[1, 2]" * 20_000,
-        "notebook: 99_tiny\nbest: {column: [" + "1, " * 50_000 + "1]}\nruns: [{i: 1}]\n",
-    ],
-    ids=["bomb", "merge", "large", "base 60", "keys", "notebook", "best"],
-)
-def test_a_hostile_file_is_refused_at_once_and_briefly(project, text):
-    with pytest.raises(InputError) as told:
-        read_grid(write_grid(project, text))
-    assert told.value.path == project / "small.yaml" and len(str(told.value)) < 1000
-
-
-def test_a_time_of_day_stays_text(project):
-    [run] = read_grid(write_grid(project, "notebook: 99_tiny\nruns: [{name: 1:30}]\n")).runs
-    assert run.parameters == {"name": "1:30"}
-
-
-def test_best_compares_systems_not_the_runs_that_hold_several(project):
-    text = "grid: {i: [1, 2]}\nbest: {column: mean, where: {measure: MRecall@5, dataset: macro}%s}\n"
-    grid = grid_of(project, text % "")
-    # The run with the better mean of its two systems (0.55) does not hold the best one (0.9).
-    for run, (bm25, minilm) in zip(grid.runs, [(0.1, 0.9), (0.6, 0.5)], strict=True):
-        rows = [
-            f"{name},{row}"
-            for name, mean in (("bm25", bm25), ("minilm", minilm))
-            for row in (f"macro,MRecall@5,{mean}", "macro,Precision@5,1", "kialo,MRecall@5,1")
-        ]
-        finish(run, "\n".join(["system,dataset,measure,mean", *rows]))
-    got = best_run(grid, grid_table(grid))
-    assert (got["system"], got["value"], got["compared"]) == ("minilm", 0.9, 4)
-    assert got["parameters"] == {"i": 1} and got["runs"] == [grid.runs[0].folder.name] and got["tasks"] == 1
-    least = grid_of(project, text % ", largest: false")
-    assert best_run(least, grid_table(grid))["system"] == "bm25"
-    vague = grid_of(project, "grid: {i: [1, 2]}\nbest: {column: mean, where: {dataset: macro}}\n")
-    with pytest.raises(InputError, match=r"\[best.where\]: 2 rows of 99_tiny-\w+ are meant, which differ in measure;"):
-        best_run(vague, grid_table(grid))
 
 
 TASKS = """\
 fixed: {measures: [pRecall]}
 grid: {data: [["pir-sample:location"], ["pir-sample:stories"]], then: ["", "+mmr:0.5"]}
 runs: [{data: ["pir-sample:location"], then: "+mmr:0.9"}]
-best: {column: mean, where: {dataset: macro, measure: pRecall@5}}
 """
 
 
@@ -351,22 +301,6 @@ def finish_tasks(project, n=5):
         record = json.loads((run.folder / "run.json").read_text())
         (run.folder / "run.json").write_text(json.dumps(record | {"inputs": {}}))
     return grid
-
-
-def test_best_compares_systems_by_their_means_over_all_tasks(project):
-    grid = finish_tasks(project)
-    got = best_run(grid, grid_table(grid))
-    # Of location alone, bm25 is better, and +mmr:0.9, which was run on nothing else, is best.
-    assert got["system"] == "bm25+mmr:0.5" and got["value"] == pytest.approx(0.6)
-    assert (got["compared"], got["tasks"]) == (2, 2) and len(got["runs"]) == 2
-    assert got["parameters"] == {"measures": ["pRecall"], "then": "+mmr:0.5"}
-
-
-def test_there_is_no_best_before_a_system_has_every_task(project):
-    grid = finish_tasks(project, 3)
-    assert best_run(grid, grid_table(grid))["system"] == "bm25"  # the only one with both
-    shutil.rmtree(grid.runs[0].folder)
-    assert best_run(grid, grid_table(grid)) is None
 
 
 def test_a_report_shows_the_mean_over_tasks(project):
@@ -395,15 +329,7 @@ def test_a_report_of_other_columns_shows_these(project):
     assert (folder / "columns.png").exists()
 
 
-def test_best_without_systems_and_where_a_number_was_read_as_another_type(project):
-    grid = grid_of(project, "grid: {i: [1, 2]}\nfixed: {ks: [5]}\nbest: {column: f1, where: {ks: [5], k: 5}}\n")
-    finish(grid.runs[0], "f1,k,step\n0.5,5,1\n0.5,5,2\n")  # the same in two rows is one value
-    finish(grid.runs[1], "f1\n0.9\n")  # without k: in the summary, 5 becomes 5.0
-    got = best_run(grid, grid_table(grid))
-    assert (got["system"], got["value"], got["compared"]) == (None, 0.5, 1)
-
-
-def test_the_table_has_defaults_provenance_and_one_type_a_column(project):
+def test_the_table_has_defaults_and_where_its_rows_come_from(project):
     grid = grid_of(project, "runs: [{i: 1, name: b}, {i: 2, x: 2, name: c}]\n")
     finish(grid.runs[0], "i,name,mean,note\n1,b,0.25,a\n")
     finish(grid.runs[1], "i,name,mean,note\n7,c,0.5,3\n")
@@ -411,9 +337,9 @@ def test_the_table_has_defaults_provenance_and_one_type_a_column(project):
     assert table["x"].tolist() == [0.5, 2.0] and table["run_commit"].tolist() == ["c0", "c0"]
     assert table["scores_i"].tolist() == [1, 7] and "scores_name" not in table
     folder = project / "papermill_runs" / "small"
-    again = pd.read_parquet(folder / "summary.parquet")
+    again = pd.read_csv(folder / "summary.csv")
     assert again["mean"].tolist() == [0.25, 0.5] and again["note"].tolist() == ["a", "3"]
-    assert pd.read_csv(folder / "summary.csv").columns.tolist() == again.columns.tolist() == table.columns.tolist()
+    assert again.columns.tolist() == table.columns.tolist()
 
 
 def test_a_collected_run_says_where_it_comes_from_and_reads_as_before(project):
@@ -435,14 +361,6 @@ def test_a_collected_run_says_where_it_comes_from_and_reads_as_before(project):
     assert f"pandas=={pd.__version__}" in told["platform"]["software"]["libraries"]["python"]
 
 
-def test_clean_keeps_what_is_finished(project):
-    grid = grid_of(project, "grid: {i: [1, 2, 3]}\n")
-    finish(grid.runs[0])
-    grid.runs[1].folder.mkdir()
-    assert clean(grid, dry_run=True) == clean(grid) == [grid.runs[1].folder] and not grid.runs[1].folder.exists()
-    assert clean(grid, everything=True) == [grid.runs[0].folder] and clean(grid, everything=True) == []
-
-
 # ---------------------------------------------------------------- running
 
 
@@ -450,8 +368,7 @@ def test_clean_keeps_what_is_finished(project):
 def test_two_workers_run_all_once_and_a_second_call_nothing(project):
     path = write_grid(
         project,
-        "notebook: 99_tiny\nfixed: {x: 3}\ngrid: {i: [1, 2]}\nruns: [{i: 2}]\n"
-        "best: {column: mean, where: {measure: loss}, largest: false}\n",
+        "notebook: 99_tiny\nfixed: {x: 3}\ngrid: {i: [1, 2]}\nruns: [{i: 2}]\n",
     )
     before = json.loads(tried("grid", "status", path, "--json").stdout)
     assert [row["state"] for row in before] == ["not started"] * 2
@@ -459,14 +376,12 @@ def test_two_workers_run_all_once_and_a_second_call_nothing(project):
     done = json.loads(tried("grid", "run", path, "--workers", "2", "--json").stdout)
     assert (done["grid"], done["runs"], done["finished"], done["failures"]) == ("small", 2, 2, {})
     assert sorted(executed(project)) == [1, 2]
-    assert done["best"]["parameters"] == {"x": 3.0, "i": 2} and done["best"]["value"] == -2
     table = pd.read_csv(project / "papermill_runs" / "small" / "summary.csv")
     want = [[3.0, i, measure, mean] for i in (1, 2) for measure, mean in (("f1", 3.0 * i), ("f1", i), ("loss", -i))]
     assert table[["x", "i", "measure", "mean"]].to_numpy().tolist() == want
 
     again = tried("grid", "run", path)
     assert again.exit_code == 0 and "2 of 2 runs finished, 0 failed" in again.stderr
-    assert "best of 2:" in again.stdout
     assert sorted(executed(project)) == [1, 2]
     assert all(row["state"] == "finished" and row["seconds"] > 0 for row in status(read_grid(path)))
     printed = tried("grid", "status", path).stdout
@@ -499,18 +414,13 @@ def test_a_failure_stops_nobody_is_reported_and_tried_again(project):
 
 
 @pytest.mark.slow
-def test_limits_of_a_run_and_what_is_kept_of_one(project):
-    take = "import time\nif i == 1:\n    much = bytearray(400 * 2**20)\nif i < 3:\n    time.sleep(60)\n"
-    write_notebook(project, LOG + take + SCORES)
-    grid = grid_of(project, "grid: {i: [1, 2, 3]}\nresources: {memory: 0.4, minutes: 0.2}\n")
-    failures = run_grid(grid)
-    said = [failures.get(run.folder.name, "") for run in grid.runs]
-    assert "failed in cell 3: it took more than 0.4 GB of memory" in said[0]
-    assert "failed in cell 3: it took longer than 12 s" in said[1] and not said[2]
-    assert [row["error"] == problem for row, problem in zip(status(grid), said, strict=True)] == [True] * 3
-    record = json.loads((grid.runs[2].folder / "run.json").read_text())
-    assert 20 < record["peak_memory_mb"] < 400 and record["inputs"] == {}
-    assert record["files"] == {"scores.csv": (grid.runs[2].folder / "scores.csv").stat().st_size}
+def test_what_is_kept_of_a_run(project):
+    grid = grid_of(project, "grid: {i: [1]}\n")
+    assert run_grid(grid) == {}
+    [run] = grid.runs
+    record = json.loads((run.folder / "run.json").read_text())
+    assert record["inputs"] == {} and record["parameters"] == {"i": 1} and record["seconds"] > 0
+    assert record["files"] == {"scores.csv": (run.folder / "scores.csv").stat().st_size}
 
 
 @pytest.mark.slow
@@ -584,51 +494,6 @@ def test_two_calls_at_once_share_the_work(project):
     assert len(set((project / "workers.txt").read_text().split())) == 2
 
 
-# ---------------------------------------------------------------- failures, with threads in place of processes
-
-
-def outcomes(project, monkeypatch, *errors, **options):
-    """Run a grid whose i-th run fails with the i-th error, and return how many were begun."""
-    begun = []
-
-    def run_notebook(name, parameters, *, output, **_):
-        begun.append(parameters["i"])
-        if error := errors[parameters["i"]]:
-            raise BerdsError(
-                f"99_tiny failed in cell 3: {error.format(output.name)}\nThe notebook: {output}/99_tiny.ipynb"
-            )
-        output.mkdir(parents=True, exist_ok=True)
-        (output / "run.json").write_text(json.dumps(done(parameters)))
-
-    monkeypatch.setattr(running, "run_notebook", run_notebook)
-    monkeypatch.setattr(running.futures, "ProcessPoolExecutor", lambda workers, *_, **__: ThreadPoolExecutor(workers))
-    failures = run_grid(grid_of(project, f"grid: {{i: {list(range(len(errors)))}}}\n"), **options)
-    assert len(failures) == sum(bool(errors[i]) for i in begun)
-    return len(begun)
-
-
-@pytest.mark.parametrize(
-    ("errors", "begun"),
-    [
-        (["KeyError: a"] * 5, 3),
-        (["no {}/x.json"] * 5, 3),  # alike but for the run's own folder
-        (["a", "a", "b", "a", "a"], 5),
-        (["a", "a", "", "a", "a"], 5),
-        (["a", "", "b", "b", "b", "a"], 5),
-        (["a", "b", "c", "d"], 4),
-    ],
-)
-def test_three_alike_failures_in_a_row_stop_a_grid(project, monkeypatch, capsys, errors, begun):
-    assert outcomes(project, monkeypatch, *errors) == begun
-    assert ("3 runs in a row failed" in capsys.readouterr().err) == (begun < len(errors))
-
-
-def test_a_grid_that_keeps_going_and_one_that_stops_at_once(project, monkeypatch, capsys):
-    assert outcomes(project, monkeypatch, *"aaaaa", stop_after=None) == 5
-    assert outcomes(project, monkeypatch, *"abcde", stop_after=1) == 1
-    assert "in a row" not in capsys.readouterr().err
-
-
 def until(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while not condition():
@@ -651,8 +516,9 @@ def alive(pid):
 
 def test_a_scheduler_that_is_not_there_or_without_dask(project, monkeypatch):
     path = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1]}\n")
-    with pytest.raises(InputError, match="no dask scheduler at 'nonsense'"):
+    with pytest.raises(InputError, match="'nonsense'") as told:
         run_grid(read_grid(path), scheduler="nonsense")
+    assert told.value.field == "scheduler"
     monkeypatch.setitem(sys.modules, "distributed", None)  # import raises ImportError
     result = tried("grid", "run", path, "--scheduler", "tcp://127.0.0.1:1")
     assert result.exit_code == 1 and "pip install 'berdslib[cluster]'" in result.stderr
@@ -813,32 +679,25 @@ def test_a_grid_that_came_with_the_package_is_found_and_one_of_the_user_goes_bef
     brought = tmp_path / "berdslib" / "_shipped" / "grids" / "lists.yaml"
     brought.parent.mkdir(parents=True)
     brought.touch()
-    monkeypatch.setattr(notebooks, "PACKAGE", tmp_path / "berdslib")
+    monkeypatch.setattr(grids, "PACKAGE", tmp_path / "berdslib")
     asked = tmp_path / "papermill_runs" / "grids" / "lists.yaml"
-    assert notebooks.find_grid(asked) == brought
-    assert notebooks.find_grid(asked.with_name("other.yaml")) == asked.with_name("other.yaml")
+    assert grids.find_grid(asked) == brought
+    assert grids.find_grid(asked.with_name("other.yaml")) == asked.with_name("other.yaml")
     asked.parent.mkdir(parents=True)
     asked.touch()
-    assert notebooks.find_grid(asked) == asked
+    assert grids.find_grid(asked) == asked
 
 
-def test_a_run_replaces_neither_its_notebook_nor_what_is_not_a_run(project):
+def test_a_run_does_not_replace_its_notebook(project):
     path = next((project / "notebooks").glob("*.ipynb"))
     before = path.read_bytes()
     with pytest.raises(InputError) as told:
         notebooks.run_notebook(str(path), output=path.parent)
     assert told.value.path == path.parent and path.read_bytes() == before
-    for name in ("run.json", "failed.json"):
-        (project / name).write_text('{"my": "notes"}')
-        with pytest.raises(InputError) as told:
-            notebooks.run_notebook(str(path), output=project)
-        assert told.value.path == project / name and (project / name).read_text() == '{"my": "notes"}'
-        (project / name).unlink()
 
 
 def test_a_kernel_runs_no_module_of_the_current_folder(project):
     for name in ("pandas", "ipykernel", "ipykernel_launcher"):
-        (project / f"{name}.py").write_text(f"open({name!r} + '.ran', 'w')")
+        (project / f"{name}.py").write_text("raise AssertionError")
     write_notebook(project, "import pandas\nassert pandas.DataFrame")
-    notebooks.run_notebook("99_tiny", output=project / "done")
-    assert not list(project.glob("*.ran"))
+    assert notebooks.run_notebook("99_tiny", output=project / "done").record["finished"]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from execute_notebooks import code_digests
 from prose_numbers import unshown_numbers
 from shell import tried
 from tiny_notebook import write_notebook
@@ -19,7 +20,6 @@ from berdslib.errors import BerdsError, InputError
 from berdslib.study.exercises import blanked, is_exercise, student_copy
 from berdslib.study.notebooks import (
     check_parameters,
-    code_digests,
     find_notebook,
     open_notebook,
     output_folder,
@@ -227,8 +227,8 @@ bd.register("dataset", "shelf", lambda: bd.Collection("shelf", [bd.Question("x",
         ("03", {"systems": "listed", "ks": "[2, 4]", "depth": "5"}, {"MRecall@2": 1 / 3, "MRecall@4": 2 / 3}),
         (
             "07",
-            {"retriever": "listed", "ways": "mmr", "weights": "[1.0]", "k": "2"},
-            {"MRecall@2": 0.5, "Precision@2": 0.5},
+            {"retriever": "listed", "ways": "mmr:1.0", "k": "2"},
+            {"MRecall@2": 0.5},
         ),
     ],
 )
@@ -286,36 +286,40 @@ def test_parameters_are_read_with_help_and_take_values_of_their_types(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("given", "field"),
     [
-        ({"kk": "5"}, "Did you mean 'k'"),
-        ({"k": "5.5"}, r"\[k\]: must be int \(default 5\), not '5.5'"),
-        ({"flag": "yes"}, "must be bool"),
-        ({"ks": ["x"]}, r"\[ks\]: must be list of int \(default \[1, 2\]\), not \['x'\]"),
-        ({"flags": "[true, False]"}, r"\[flags\]"),  # half JSON, half Python
-        ({"x": "1e999"}, "must be float"),
-        ({"k": "9" * 5000}, "must be int"),
-        ({"names": ["\ud800"]}, "must be list of str"),
-        ({"names": "['a', b]"}, "must be list of str"),
+        ({"kk": "5"}, None),
+        ({"k": "5.5"}, "k"),
+        ({"flag": "yes"}, "flag"),
+        ({"ks": ["x"]}, "ks"),
+        ({"flags": "[true, False]"}, "flags"),  # half JSON, half Python
+        ({"x": "1e999"}, "x"),
+        ({"k": "9" * 5000}, "k"),
+        ({"names": "['a', b]"}, "names"),
     ],
 )
-def test_a_wrong_parameter_is_refused_before_anything_starts(tmp_path, given, words):
-    with pytest.raises(InputError, match=words) as refused:
+def test_a_wrong_parameter_is_refused_before_anything_starts(tmp_path, given, field):
+    with pytest.raises(InputError) as refused:
         run_notebook(str(write_notebook(tmp_path, PARAMETERS)), given, output=tmp_path / "out")
+    assert refused.value.field == field
     assert len(str(refused.value)) < 1000 and not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("line", ["k = f'{1}'", "k: int = 5", "k = = 1", f"k = {'(' * 5000}", f"k = {'-' * 50_000}1"])
 def test_a_parameters_cell_that_is_not_plain_is_an_error(tmp_path, line):
-    with pytest.raises(InputError, match=r"99_tiny.ipynb(:1)?: parameters cell"):
-        open_notebook(write_notebook(tmp_path, line))
+    path = write_notebook(tmp_path, line)
+    with pytest.raises(InputError) as refused:
+        open_notebook(path)
+    assert refused.value.path == path
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "[]", '{"cells": 5}', '{"cells": [{"source": 5}]}', "\0"])
 def test_a_file_that_is_no_notebook_is_an_error(tmp_path, text):
-    (tmp_path / "99_tiny.ipynb").write_text(text)
-    with pytest.raises(InputError, match=r"99_tiny.ipynb: is not a readable notebook"):
-        open_notebook(tmp_path / "99_tiny.ipynb")
+    path = tmp_path / "99_tiny.ipynb"
+    path.write_text(text)
+    with pytest.raises(InputError) as refused:
+        open_notebook(path)
+    assert refused.value.path == path
 
 
 @pytest.mark.slow
@@ -330,18 +334,15 @@ EARLIER = json.dumps({"notebook": "99_tiny", "parameters": {}, "finished": True}
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "words"),
-    [
-        ("1 / (k - 5)", r"failed in cell 2: ZeroDivisionError: division by zero\n.*99_tiny.ipynb$"),
-        ("import os\nos._exit(1)", r"^99_tiny failed in cell 2: the kernel died.* memory.*\n.*99_tiny.ipynb$"),
-        ("import time\ntime.sleep(60)", r"^99_tiny failed in cell 2: it took longer than 15 s.*\n.*99_tiny.ipynb$"),
-    ],
+    [("1 / (k - 5)", "cell 2: ZeroDivisionError"), ("import os\nos._exit(1)", "cell 2: the kernel died")],
 )
 def test_a_failure_is_a_clear_line_and_leaves_no_run_json(tmp_path, code, words):
     path, out = write_notebook(tmp_path, "k = 5", code, "k"), tmp_path / "out"
     out.mkdir()
     (out / "run.json").write_text(EARLIER)
-    with pytest.raises(BerdsError, match=words):
-        run_notebook(str(path), output=out, progress=False, timeout=15)
+    with pytest.raises(BerdsError, match=words) as failed:
+        run_notebook(str(path), output=out, progress=False)
+    assert str(failed.value).endswith(str(out / "99_tiny.ipynb"))  # where all outputs up to there are
     assert not (out / "run.json").exists() and (out / "failed.json").exists()
 
 
@@ -365,7 +366,7 @@ def test_a_folder_that_another_run_writes_to_is_left_alone(tmp_path):
 def test_notebooks_and_their_folders_are_found_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT / "notebooks")
     assert find_notebook("00_quickstart") == find_notebook("00") == find_notebook("00_quickstart.ipynb")
-    with pytest.raises(InputError, match="Did you mean '03_retrieval'"):
+    with pytest.raises(InputError, match="03_retrieval"):
         find_notebook("03_retrival")
     assert output_folder("papermill_runs") == ROOT / "papermill_runs"
     assert output_folder(str(tmp_path / "x")) == tmp_path / "x"
@@ -385,6 +386,7 @@ def test_a_damaged_notebook_is_told_before_a_kernel_starts(tmp_path, damage):
     path, cell = tmp_path / "damaged.ipynb", {"cell_type": "code", "id": "a", "source": "k = 1", "outputs": []}
     cells = [{**cell, "metadata": {"tags": ["parameters"]}, "execution_count": None}]
     path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5} | damage))
-    with pytest.raises(InputError, match=r"damaged\.ipynb: is not a readable notebook"):
+    with pytest.raises(InputError) as refused:
         run_notebook(str(path), output=tmp_path / "out")
+    assert refused.value.path == path
     assert not (tmp_path / "out").exists()

@@ -38,31 +38,6 @@ def lines(
     return figure
 
 
-def fusion_curves(table: pd.DataFrame, measure: str) -> Figure:
-    """Draw a measure over the number of expansions, as scripts/fusion_constant.py scores it; a line a fusion.
-
-    The band is the 95 % interval of taking turns; dashed: the question alone.
-    """
-    rows = table[table["measure"] == measure]
-    alone, several = rows[rows["number"] == 0], rows[rows["number"] > 0]
-    figure, axes = panels(2, (10.0, 3.8))
-    for axis, original in zip(axes, (False, True), strict=True):
-        mine = several[several["original"] == original]
-        for i, (rule, part) in enumerate(mine.groupby("fusion", sort=False)):
-            axis.plot(part["number"], part["mean"] * 100, label=rule, lw=1.6, ls=DASHES[i % 4], ms=9 - i, **look(i))
-            if rule == "round robin":
-                band = axis.fill_between(part["number"], part["low"] * 100, part["high"] * 100, color=NOTHING)
-                band.set(label="its 95 % interval", zorder=-1)
-        for value in alone["mean"][:1]:
-            axis.axhline(value * 100, color="black", ls="--", lw=1.0, label="the question alone", zorder=0)
-        axis.set_title("expansions and the question" if original else "expansions alone", fontsize=11)
-        axis.set_xlabel("expansions that are searched")
-        axis.set_xticks(sorted(set(several["number"])))
-    axes[0].set_ylabel(f"{plain(measure)}, %")
-    axes[1].legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=9)
-    return figure
-
-
 def labelled_tokens(rows: Sequence[Sequence[tuple[str, str]]]) -> str:
     """Return HTML of token sequences: each token in a box, with its label, "ignored" or what is to be said there."""
     parts = []
