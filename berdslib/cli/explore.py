@@ -89,8 +89,8 @@ def _write(path: Path, given: dict[str, Any]) -> None:
     given["split"] = given["split"] or "all"
     found = read_collection(given, gold=given.pop("qrels"))
     pair |= read_runs(runs, found)
-    session, wish = session_for(found, pair or ("bm25", "minilm"), **given)
-    size, n = export_page(path, session, wish, **shown), len(found.questions)
+    session, request = session_for(found, pair or ("bm25", "minilm"), **given)
+    size, n = export_page(path, session, request, **shown), len(found.questions)
     say(
         {"questions": n, "bytes": size, "output": path},
         f"{n} question{'' if n == 1 else 's'}, {size / 1024:,.0f} KiB → {path}",
