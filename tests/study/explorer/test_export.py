@@ -223,7 +223,7 @@ PAGE = ("--limit", "1", "--no-opinions", "-o", "page.html")
     ("options", "code", "named"),
     [
         (["-r", "bm25"], 1, "[systems]"),
-        (["-q", ","], 1, "questions"),
+        (["-q", ","], 1, "','"),
         (["-q", "sample,theperspective"], 1, "--corpus"),
         (["-k", "21"], 2, "21"),
         (["--port", "70000"], 2, "70000"),

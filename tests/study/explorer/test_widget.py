@@ -116,7 +116,7 @@ def test_it_opens_with_the_first_question_and_shows_both_lists(explored):
     assert docnos(explorer) == wanted and all(one["figures"] for one in view["lists"])
     assert repr(explorer) == "Explorer(bm25 | bm25+expand:rule)"
     assert explorer.status == {"text": "", "busy": False, "problem": ""}
-    assert "application/vnd.jupyter.widget-view+json" in explorer._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in explorer._repr_mimebundle_()[0]
 
 
 def test_another_request_changes_the_view(explored):

@@ -239,8 +239,8 @@ function drawFigures(list) {
 /** What is wrong in a line, and all of it for who wants to know. */
 function drawProblem(problem) {
   const beginning = problem.slice(0, 140).split("\n")[0];
-  const end = beginning.search(/[.;:?] [^.;:?]*$/);
-  const short = beginning === problem ? problem : `${end > 0 ? beginning.slice(0, end) : beginning} …`;
+  const sentences = beginning.match(/^.*[.?;](?= )/)?.[0];
+  const short = beginning === problem ? problem : `${sentences ?? beginning} …`;
   const line = make("p", { class: "berds-problem", role: "alert" }, foreign(short));
   if (short === problem) return line;
   const summary = make("summary", { "data-key": "problem" }, "Details");
