@@ -41,10 +41,10 @@ from berdslib.data.records import Passage
 from berdslib.models.cards import model_card
 from berdslib.models.encoders import get_encoder
 from berdslib.models.vectors import CachedEncoder
-from berdslib.study.explorer.session import AS_LISTED, MOST_TELLING
+from berdslib.study.explorer.session import QUESTION
 
 SYSTEMS = ("bm25", "minilm+mmr:0.75")
-ACTIONS = ("question", "dial", "stance", "places", "passage", "typed", "order", "table")
+ACTIONS = ("question", "system", "stance", "places", "passage", "typed", "order")
 TOPICS = ["zoos", "exams", "cash", "boxing", "tipping", "fireworks", "lotteries", "tattoos", "private cars"]
 TOPICS += ["school uniforms", "cruises", "drones", "night flights", "homework", "billboards", "pets", "skyscrapers"]
 
@@ -77,52 +77,55 @@ def write_corpora(folder, n):
     CachedEncoder(stand_in, folder / "large" / "embeddings", chunk=10_000).encode_passages([text_of(p) for p in more])
 
 
-def to(control, value):
-    return partial(setattr, control, "value", value)
-
-
 class _Driven:
     def __init__(self, folder, name):
-        self.output, self.dials = folder / name, iter(random.Random(0).sample(range(1, 100), 99))
+        self.weights = iter(random.Random(0).sample(range(1, 100), 99))
         start = time.perf_counter()
         data = bd.load("sample", passages=folder / f"{name}.jsonl", split="all")
-        self.it = bd.explore(data, SYSTEMS, output=self.output)
+        self.it = bd.explore(data, SYSTEMS)
         self.wait()
         print(f"  {'open':<10}{1000 * (time.perf_counter() - start):9.1f}{mebibytes():27,.0f}", flush=True)
 
     def wait(self):
-        assert self.it._worker.wait(600) and not self.it.face.status["problem"], self.it.face.status
+        assert self.it.wait(600) and not self.it.status["problem"], self.it.status
+
+    def ask(self, **change):
+        self.it.request = {**self.it.request, **change}
 
     def prepared(self, name, turn):
         """Get ready for an action; return it, and what must be true of the view after it."""
-        it, face = self.it, self.it.face
-        qids = [qid for _, qid in it.question.options]
-        qid = qids[(qids.index(it.question.value) + 1) % len(qids)]
+        it = self.it
+        qids = [qid for qid, _ in it.choices["questions"]]
+        before = it.asked.qid or qids[0]
+        qid = qids[(qids.index(before) + 1) % len(qids)]
+        of_data = {"qid": qid, "typed": "", "perspectives": [], "asked": QUESTION}
         if name == "question":
-            return to(it.question, qid), lambda view: view["question"]["qid"] == qid
-        if name in ("stance", "passage", "table"):  # of another question than the time before
-            to(it.question, qid)()
+            return partial(self.ask, **of_data), lambda view: view["question"]["qid"] == qid
+        if name in ("stance", "passage"):  # of another question than the time before
+            self.ask(**of_data)
             self.wait()
-        if name == "dial":
-            system = f"minilm+mmr:{(value := next(self.dials) / 100):g}"
-            return to(it.right.dial, value), lambda view: view["lists"][1]["system"] == system
+        if name == "system":
+            system = f"minilm+mmr:{next(self.weights) / 100:g}"
+            return partial(self.ask, systems=["bm25", system]), lambda view: view["lists"][1]["system"] == system
         if name == "stance":
-            sides = it.session.question(it.wish).perspectives
-            return to(it.asked, pid := turn % len(sides)), lambda view: view["asked"] == sides[pid]
+            sides = it.session.question(it.asked).perspectives
+            pid = turn % len(sides)
+            return partial(self.ask, asked=pid), lambda view: view["asked"] == sides[pid]
         if name == "places":
             k = (*range(6, 21), 4, 3)[turn]
-            return to(it.k, k), lambda view: [len(one["rows"]) for one in view["lists"]] == [k, k]
+            return partial(self.ask, k=k), lambda view: [len(one["rows"]) for one in view["lists"]] == [k, k]
         if name == "passage":
-            docno = face.view["lists"][turn % 2]["rows"][turn % 3]["docno"]
-            return partial(it.open, docno), lambda _: face.opened["docno"] == docno and face.opened["opinions"]
+            docno = it.view["lists"][turn % 2]["rows"][turn % 3]["docno"]
+            return partial(it.open_passage, docno), lambda _: it.passage["docno"] == docno and it.passage["opinions"]
         if name == "typed":
-            it.own.value, text = True, f"Should {TOPICS[turn]} be banned?"
-            return to(it.typed, text), lambda view: view["question"]["text"] == text and view["lists"][1]["figures"]
-        if name == "order":
-            it.own.value, it.order.value, it.right.dial.value = False, AS_LISTED, next(self.dials) / 100
-            return to(it.order, MOST_TELLING), lambda _: all("alike" in label for label, _ in it.question.options)
-        path = self.output / f"explorer_{qid}.csv"
-        return it.saves[1].click, lambda _: path.stat().st_size
+            text = f"Should {TOPICS[turn]} be banned?"
+            typed = {"qid": "", "typed": text, "asked": QUESTION}
+            return partial(
+                self.ask, **typed
+            ), lambda view: view["question"]["text"] == text and view["lists"][1]["figures"]
+        systems = ["bm25", f"minilm+mmr:{next(self.weights) / 100:g}"]
+        self.ask(**of_data, systems=systems)
+        return partial(it._on_message, None, {"do": "order"}, None), lambda _: it.differences["systems"] == systems
 
     def timed(self, name, turn):
         """Do an action and return its milliseconds; it must have changed what is shown, to what it should show."""
@@ -132,12 +135,11 @@ class _Driven:
         do()
         self.wait()
         milliseconds = 1000 * (time.perf_counter() - start)
-        assert self.shown() != before and is_right(self.it.face.view), f"{name} did not do what it should"
+        assert self.shown() != before and is_right(self.it.view), f"{name} did not do what it should"
         return milliseconds
 
     def shown(self):
-        face = self.it.face
-        return repr([face.view, face.opened, face.kept, self.it.question.options])
+        return repr([self.it.view, self.it.passage, self.it.differences])
 
 
 def use(folder, name, repeats):
@@ -166,18 +168,18 @@ def by_action(n, repeats):
 STATE = """() => {
   const find = (where) => document.querySelector(where), text = (where) => find(where)?.textContent ?? "";
   return {
-    question: text(".berds h2"), dial: text(".berds-head:nth-child(3) h3 bdi"), stance: text(".berds-asked"),
+    question: text(".berds h2"), system: text(".berds-head:nth-child(3) h3 bdi"), stance: text(".berds-asked"),
     k: document.querySelectorAll(".berds-head:first-child .berds-strip thead th").length - 1,
     passage: find(".berds-opinions") ? text(".berds-docno bdi") : "", close: !find(".berds-opened"),
-    own: !!find("textarea")?.offsetParent, busy: !!find(".berds-status progress"), problem: text(".berds-problem"),
-    cell: text(".berds-kept p"), order: [...document.querySelectorAll("option")].some((o) => o.text.endsWith("alike]")),
+    busy: !!find(".berds-status progress"), problem: text(".berds-problem"),
+    order: [...document.querySelectorAll("option")].some((o) => o.text.endsWith("alike]")),
   };
 }"""
 IS_THERE = f"""([key, before, wanted]) => {{
   const now = ({STATE})();
   return !now.busy && (now.problem || (wanted === null ? now[key] !== before : now[key] === wanted));
 }}"""
-MENUS = {"question": "Question:", "stance": "Search with:", "order": "Order by:"}
+MENUS = {"question": "Question", "stance": "Search with", "order": "Order by"}
 
 
 def serve(stack):
@@ -202,8 +204,8 @@ def act(page, rng):
     others = page.locator(".berds-passage").evaluate_all(
         "(all, open) => all.some((one) => one.dataset.docno !== open)", now["passage"]
     )
-    possible = [*MENUS, "dial", "k", "own", *["passage"] * others, *([] if now["close"] else ["close"])]
-    name = rng.choice([*possible, *(["typed"] * 2 if now["own"] else ["cell"])])
+    possible = [*MENUS, "system", "k", "typed", *["passage"] * others, *([] if now["close"] else ["close"])]
+    name = rng.choice(possible)
     start = time.perf_counter()
     key, wanted = do(page, rng, name, now)
     page.wait_for_function(IS_THERE, arg=[key, now[key], wanted], timeout=60_000)
@@ -220,12 +222,17 @@ def do(page, rng, name, now):
         menu = page.get_by_label(MENUS[name], exact=True)
         n, at = menu.evaluate("(menu) => [menu.options.length, menu.selectedIndex]")
         menu.select_option(index=(at + rng.randrange(1, n)) % n)
-    elif name in ("dial", "k"):
-        dial = page.get_by_label("Places, k:") if name == "k" else page.get_by_label("Dial:").nth(1)
-        value, low, high = (float(x) for x in dial.evaluate("(dial) => [dial.value, dial.min, dial.max]"))
-        dial.press(rng.choice(["ArrowDown"] * (value > low) + ["ArrowUp"] * (value < high)))
-        value = float(dial.input_value())
-        return name, f"minilm+mmr:{value:g}" if name == "dial" else value
+    elif name == "system":
+        system = f"minilm+mmr:{rng.randrange(1, 100) / 100:g}"
+        page.get_by_label("Right system").fill(system)
+        page.keyboard.press("Enter")
+        return name, system
+    elif name == "k":
+        field = page.get_by_label("Places, k")
+        k = rng.choice([k for k in range(3, 21) if k != now["k"]])
+        field.fill(str(k))
+        field.press("Enter")
+        return name, k
     elif name == "passage":
         docnos = page.locator(".berds-passage").evaluate_all("(all) => all.map((one) => one.dataset.docno)")
         at = rng.choice([i for i, docno in enumerate(docnos) if docno != now["passage"]])
@@ -233,12 +240,11 @@ def do(page, rng, name, now):
         return name, docnos[at]
     elif name == "typed":
         text = f"Should {rng.choice([topic for topic in TOPICS if topic not in now['question']])} be banned?"
-        page.get_by_label("My question:").fill(text)
-        page.get_by_label("My question:").press("Enter")
+        page.get_by_label("My own question").fill(text)
+        page.get_by_label("My own question").press("Enter")
         return "question", text
     else:
-        cell = "As a command" if "cell" in now["cell"] else "As a cell"
-        page.get_by_role("button", name={"own": "Ask my own", "close": "Close (Esc)", "cell": cell}[name]).click()
+        page.get_by_role("button", name="Close (Esc)").click()
     return name, None
 
 

@@ -85,12 +85,14 @@ def _write(path: Path, given: dict[str, Any]) -> None:
     from berdslib.study.explorer.session import session_for
 
     shown = {name: given.pop(name) for name in ("sides", "opinions")}
-    pair, runs = parsed_systems(given.pop("systems")), given.pop("runs")
+    systems = parsed_systems(given.pop("systems"))
+    runs = given.pop("runs")
     given["split"] = given["split"] or "all"
     found = read_collection(given, gold=given.pop("qrels"))
-    pair |= read_runs(runs, found)
-    session, wish = session_for(found, pair or ("bm25", "minilm"), **given)
-    size, n = export_page(path, session, wish, **shown), len(found.questions)
+    systems |= read_runs(runs, found)
+    session, request = session_for(found, systems or ("bm25", "minilm"), **given)
+    size = export_page(path, session, request, **shown)
+    n = len(found.questions)
     say(
         {"questions": n, "bytes": size, "output": path},
         f"{n} question{'' if n == 1 else 's'}, {size / 1024:,.0f} KiB → {path}",

@@ -23,7 +23,7 @@ part           what it does with what stands before it
                name the encoder: +mmr:0.9@uae-large, which is BeRDS'; else they are the retriever's own
 ============== ================================================================================================
 
-A new kind of part is an entry of ``PARTS``: the parser, the :class:`Workshop` and the explorer's menus read it there.
+A new kind of part is an entry of ``PARTS``: the parser, the :class:`Workshop` and the explorer's suggestions read it there.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def kinds(menu: str = "") -> list[str]:
 
 
 def offers(menu: str) -> list[str]:
-    """Return the parts that a menu of the explorer offers."""
+    """Return the parts of a menu that the explorer suggests."""
     return [text for name in kinds(menu) for text in kind_of(name).offers or (name,)]
 
 

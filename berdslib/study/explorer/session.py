@@ -1,39 +1,30 @@
-"""What the explorer does for a wish: search, judge, and say what was found; no widget and no thread is here."""
+"""What the explorer finds for a request: it searches and judges; nothing here draws, and there is no thread."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from berdslib.data.catalogue import DATASETS
 from berdslib.data.collection import Collection
 from berdslib.data.corpus import by_docno
 from berdslib.data.datasets import load
-from berdslib.data.records import (
-    OPPOSE,
-    SUPPORT,
-    Question,
-    check_k,
-    make_verdicts,
-    perspective_qid,
-    ranked_run,
-)
+from berdslib.data.records import OPPOSE, SUPPORT, Question, check_k, make_verdicts, perspective_qid, ranked_run
 from berdslib.data.scenario import Handout
 from berdslib.errors import BerdsError, InputError, known
+from berdslib.evaluation.measures import parse_measures, scores_of
 from berdslib.files import StrPath
 from berdslib.judging.base import Judge, Pair, how_sure
 from berdslib.judging.store import VerdictStore, judge_pairs
-from berdslib.retrieval.base import Retriever, checked_search, run_of
+from berdslib.retrieval.base import Retriever, checked_search
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.systems import CROSS, EXPANDING, PROJECTED, Workshop, parse_system
 from berdslib.statements.negation import two_sides
-from berdslib.study.explorer.views import Change, Listing, by_change, change_of, supported_in, view_of, visible
-from berdslib.study.figures.lists import letter_of
+from berdslib.study.explorer.views import Listing, short_text, top_overlap, view_of, visible
 from berdslib.study.scoring import (
     AnyJudge,
     Data,
@@ -50,21 +41,20 @@ from berdslib.study.scoring import (
 )
 from berdslib.study.sides import statements
 
-READER = "laptop"  # judges what nobody has labelled
+READER = "laptop"  # judges the passages that nobody has labelled
 TYPED = "typed"
 DEPTH = 100  # candidates that a diversifier chooses from, unless told otherwise
 QUESTION = -1
-LONGEST = 600  # characters of a passage that a live view holds; all of it is sent when it is opened
-AS_LISTED, MOST_TELLING = "in the order of the data", "where the lists differ most"
-BY_ITSELF = "Searched by itself: scores were divided by the largest of this question, not of all of them."
-_QUESTIONS, _STATEMENTS, _FULL = "questions", "statements", "full queries"
+LONGEST = 600  # characters of a passage in a live list; an opened passage is sent whole
+ALONE = "Searched by itself: scores were divided by the largest of this question, not of all questions."
 
 
-class Wish(NamedTuple):
-    """What somebody wants to see.
+class Request(NamedTuple):
+    """What somebody asks to see.
 
-    ``qid`` is "" for a question that was ``typed``, ``perspectives`` () for the recorded ones; ``asked`` is -1 to
-    search with the question, else the number of the perspective to search with.
+    A question of the data has a ``qid``. One that was ``typed`` has none, and its ``perspectives`` are typed too, or ()
+    for the two sides that a rule finds. ``asked`` is -1 to search with the question, else the number of the
+    perspective to search with.
     """
 
     qid: str = ""
@@ -76,9 +66,9 @@ class Wish(NamedTuple):
 
 
 class Session:
-    """A collection to search and what was found in it so far; arguments are those of :func:`berdslib.explore`.
+    """A collection to search and the runs that were made so far; arguments are those of :func:`berdslib.explore`.
 
-    All its questions are searched together, as in an experiment, or each by itself where that is slow.
+    All questions of the data are searched together, as in an experiment, and each by itself where that is slow.
     """
 
     def __init__(
@@ -97,251 +87,247 @@ class Session:
             raise InputError(f"{name!r} is a scenario of PerspectiveArg, whose groups no list can be marked with")
         if not collection.passages:
             raise InputError(f"{name!r} has questions only; name the corpus to search", field="passages")
-        self.collection, self.own = collection, dict(own or {})
+        self.collection = collection
+        self.own = dict(own or {})
         self._passages = by_docno(collection.passages)
-        self._judge, self._aspect_judge = judge, aspect_judge
-        self._named_reader = READER if is_recorded(judge) else judge
-        self._depth, self._recordings = depth, None if recordings is None else Path(recordings).resolve()
+        self._judge = judge
+        self._reader: Judge | None = None
         self._store = store or VerdictStore()
-        self._runs: dict[tuple[Any, ...], pd.DataFrame] = {}
-        self._workshops: dict[str, Workshop] = {}
-        self._reading: Judge | None = None
-
-    def clear(self) -> None:
-        """Let go of everything that was found and indexed."""
-        self._reading, self._passages = None, {}
-        self._runs.clear()
-        self._workshops.clear()
-        self.own.clear()
+        self._workshop = workshop(
+            collection,
+            aspect_judge=partial(judge_of, aspect_judge, collection),
+            store=self._store,
+            depth=depth,
+            recordings=None if recordings is None else Path(recordings).resolve(),
+        )
+        self._workshops: dict[tuple[Request, bool], Workshop] = {}
+        self._runs: dict[Request, pd.DataFrame] = {}
 
     # ------------------------------------------------------------ what is asked
 
-    def question(self, wish: Wish) -> Question:
-        """Return the question of a wish, with the perspectives that it is to be judged by; or say why it has none."""
-        if not wish.qid:
-            question = typed_question(wish.typed, wish.perspectives)
+    def question(self, request: Request) -> Question:
+        """Return the question of a request, with the perspectives that its lists are judged by."""
+        if request.qid:
+            by_qid = {question.qid: question for question in self.collection.questions}
+            question = by_qid[known("question", request.qid, by_qid)]
         else:
-            by_qid = {q.qid: q for q in self.collection.questions}
-            question = by_qid[known("question", wish.qid, by_qid)]
-            if wish.perspectives:
-                question = question._replace(perspectives=wish.perspectives, stances=(), labels=(), weights=())
-        if wish.asked >= len(question.perspectives):
-            raise InputError(f"there is no perspective number {wish.asked + 1} to search with", field="asked")
+            question = typed_question(request.typed, request.perspectives)
+        if request.asked >= len(question.perspectives):
+            raise InputError(f"there is no perspective number {request.asked + 1} to search with", field="asked")
         return question
 
-    def is_recorded(self, wish: Wish) -> bool:
-        """Return whether recorded verdicts mark the lists: those of a question that is as it is in the data."""
-        as_it_is = bool(wish.qid) and not wish.perspectives
-        return is_recorded(self._judge) and self.collection.gold is not None and as_it_is
+    def is_recorded(self, request: Request) -> bool:
+        """Return whether recorded verdicts mark the lists, as they do for questions of the data."""
+        return bool(request.qid) and is_recorded(self._judge) and self.collection.gold is not None
+
+    def problem_of(self, system: str) -> str:
+        """Return what is wrong with the text of a system, "" where nothing is."""
+        try:
+            self._is_slow(system)
+        except InputError as error:
+            return visible(str(error))
+        return ""
 
     # ------------------------------------------------------------ what is shown
 
-    def looks(self, wish: Wish, *, longest: int = LONGEST) -> Iterator[dict[str, Any]]:
-        """Yield views of a wish (:func:`~.views.view_of`), each more complete than the one before.
+    def render_steps(self, request: Request, *, longest: int = LONGEST) -> Iterator[dict[str, Any]]:
+        """Yield views of a request (:func:`~.views.view_of`), each more complete than the one before.
 
-        What a system cannot do is told in its list; a question that cannot be asked, or a judge that fails, is an
-        error.
+        A system that cannot search has its problem in its list; a question that cannot be asked, or a judge that fails,
+        is an error.
         """
-        question, passages, name = self.question(wish), self._passages, self.collection.name
-        asked = "" if wish.asked == QUESTION else question.perspectives[wish.asked]
-        recorded = self.is_recorded(wish)
-        verdicts = self.collection.gold if recorded else None
-        lists = [Listing(system) for system in wish.systems]
-        searched = f"{len(passages):,} passages of {name}" + " (invented)" * (name == "sample")
-        show = partial(view_of, question, passages=passages, k=wish.k, asked=asked, searched=searched, longest=longest)
-        for place, system in enumerate(wish.systems):
-            if not self._is_known(wish, system):  # what is at hand is shown at once
-                yield show(lists, verdicts)
-            lists[place] = self._listing(wish, question, system)
-        if recorded:
-            yield show(lists, verdicts, judge="recorded verdicts", recorded=True)
+        question = self.question(request)
+        name = self.collection.name
+        show = partial(
+            view_of,
+            question,
+            passages=self._passages,
+            k=request.k,
+            asked="" if request.asked == QUESTION else question.perspectives[request.asked],
+            searched=f"{len(self._passages):,} passages of {name}" + " (invented)" * (name == "sample"),
+            longest=longest,
+        )
+        lists = [Listing(system) for system in request.systems]
+        for place, system in enumerate(request.systems):
+            if not self._is_ready(request, system):
+                yield show(lists)
+            lists[place] = self._listing(request, question, system)
+        if self.is_recorded(request):
+            yield show(lists, verdicts=self.collection.gold, judge="recorded verdicts", recorded=True)
             return
-        docnos = list(dict.fromkeys(d for one in lists for d in (one.docnos or ())[: wish.k]))
+        docnos = list(dict.fromkeys(docno for listing in lists for docno in listing.docnos or ()))
         if not question.perspectives or not docnos:
-            yield show(lists, make_verdicts([], "nobody"))
+            yield show(lists, verdicts=make_verdicts([], "nobody"))
             return
-        yield show(lists, None)
-        pool = Collection("shown", [question], [passages[docno] for docno in docnos])
+        yield show(lists)
+        pool = Collection("shown", [question], [self._passages[docno] for docno in docnos])
         run = ranked_run({question.qid: docnos})
-        verdicts = judged([run], pool, self._reader, len(docnos), self._store)
-        yield show(lists, verdicts, judge=self._reader_name)
+        verdicts = judged([run], pool, self.reader, len(docnos), self._store)
+        yield show(lists, verdicts=verdicts, judge=self._reader_name)
 
-    def _listing(self, wish: Wish, question: Question, system: str) -> Listing:
+    def _is_ready(self, request: Request, system: str) -> bool:
+        """Return whether a list, or its problem, is known without a search."""
+        if isinstance(self.own.get(system), pd.DataFrame) or self.problem_of(system):
+            return True
+        return self._search_for(request, system) in self._runs
+
+    def _listing(self, request: Request, question: Question, system: str) -> Listing:
         try:
-            finished, qid = isinstance(self.own.get(system), pd.DataFrame), _searched_as(wish, question)
-            if finished and not wish.qid:
-                raise InputError("a finished run answers its own questions only; choose one of those")
-            run = self.run(wish, system)
-            mine = run[run["qid"] == qid]
-            if finished and mine.empty:
-                asked = "this question" if wish.asked == QUESTION else f"this perspective (its id would be {qid!r})"
-                raise InputError(f"the run holds no list for {asked}")
-            docnos = mine.loc[mine["rank"] <= wish.k, "docno"].tolist()
-            if unknown := [docno for docno in docnos if docno not in self._passages]:
-                raise InputError(f"the run lists passage {unknown[0]!r}, which is not in the corpus")
+            docnos = self._docnos(request, question, system)
         except BerdsError as error:
             return Listing(system, problem=str(error))
-        alone = bool(wish.qid) and self._is_slow(system)
+        alone = bool(request.qid and self._search_for(request, system).qid)
         weighed = alone and any(part.kind in DIVERSIFIERS for part in parse_system(system).parts)
-        return Listing(system, docnos, note=BY_ITSELF if weighed else "")
+        return Listing(system, docnos, note=ALONE if weighed else "")
 
-    def opened(self, wish: Wish, docno: str) -> dict[str, Any]:
-        """Return a passage in full, and for each perspective what the labels and the reading judge say of it."""
+    def _docnos(self, request: Request, question: Question, system: str) -> list[str]:
+        finished = isinstance(self.own.get(system), pd.DataFrame)
+        if finished and not request.qid:
+            raise InputError("a finished run answers its own questions only; choose one of those")
+        run = self.run(request, system)
+        qid = question.qid if request.asked == QUESTION else perspective_qid(question.qid, request.asked)
+        listed = run[(run["qid"] == qid) & (run["rank"] <= request.k)]
+        if finished and listed.empty:
+            raise InputError(f"the run holds no list for {qid!r}")
+        docnos: list[str] = listed["docno"].tolist()
+        if unknown := [docno for docno in docnos if docno not in self._passages]:
+            raise InputError(f"the run lists passage {unknown[0]!r}, which is not in the corpus")
+        return docnos
+
+    def passage_details(self, request: Request, docno: str) -> dict[str, Any]:
+        """Return a passage in full, and for each perspective its label and the judge's opinion."""
         if docno not in self._passages:
             raise InputError(f"there is no passage {docno!r} in the corpus")
         passage = self._passages[docno]
-        full = {"docno": docno, "title": visible(passage.title), "text": visible(passage.text)}
-        return {**full, **self.opinions(wish, [docno])[docno]}
+        texts = {"docno": docno, "title": visible(passage.title), "text": visible(passage.text)}
+        return texts | self.judge_passages(request, [docno])[docno]
 
-    def opinions(self, wish: Wish, docnos: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Return docno → what the reading judge says of each perspective, and the labels where there are any."""
-        question, judge, labelled = self.question(wish), self._reader, self.is_recorded(wish)
-        texts = question.perspectives
-        places = [(docno, pid) for docno in docnos for pid in range(len(texts))]
-        pairs = [Pair(question.qid, pid, self._passages[docno], texts[pid]) for docno, pid in places]
+    def judge_passages(self, request: Request, docnos: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return docno → the judge's opinion on each perspective, and the recorded labels where there are any."""
+        question = self.question(request)
+        judge = self.reader
+        places = [(docno, pid) for docno in docnos for pid in range(len(question.perspectives))]
+        pairs = [Pair(question.qid, pid, self._passages[docno], question.perspectives[pid]) for docno, pid in places]
         p_yes = judge_pairs(judge, pairs, self._store)[0]
         labels: dict[tuple[str, int], bool] = {}
-        if labelled and (gold := self.collection.gold) is not None:
-            mine = gold[gold["qid"] == wish.qid]
-            labels = {(docno, pid): yes for docno, pid, yes in mine[["docno", "pid", "supports"]].values.tolist()}
+        labelled = self.is_recorded(request)
+        if labelled and self.collection.gold is not None:
+            gold = self.collection.gold
+            rows = gold.loc[gold["qid"] == question.qid, ["docno", "pid", "supports"]]
+            labels = {(docno, pid): supports for docno, pid, supports in rows.values.tolist()}
         about = {"judge": self._reader_name, "yes_from": round(float(judge.threshold), 4), "labelled": labelled}
-        told: dict[str, dict[str, Any]] = {docno: {**about, "opinions": []} for docno in docnos}
+        details: dict[str, dict[str, Any]] = {docno: about | {"opinions": []} for docno in docnos}
         for place, p, sure in zip(places, p_yes, how_sure(p_yes, judge.threshold), strict=True):
-            opinion = {"p": round(float(p), 4), "says": bool(p >= judge.threshold), "sure": str(sure)}
-            told[place[0]]["opinions"].append({**opinion, "label": labels.get(place)})
-        return told
+            opinion = {
+                "p": round(float(p), 4),
+                "says": bool(p >= judge.threshold),
+                "sure": str(sure),
+                "label": labels.get(place),
+            }
+            details[place[0]]["opinions"].append(opinion)
+        return details
 
-    def ordered(self, wish: Wish) -> list[Change]:
-        """Return how the two systems of a wish differ on each question, where they differ most first."""
-        collection = self.collection
-        questions = [q for q in collection.questions if q.perspectives]
+    def differences(self, request: Request) -> pd.DataFrame:
+        """Return how the right lists differ from the left ones, where they differ most first.
+
+        A row for each question (index qid): text, MRecall and Coverage (right less left), and :func:`top_overlap`.
+        """
+        questions = [question for question in self.collection.questions if question.perspectives]
         if not questions:
             raise InputError("no question has perspectives to order them by", field="perspectives")
-        of_all = wish._replace(qid=questions[0].qid, typed="", perspectives=(), asked=QUESTION)
-        runs = [self.run(of_all, system, everything=True) for system in wish.systems]
-        verdicts = collection.gold
-        if verdicts is None or not self.is_recorded(of_all):
-            verdicts = judged(runs, collection.only(questions), self._reader, wish.k, self._store)
-        supported = supported_in(verdicts)
-        tops = [run[run["rank"] <= wish.k] for run in runs]
-        listed = [{str(qid): part["docno"].tolist() for qid, part in top.groupby("qid", sort=False)} for top in tops]
-        return by_change(
-            change_of(
-                q, [[(d, supported.get(q.qid, {}).get(d, ())) for d in one.get(q.qid, ())] for one in listed], wish.k
-            )
-            for q in questions
-        )
+        k = request.k
+        whole = Request(questions[0].qid, systems=request.systems, k=k)
+        runs = [self.run(whole, system, together=True) for system in request.systems]
+        verdicts = self.collection.gold
+        if verdicts is None or not self.is_recorded(whole):
+            verdicts = judged(runs, self.collection.only(questions), self.reader, k, self._store)
+        measures = parse_measures([f"MRecall@{k}", f"Coverage@{k}"])
+        left, right = (scores_of(run, verdicts, questions, measures) for run in runs)
+        table = (right - left).set_axis(["MRecall", "Coverage"], axis=1)
+        tops = [run[run["rank"] <= k].groupby("qid")["docno"].agg(list).to_dict() for run in runs]
+        table["overlap"] = [top_overlap(*(top.get(qid, []) for top in tops), k) for qid in table.index]
+        table.insert(0, "text", [question.text for question in questions])
+        size = table[["MRecall", "Coverage"]].abs()
+        by_size = size.assign(unlike=1 - table["overlap"]).sort_values([*size, "unlike"], ascending=False)
+        return table.loc[by_size.index]
+
+    def labelled_questions(self, request: Request) -> list[list[str]]:
+        """Return the qid of each question, and its text with the :meth:`differences` of its lists behind it."""
+        rows = []
+        for qid, row in self.differences(request).iterrows():
+            changes = [f"{name} {100 * row[name]:+.1f}" for name in ("MRecall", "Coverage") if row[name]]
+            told = ", ".join([*changes, f"{row['overlap']:.1%} alike"])
+            rows.append([str(qid), f"{short_text(row['text'])} [{told}]"])
+        return rows
 
     # ------------------------------------------------------------ searching
 
-    def run(self, wish: Wish, system: str, *, everything: bool = False) -> pd.DataFrame:
-        """Return the run that holds a wish's list by a system, with ``everything`` of all its questions."""
+    def run(self, request: Request, system: str, *, together: bool = False) -> pd.DataFrame:
+        """Return the run that holds a system's list for a request; `together` searches all questions of the data."""
         own = self.own.get(system)
         if isinstance(own, pd.DataFrame):
-            return run_of(system, own)
-        key = self._key(wish, system, everything)
-        if key not in self._runs:
-            self._runs[key] = self._search(wish, system, everything)
-        return self._runs[key]
+            return own
+        search = self._search_for(request, system, together)
+        if search not in self._runs:
+            self._runs[search] = self._search(search)
+        return self._runs[search]
 
-    def _key(self, wish: Wish, system: str, everything: bool = False) -> tuple[Any, ...]:
-        alone = self._is_own(wish) or (self._is_slow(system) and not everything)
-        question = (wish.qid, wish.typed, wish.perspectives, wish.asked) if alone else ()
-        return (system, wish.k, self._form(wish, system), *question)
-
-    def _is_own(self, wish: Wish) -> bool:
-        """Return whether what is searched with is not in the data: a typed question, or a perspective of one's own."""
-        return not wish.qid or (wish.asked != QUESTION and bool(wish.perspectives))
-
-    def _is_known(self, wish: Wish, system: str) -> bool:
-        try:
-            return isinstance(self.own.get(system), pd.DataFrame) or self._key(wish, system) in self._runs
-        except BerdsError:
-            return True  # its list says at once what is wrong with it
+    def _search_for(self, request: Request, system: str, together: bool = False) -> Request:
+        """Return the request without what does not change the run: no qid means all questions of the data."""
+        search = request._replace(systems=(system, ""), asked=min(request.asked, 0))
+        whole = search._replace(qid="")
+        if request.qid and (together or whole in self._runs or not self._is_slow(system)):
+            return whole
+        return search
 
     def _is_slow(self, system: str) -> bool:
         """Return whether something reads every candidate of every question, or a model is asked for each question."""
         if system in self.own:
             return False
         parsed = parse_system(system)
-        asks = any(":" in value for value in parsed.values(*EXPANDING))
-        return asks or parsed.uses_aspects or bool(parsed.values(CROSS))
+        asks_model = any(":" in value for value in parsed.values(*EXPANDING))
+        return asks_model or parsed.uses_aspects or bool(parsed.values(CROSS))
 
-    def _form(self, wish: Wish, system: str) -> str:
-        """Return what is searched with: questions, single statements as in ``berdslib.sides``, or full queries."""
-        if wish.asked == QUESTION:
-            return _QUESTIONS
-        projects = system not in self.own and any(part.kind in PROJECTED for part in parse_system(system).parts)
-        return _FULL if projects else _STATEMENTS
+    def _search(self, search: Request) -> pd.DataFrame:
+        system = search.systems[0]
+        own = self.own.get(system)
+        projects = own is None and any(part.kind in PROJECTED for part in parse_system(system).parts)
+        place = search._replace(systems=("", ""), k=0), projects
+        if place not in self._workshops:
+            self._workshops[place] = self._workshop.beside(self._searched(search, projects))
+        shop = self._workshops[place]
+        retriever = shop.make([system])[system] if own is None else own
+        assert not isinstance(retriever, pd.DataFrame)  # finished runs are not searched
+        return checked_search(retriever, shop.collection.questions, search.k)
 
-    def _search(self, wish: Wish, system: str, everything: bool) -> pd.DataFrame:
-        form, collection = self._form(wish, system), self.collection
-        if self._is_own(wish):
-            collection = collection.only([self.question(wish)])
-            recorded = _expansions(collection, form) if wish.qid else {}
-            shop = self._workshop(_QUESTIONS).over(_asked(collection, form), recorded)
-        else:
-            shop = self._workshop(form)
-        asked = _asked(collection, form)
-        if not everything and self._is_slow(system):
-            qid = _searched_as(wish, self.question(wish))
-            asked = [q for q in asked if q.qid == qid]
-        found = self.own.get(system) if system in self.own else shop.make([system])[system]
-        assert found is not None and not isinstance(found, pd.DataFrame)  # finished runs are looked up elsewhere
-        return checked_search(found, asked, wish.k)
+    def _searched(self, search: Request, projects: bool) -> Collection:
+        """Return the collection of what is searched with: questions, statements as in :func:`bd.sides`, full queries.
 
-    def _workshop(self, form: str) -> Workshop:
-        """Return where systems are built; indexes and models are shared between forms."""
-        if form not in self._workshops:
-            collection = self.collection
-            if form == _QUESTIONS:
-                aspects = partial(judge_of, self._aspect_judge, collection)
-                options: dict[str, Any] = {"depth": self._depth, "recordings": self._recordings}
-                made = workshop(collection.handout, aspect_judge=aspects, store=self._store, **options)
-            else:
-                made = self._workshop(_QUESTIONS).over(_asked(collection, form), _expansions(collection, form))
-            self._workshops[form] = made
-        return self._workshops[form]
+        A projection takes the perspective out of a full query.
+        """
+        collection = self.collection
+        if search.typed:
+            collection = replace(collection, questions=[self.question(search)], gold=None, expansions={})
+        elif search.qid:
+            collection = collection.only([self.question(search)])
+        if search.asked == QUESTION:
+            return collection
+        return replace(collection, questions=collection.queries, gold=None) if projects else statements(collection)
 
     # ------------------------------------------------------------ judging
 
     @property
-    def _reader(self) -> Judge:
-        """The judge that reads what nobody has labelled."""
-        if self._reading is None:
-            self._reading = judge_of(self._named_reader, self.collection)
-        return self._reading
+    def reader(self) -> Judge:
+        """The judge of the passages that nobody has labelled."""
+        if self._reader is None:
+            self._reader = judge_of(READER if is_recorded(self._judge) else self._judge, self.collection)
+        return self._reader
 
     @property
     def _reader_name(self) -> str:
-        return self._named_reader if isinstance(self._named_reader, str) else self._reader.id
-
-    # ------------------------------------------------------------ what is kept
-
-    def cell(self, wish: Wish) -> str:
-        """Return a cell that opens the explorer at this wish, its parameters first; or say what no other could open."""
-        if not wish.qid or wish.perspectives or any(system in self.own for system in wish.systems):
-            raise InputError("only a question of the data, its own perspectives and named systems can be opened again")
-        if any(judge is not None and not isinstance(judge, str) for judge in (self._judge, self._aspect_judge)):
-            raise InputError("a judge of your own has no name that another session would know", field="judge")
-        name = self.collection.name
-        if name not in DATASETS and not Path(name).exists():
-            raise InputError(f"{name!r} is no name or file that another session could load", field="data")
-        parameters = {"dataset": name, "question_id": wish.qid, "systems": list(wish.systems), "k": wish.k}
-        judge = "" if is_recorded(self._judge) else f", judge={self._judge!r}"
-        opened = f'bd.explore(bd.load(dataset, split="all"), systems, question=question_id, k=k{judge})'
-        side = [] if wish.asked == QUESTION else [f"# then choose perspective {letter_of(wish.asked)} in 'Search with'"]
-        return "\n".join(["import berdslib as bd\n", *(f"{n} = {v!r}" for n, v in parameters.items()), opened, *side])
-
-    def command(self, wish: Wish) -> str:
-        """Return the shell command that writes these lists as a file, which opens at this question; as :meth:`cell`."""
-        self.cell(wish)
-        words = ["berds", "explore", "-q", self.collection.name, "--split", "all", "-r", ",".join(wish.systems)]
-        words += ["-k", str(wish.k), "--question", wish.qid]
-        words += [] if is_recorded(self._judge) else ["-j", str(self._judge)]
-        words += ["--aspect-judge", str(self._aspect_judge)] if self._aspect_judge != READER else []
-        words += ["--depth", str(self._depth)] if self._depth != DEPTH else []
-        return shlex.join([*words, "-o", "lists.html"])
+        if is_recorded(self._judge):
+            return READER
+        return self._judge if isinstance(self._judge, str) else self.reader.id
 
 
 def session_for(
@@ -352,21 +338,26 @@ def session_for(
     k: int = 5,
     store: Store = None,
     **options: Any,
-) -> tuple[Session, Wish]:
-    """Return a session and the wish to begin with; arguments and errors as :func:`berdslib.explore`."""
+) -> tuple[Session, Request]:
+    """Return a session and the request to begin with; arguments and errors as :func:`berdslib.explore`."""
     check_k(k)
     named = named_systems(systems)
-    # A reader looks up any question, so a name stands for the questions of all splits.
-    collection = load(data, split="all") if isinstance(data, str | Path) else collection_of(data)
     if len(named) != 2:
         raise InputError(f"two systems stand side by side, not {len(named)}", field="systems")
-    made = {n: s if isinstance(s, pd.DataFrame) else over_passages(s, n, collection) for n, s in named.items()}
-    own = {name: one for name, one in made.items() if not isinstance(one, str)}
-    left, right = (one if isinstance(one, str) else name for name, one in named.items())
-    qids = [q.qid for q in collection.questions]
+    # A reader looks up any question, so a name stands for the questions of all splits.
+    collection = load(data, split="all") if isinstance(data, str | Path) else collection_of(data)
+    own: dict[str, pd.DataFrame | Retriever] = {}
+    texts = []
+    for name, given in named.items():
+        system = given if isinstance(given, pd.DataFrame) else over_passages(given, name, collection)
+        texts.append(system if isinstance(system, str) else name)
+        if not isinstance(system, str):
+            own[name] = system
+    left, right = texts
+    qids = [question.qid for question in collection.questions]
     qid = qids[0] if question is None else known("question", question, qids)
     session = Session(collection, own=own, store=store_of(store), **options)
-    return session, Wish(qid, systems=(left, right), k=k)
+    return session, Request(qid, systems=(left, right), k=k)
 
 
 def typed_question(text: str, perspectives: Sequence[str] = ()) -> Question:
@@ -374,21 +365,7 @@ def typed_question(text: str, perspectives: Sequence[str] = ()) -> Question:
     text = " ".join(text.split())
     if not text:
         raise InputError("type a question first", field="question")
-    sides = two_sides(text) or ()
-    if perspectives and tuple(perspectives) != sides:
+    if perspectives:
         return Question(TYPED, text, tuple(perspectives))
-    return Question(TYPED, text, sides, (SUPPORT, OPPOSE) if sides else ())
-
-
-def _searched_as(wish: Wish, question: Question) -> str:
-    return question.qid if wish.asked == QUESTION else perspective_qid(question.qid, wish.asked)
-
-
-def _asked(collection: Collection, form: str) -> list[Question]:
-    if form == _STATEMENTS:
-        return list(statements(collection).questions)
-    return list(collection.questions if form == _QUESTIONS else collection.queries)
-
-
-def _expansions(collection: Collection, form: str) -> Mapping[str, Sequence[tuple[str, str]]]:
-    return statements(collection).expansions if form == _STATEMENTS else collection.expansions
+    sides = two_sides(text)
+    return Question(TYPED, text, sides, (SUPPORT, OPPOSE)) if sides else Question(TYPED, text)

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, counted
 from berdslib.evaluation.sides import lean
-from berdslib.files import guarded
 from berdslib.judging.base import contains_perspective
 from berdslib.retrieval.bm25 import analyser
 from berdslib.study.figures.lists import colour_of, ink_on, letter_of
@@ -23,6 +22,7 @@ MEANS = {
     "Precision": "the share of the places whose passage argues any perspective.",
     "leaning": "1 where all that is argued supports, -1 where all of it opposes, 0 where both sides are even.",
 }
+LONGEST_LABEL = 110
 _WORD = re.compile(r"\w+")
 _STEMMED = analyser("english-stem")
 # What changes the order of what is read, or cannot be seen at all, and belongs to no script.
@@ -45,10 +45,10 @@ class Listing(NamedTuple):
 def view_of(
     question: Question,
     lists: Sequence[Listing],
-    verdicts: pd.DataFrame | None,
     passages: Mapping[str, Passage],
     k: int,
     *,
+    verdicts: pd.DataFrame | None = None,
     asked: str = "",
     judge: str = "",
     recorded: bool = False,
@@ -60,11 +60,14 @@ def view_of(
     `verdicts` are None while they are being judged, `asked` is "" for the question itself; of a passage `longest`
     characters are included, 0 for all.
     """
-    mine = None if verdicts is None else verdicts[verdicts["qid"] == question.qid]
-    supported = None if mine is None else supported_in(mine).get(question.qid, {})
-    labelled = set() if mine is None else set(mine["docno"])
-    listed = list(dict.fromkeys(docno for one in lists for docno in (one.docnos or ())[:k]))
-    words = matched_words(asked or question.text, (passages[docno].full_text for docno in listed))
+    docnos = list(dict.fromkeys(docno for listing in lists for docno in listing.docnos or ()))
+    supported = None if verdicts is None else supported_in(verdicts, question.qid)
+    views = []
+    for listing, other in zip(lists, reversed(lists), strict=True):
+        view = _list_view(question, listing, supported, passages, k)
+        for row in view["rows"]:
+            row["only_here"] = other.docnos is not None and row["docno"] not in other.docnos
+        views.append(view)
     return {
         "question": {"qid": question.qid, "text": visible(question.text)},
         "asked": visible(asked),
@@ -74,9 +77,9 @@ def view_of(
         "searched": visible(searched),
         "judged": verdicts is not None,
         "k": k,
-        "lists": [_list_view(question, one, lists, supported, labelled, passages, k) for one in lists],
-        "words": words,
-        "passages": {docno: _passage_view(passages[docno], longest) for docno in listed},
+        "lists": views,
+        "words": matched_words(asked or question.text, (passages[docno].full_text for docno in docnos)),
+        "passages": {docno: _passage_view(passages[docno], longest) for docno in docnos},
     }
 
 
@@ -106,6 +109,12 @@ def visible(text: str) -> str:
     return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs") else _code(c) for c in text)
 
 
+def short_text(text: str) -> str:
+    """Return a text on one line of a menu, cut where it is long."""
+    text = visible(" ".join(text.split()))
+    return (text if len(text) <= LONGEST_LABEL else f"{text[:LONGEST_LABEL]}…") or "(blank)"
+
+
 def _code(character: re.Match[str] | str) -> str:
     return f"⟨U+{ord(character[0]):04X}⟩"
 
@@ -121,13 +130,13 @@ def matched_words(query: str, texts: Iterable[str]) -> list[str]:
     return sorted(word for word in words if stems.intersection(_STEMMED(word)))
 
 
-def supported_in(verdicts: pd.DataFrame) -> dict[str, dict[str, list[int]]]:
-    """Return qid → docno → the perspectives that it supports."""
-    found: dict[str, dict[str, list[int]]] = {}
-    yes = verdicts[verdicts["supports"]]
-    for qid, docno, pid in zip(yes["qid"], yes["docno"], yes["pid"], strict=True):
-        found.setdefault(qid, {}).setdefault(docno, []).append(int(pid))
-    return found
+def supported_in(verdicts: pd.DataFrame, qid: str) -> dict[str, list[int]]:
+    """Return docno → the perspectives of a question that a passage supports; () of one that argues none."""
+    rows = verdicts.loc[verdicts["qid"] == qid, ["docno", "pid", "supports"]]
+    supported: dict[str, list[int]] = {}
+    for docno, pid, supports in rows.sort_values("pid").values.tolist():
+        supported.setdefault(docno, []).extend([pid] if supports else [])
+    return supported
 
 
 def _passage_view(passage: Passage, longest: int) -> dict[str, Any]:
@@ -138,60 +147,63 @@ def _passage_view(passage: Passage, longest: int) -> dict[str, Any]:
 
 def _list_view(
     question: Question,
-    one: Listing,
-    lists: Sequence[Listing],
+    listing: Listing,
     supported: Mapping[str, Sequence[int]] | None,
-    labelled: Collection[str],
     passages: Mapping[str, Passage],
     k: int,
 ) -> dict[str, Any]:
-    view: dict[str, Any] = {"system": visible(one.system), "problem": visible(one.problem), "note": visible(one.note)}
-    view |= {"searching": one.docnos is None and not one.problem, "rows": [], "said": "", "hidden": [], "figures": []}
-    if one.docnos is None:
+    top = list(listing.docnos or ())
+    view: dict[str, Any] = {
+        "system": visible(listing.system),
+        "problem": visible(listing.problem),
+        "note": visible(listing.note),
+        "searching": listing.docnos is None and not listing.problem,
+        "rows": [
+            {
+                "docno": docno,
+                "argues": list((supported or {}).get(docno, ())),
+                "labelled": docno in (supported or {}),
+                "copies": [
+                    pid for pid, text in enumerate(question.perspectives) if contains_perspective(passages[docno], text)
+                ],
+            }
+            for docno in top
+        ],
+        "said": "",
+        "hidden": [],
+        "figures": [],
+    }
+    if supported is None or listing.docnos is None:
         return view
-    top = list(one.docnos[:k])
-    others = [set(other.docnos[:k]) for other in lists if other is not one and other.docnos is not None]
-    view["rows"] = [
-        {
-            "docno": docno,
-            "argues": sorted(supported.get(docno, ())) if supported is not None else [],
-            "labelled": docno in labelled,
-            "copies": [i for i, one in enumerate(question.perspectives) if contains_perspective(passages[docno], one)],
-            "only_here": bool(others) and docno not in others[0],
-        }
-        for docno in top
-    ]
-    if supported is None:
-        return view
-    m, argued = len(question.perspectives), [supported.get(docno, ()) for docno in top]
+    argued = [supported.get(docno, ()) for docno in top]
     shown = {pid for pids in argued for pid in pids}
+    m = len(question.perspectives)
     view["hidden"] = [pid for pid in range(m) if pid not in shown]
     if not top:
         view["said"] = "finds nothing"
     elif m:
-        silent = sum(not pids for pids in argued)
-        unread = sum(docno not in labelled for docno in top)
-        places = f"{len(top)} passage{'' if len(top) == 1 else 's'}"
-        view["said"] = f"shows {len(shown)} of {m} perspectives; {silent} of {places} argue{'s' * (silent == 1)} none"
-        view["said"] += f" ({unread} not labelled, which counts as none)" if unread else ""
+        arguing = sum(map(bool, argued))
+        unlabelled = sum(docno not in supported for docno in top)
+        one = f"argue{'s' if arguing == 1 else ''} one"
+        view["said"] = f"shows {len(shown)} of {m} perspectives; {arguing} of {counted(len(top), 'passage')} {one}"
+        view["said"] += f" ({unlabelled} not labelled, which counts as none)" if unlabelled else ""
     view["figures"] = figures_of(question, argued, k) if m else []
     return view
 
 
-def scores_of(argued: Sequence[Collection[int]], m: int, k: int) -> dict[str, float]:
-    """Return MRecall, Coverage and Precision at k of a list, each place of which argues some of m perspectives."""
-    shown = {pid for pids in argued[:k] for pid in pids}
-    return {
-        "MRecall": float(len(shown) >= min(m, k)),
-        "Coverage": len(shown) / max(m, 1),
-        "Precision": sum(map(bool, argued[:k])) / k,
-    }
-
-
 def figures_of(question: Question, argued: Sequence[Collection[int]], k: int) -> list[dict[str, Any]]:
-    """Return the measures of one list: name, value (None where it has none) and what it means."""
-    scores: dict[str, float | None] = {**scores_of(argued, len(question.perspectives), k)}
-    figures = [{"name": f"{name}@{k}", "value": value, "means": MEANS[name]} for name, value in scores.items()]
+    """Return the measures of one list of k places, each of which argues some perspectives.
+
+    Each has a name, a value (None where the list has none) and what it means.
+    """
+    m = len(question.perspectives)
+    shown = {pid for pids in argued for pid in pids}
+    values: dict[str, float | None] = {
+        "MRecall": float(len(shown) >= min(m, k)),
+        "Coverage": len(shown) / m,
+        "Precision": sum(map(bool, argued)) / k,
+    }
+    figures = [{"name": f"{name}@{k}", "value": value, "means": MEANS[name]} for name, value in values.items()]
     if {SUPPORT, OPPOSE} <= set(question.stances):
         figures.append({"name": "leaning", "value": leaning_of(question, argued), "means": MEANS["leaning"]})
     return figures
@@ -200,8 +212,9 @@ def figures_of(question: Question, argued: Sequence[Collection[int]], k: int) ->
 def leaning_of(question: Question, argued: Sequence[Collection[int]]) -> float | None:
     """Return which side a list leans to, (p - n) / (p + n), from -1 to 1; None where it argues neither side."""
     sides = [{question.stances[pid] for pid in pids} for pids in argued]
-    p, n = (sum(side in there for there in sides) for side in (SUPPORT, OPPOSE))
-    value = float(lean(p, n))
+    supporting = sum(SUPPORT in side for side in sides)
+    opposing = sum(OPPOSE in side for side in sides)
+    value = float(lean(supporting, opposing))
     return None if np.isnan(value) else value
 
 
@@ -216,51 +229,4 @@ def top_overlap(one: Sequence[str], other: Sequence[str], k: int) -> float:
     depths = range(1, min(k, max(len(one), len(other))) + 1)
     if not depths:
         return 1.0  # two empty lists are equal
-    return float(np.mean([len(set(one[:d]) & set(other[:d])) / d for d in depths]))
-
-
-class Change(NamedTuple):
-    """How the right list of a question differs from the left one: right less left, and :func:`top_overlap`."""
-
-    qid: str
-    text: str
-    MRecall: float
-    Coverage: float
-    overlap: float
-
-    def __str__(self) -> str:
-        """Say it in a menu, behind the question."""
-        both = (("MRecall", self.MRecall), ("coverage", self.Coverage))
-        signed = [f"{name} {100 * value:+.1f}" for name, value in both if value]
-        return f"  [{', '.join([*signed, f'{self.overlap:.1%} alike'])}]"
-
-
-def change_of(question: Question, lists: Sequence[Sequence[tuple[str, Collection[int]]]], k: int) -> Change:
-    """Return how two lists differ; each is (docno, the perspectives that it argues), best first."""
-    m = len(question.perspectives)
-    left, right = (scores_of([pids for _, pids in one], m, k) for one in lists)
-    one, other = ([docno for docno, _ in one] for one in lists)
-    recall, coverage = (right[name] - left[name] for name in ("MRecall", "Coverage"))
-    return Change(question.qid, question.text, recall, coverage, top_overlap(one, other, k))
-
-
-def by_change(changes: Iterable[Change]) -> list[Change]:
-    """Put first the largest change of MRecall in size, then that of coverage, then the least overlap."""
-    return sorted(changes, key=lambda one: (-abs(one.MRecall), -abs(one.Coverage), one.overlap))
-
-
-def table_of(view: Mapping[str, Any]) -> pd.DataFrame:
-    """Return what a view shows as a table, see :func:`berdslib.study.figures.rank_table`, and who marked it."""
-    rows = [
-        (one["system"], rank, row["docno"], pid, pid in row["argues"])
-        for one in view["lists"]
-        for rank, row in enumerate(one["rows"], start=1)
-        for pid in range(len(view["perspectives"]))
-    ]
-    return pd.DataFrame(rows, columns=["system", "rank", "docno", "pid", "supports"]).assign(marked_by=view["judge"])
-
-
-def csv_of(table: pd.DataFrame) -> str:
-    """Return a table as CSV in which no spreadsheet takes a text for a formula."""
-    safe = table.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)
-    return str(safe.to_csv(index=False, lineterminator="\n"))
+    return float(np.mean([len(set(one[:depth]) & set(other[:depth])) / depth for depth in depths]))

@@ -20,7 +20,8 @@ class Worker:
     """
 
     def __init__(self, tell: Callable[[str, bool, str], None]) -> None:
-        self._tell, self._lock = tell, threading.Condition()
+        self._tell = tell
+        self._lock = threading.Condition()
         self._next: tuple[Callable[[], None], str] | None = None
         self._now = threading.Event()  # set when the job that runs is given up
         self._busy = False
@@ -58,7 +59,9 @@ class Worker:
                     atexit.unregister(self._end)
                     self._lock.notify_all()
                     return
-                (job, doing), self._next, self._now = self._next, None, threading.Event()
+                job, doing = self._next
+                self._next = None
+                self._now = threading.Event()
             try:
                 given_up.set(self._now)
                 self._run(job, doing)
@@ -66,7 +69,8 @@ class Worker:
                 logger.exception("the explorer could not tell what it did")
 
     def _run(self, job: Callable[[], None], doing: str) -> None:
-        said, problem = "", ""
+        said = ""
+        problem = ""
         try:
             self._tell(doing, True, "")
             job()

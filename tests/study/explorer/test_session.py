@@ -2,7 +2,7 @@
 
 import itertools
 import json
-import shlex
+import re
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import retrievers as retrievers_module
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
-from berdslib.study.explorer.session import Session, Wish, session_for
+from berdslib.study.explorer.session import Request, Session, session_for
 
 PASSAGES = [
     bd.Passage("cruel", "zoos are cruel to animals and must close"),
@@ -91,12 +91,12 @@ def session(collection=TOY, **options):
     return Session(collection, **options)
 
 
-def wish(*systems, **options):
-    return Wish(**{"qid": "zoos", "systems": systems or ("bm25", "letters"), "k": 3} | options)
+def request_of(*systems, **options):
+    return Request(**{"qid": "zoos", "systems": systems or ("bm25", "letters"), "k": 3} | options)
 
 
-def last(here, wished, **options):
-    return list(here.looks(wished, **options))[-1]
+def last(here, request, **options):
+    return list(here.render_steps(request, **options))[-1]
 
 
 def docnos(view):
@@ -128,7 +128,7 @@ def test_lists_of_questions_are_those_of_an_experiment():
     here = session()
     for system in STRINGS:
         for qid in ("zoos", "best"):
-            view = last(here, wish(system, "bm25", qid=qid))
+            view = last(here, request_of(system, "bm25", qid=qid))
             assert docnos(view)[0] == lists_of(whole.runs[system], qid, 3), (system, qid)
             figures = {one["name"]: one["value"] for one in view["lists"][0]["figures"]}
             figures.pop("leaning", None)
@@ -143,7 +143,7 @@ def test_lists_of_statements_are_those_of_sides():
     here = session(two_sided)
     for system in plain:
         for pid in (0, 1):
-            view = last(here, wish(system, "bm25", asked=pid))
+            view = last(here, request_of(system, "bm25", asked=pid))
             assert docnos(view)[0] == lists_of(sides.runs[system], f"zoos#{pid}", 3), (system, pid)
             assert view["asked"] == (CLOSE, STAY)[pid]
 
@@ -152,7 +152,7 @@ def test_lists_of_statements_are_those_of_sides():
 
 
 def test_views_become_ever_more_complete():
-    views = list(session(UNLABELLED, judge=by_word).looks(wish()))
+    views = list(session(UNLABELLED, judge=by_word).render_steps(request_of()))
     assert [[one["searching"] for one in view["lists"]] for view in views] == [
         [True, True],
         [False, True],
@@ -168,22 +168,24 @@ def test_views_become_ever_more_complete():
 
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize(
-    ("system", "said"),
-    [
-        ("bm26", "unknown retriever 'bm26'"),
-        ("bm25+mmr:2", "from 0 to 1"),
-        ("bm25+expand:yours", "unknown set of expansions"),
-        ("bm25+pap", "minilm"),
-        ("", "unknown retriever"),
-    ],
+    ("system", "named"),
+    [("bm26", "bm26"), ("bm25+mmr:2", "2"), ("bm25+expand:yours", "yours"), ("bm25+pap", "bm25")],
 )
 @pytest.mark.parametrize("asked", [-1, 0])
-def test_a_system_that_fails_is_told_of_and_the_other_list_is_there(system, said, place, asked):
+def test_a_system_that_fails_has_its_problem_and_the_other_list_is_there(system, named, place, asked):
     systems = [system, "bm25"] if place == 0 else ["bm25", system]
-    view = last(session(), wish(*systems, asked=asked))
+    view = last(session(), request_of(*systems, asked=asked))
     failed, fine = view["lists"][place], view["lists"][1 - place]
-    assert said in failed["problem"] and not failed["rows"] and not failed["searching"]
+    assert named in failed["problem"] and not failed["rows"] and not failed["searching"]
     assert not fine["problem"] and fine["figures"]
+
+
+def test_what_is_wrong_with_a_typed_system():
+    here = session(own={"mine": THEIRS})
+    for system in ("bm26", "bm25+mmr:2", "bm25+pap", "", "minilm+expand"):
+        assert here.problem_of(system)
+    for system in ("mine", "bm25", " BM25 + mmr:.5"):
+        assert here.problem_of(system) == ""
 
 
 # ---------------------------------------------------------------- questions of one's own
@@ -191,7 +193,7 @@ def test_a_system_that_fails_is_told_of_and_the_other_list_is_there(system, said
 
 def test_a_typed_question_is_searched_alone_and_its_sides_are_read_by_the_judge():
     here = session(judge=lambda pairs: [float("cruel" in p.passage.text and p.pid == 0) for p in pairs])
-    view = last(here, wish("bm25", "bm25", qid="", typed="Should zoos close?"))
+    view = last(here, request_of("bm25", "bm25", qid="", typed="Should zoos close?"))
     alone = bd.search("bm25", bd.Collection("x", [bd.Question("t", "Should zoos close?")], PASSAGES), 3)
     assert docnos(view)[0] == lists_of(alone, "t", 3)
     assert [one["text"] for one in view["perspectives"]] == ["Zoos should close.", "Zoos should not close."]
@@ -200,15 +202,17 @@ def test_a_typed_question_is_searched_alone_and_its_sides_are_read_by_the_judge(
     assert view["lists"][0]["figures"][-1]["name"] == "leaning"
 
 
-def test_perspectives_of_ones_own_are_judged_and_never_marked_by_what_is_recorded():
-    here, mine = session(TOY), ("Tea is best.", "Coffee is best.")
-    here._reading = session(UNLABELLED, judge=by_word)._reader
+def test_typed_perspectives_are_judged_and_never_marked_by_what_is_recorded():
+    here = session(TOY)
+    here._reader = session(UNLABELLED, judge=by_word).reader
+    mine = ("Tea is best.", "Coffee is best.")
     texts = {p.docno: p.text for p in PASSAGES}
-    for wished in (wish("bm25", "bm25", perspectives=mine, k=5), wish("bm25", "letters", perspectives=mine, asked=0)):
-        view = last(here, wished)
+    typed = request_of("bm25", "letters", qid="", typed=BEST.text, perspectives=mine, k=5)
+    for request in (typed, typed._replace(asked=0)):
+        view = last(here, request)
         for row in (row for shown in view["lists"] for row in shown["rows"]):
             assert row["argues"] == [pid for pid, word in enumerate(("tea", "coffee")) if word in texts[row["docno"]]]
-        assert view["judge"] != "recorded verdicts" and not here.is_recorded(wished)
+        assert not view["recorded"] and not here.is_recorded(request)
         assert [(one["text"], one["stance"]) for one in view["perspectives"]] == [(text, "") for text in mine]
 
 
@@ -226,18 +230,18 @@ def test_a_run_without_a_list_says_which_is_missing():
     here, first = finished()
     with_perspective = last(here, first._replace(asked=0))
     assert docnos(with_perspective)[0] == ["cruel2"]
-    assert "no list for this perspective (its id would be 'zoos#0')" in with_perspective["lists"][1]["problem"]
+    assert "'zoos#0'" in with_perspective["lists"][1]["problem"]
     other = last(here, first._replace(qid="best"))
-    assert docnos(other)[0] == ["tea", "coffee"] and "no list for this question" in other["lists"][1]["problem"]
+    assert docnos(other)[0] == ["tea", "coffee"] and "'best'" in other["lists"][1]["problem"]
     typed = last(here, first._replace(qid="", typed="Zoos?"))
-    assert all("answers its own questions only" in one["problem"] for one in typed["lists"])
+    assert all(listing["problem"] and not listing["rows"] for listing in typed["lists"])
 
 
-def test_a_run_that_lists_an_unknown_passage_is_told_of():
+def test_a_run_that_lists_an_unknown_passage_has_it_as_its_problem():
     here, first = session_for(TOY, {"theirs": ranked_run({"zoos": ["tea", "quark"]}), "others": OTHERS}, k=1)
     assert docnos(last(here, first))[0] == ["tea"]  # it stands below the first place
     view = last(here, first._replace(k=2))
-    assert "lists passage 'quark', which is not in the corpus" in view["lists"][0]["problem"]
+    assert "'quark'" in view["lists"][0]["problem"]
     assert view["lists"][1]["rows"] and "quark" not in view["passages"]
 
 
@@ -246,13 +250,13 @@ def test_a_run_that_lists_an_unknown_passage_is_told_of():
 
 def test_a_second_look_searches_nothing(counting):
     here = session()
-    wished = wish("counting", "counting+mmr:1")
-    first = last(here, wished)
+    request = request_of("counting", "counting+mmr:1")
+    first = last(here, request)
     n = len(counting.asked)
     assert counting.asked[0] == [ZOOS.text, BEST.text]  # all questions at once
-    assert last(here, wished) == first
-    last(here, wished._replace(qid="best"))
-    last(here, wished._replace(systems=("counting+mmr:1", "counting")))
+    assert last(here, request) == first
+    last(here, request._replace(qid="best"))
+    last(here, request._replace(systems=("counting+mmr:1", "counting")))
     assert len(counting.asked) == n
 
 
@@ -265,93 +269,73 @@ def test_a_cross_encoder_reads_for_one_question_only(counting, monkeypatch):
 
     monkeypatch.setattr(systems_module, "load_scorer", lambda name: scorer)
     here = session(depth=3)
-    view = last(here, wish("counting+cross:m", "bm25"))
+    view = last(here, request_of("counting+cross:m", "bm25"))
     assert counting.asked == [[ZOOS.text]] and set(read) == {ZOOS.text}
     assert docnos(view)[0] == ["save", "cruel", "tea"]  # the longest text first
     assert view["lists"][0]["note"] == ""  # its scores depend on nothing but its own question
-    last(here, wish("counting+cross:m", "bm25", asked=1))
-    assert set(read) == {ZOOS.text, STAY}
-    last(here, wish("counting+cross:m", "bm25"))
-    assert counting.asked == [[ZOOS.text], [STAY]]
-    other = last(here, wish("counting+cross:m", "bm25", qid="best"))  # it is not in the run of the first
+    last(here, request_of("counting+cross:m", "bm25", asked=1))
+    assert set(read) == {ZOOS.text, CLOSE, STAY}
+    last(here, request_of("counting+cross:m", "bm25", asked=0))
+    last(here, request_of("counting+cross:m", "bm25"))
+    assert counting.asked == [[ZOOS.text], [CLOSE, STAY]]
+    other = last(here, request_of("counting+cross:m", "bm25", qid="best"))  # it is not in the run of the first
     assert docnos(other)[0] == ["save", "cruel", "tea"] and counting.asked[2:] == [[BEST.text]]
+    here.differences(request_of("counting+cross:m", "bm25"))
+    assert counting.asked[3:] == [[ZOOS.text, BEST.text]]
+    last(here, request_of("counting+cross:m", "bm25", qid="best"))  # now it is in a run of all questions
+    assert len(counting.asked) == 4
 
 
 def test_an_opened_passage_has_its_labels_and_what_the_judge_says():
     here = session()
-    here._reading = session(judge=lambda pairs: [0.9 if p.pid else 0.45 for p in pairs])._reader
-    found = here.opened(wish(), "cruel")
+    here._reader = session(judge=lambda pairs: [0.9 if p.pid else 0.45 for p in pairs]).reader
+    found = here.passage_details(request_of(), "cruel")
     assert (found["docno"], found["title"], found["text"]) == ("cruel", "", PASSAGES[0].text)
     assert found["judge"] == "laptop" and found["labelled"]
     assert found["opinions"] == [
         {"p": 0.45, "says": False, "sure": "unsure", "label": True},
         {"p": 0.9, "says": True, "sure": "sure", "label": False},
     ]
-    nobody = here.opened(wish(), "tea")["opinions"]
+    nobody = here.passage_details(request_of(), "tea")["opinions"]
     assert [one["label"] for one in nobody] == [None, None]
-    with pytest.raises(bd.InputError, match="no passage 'quark'"):
-        here.opened(wish(), "quark")
-    mine = here.opened(wish(perspectives=("Mine.",)), "cruel")
+    with pytest.raises(bd.InputError, match="'quark'"):
+        here.passage_details(request_of(), "quark")
+    mine = here.passage_details(request_of(qid="", typed="Zoos?", perspectives=("Mine.",)), "cruel")
     assert not mine["labelled"] and [one["label"] for one in mine["opinions"]] == [None]
 
 
 def test_questions_in_order_of_their_difference():
     here, first = session_for(TOY, ("bm25", "letters"), k=2)
-    found = here.ordered(first)
+    found = here.differences(first)
     whole = bd.experiment(("bm25", "letters"), TOY, ["MRecall@2", "Coverage@2"])
-    for row in found:
-        change = (whole.scores["letters"] - whole.scores["bm25"]).loc[row.qid]
-        assert [row.MRecall, row.Coverage] == change.tolist()
-    assert sorted(one.qid for one in found) == ["best", "zoos"]
-    sizes = [(abs(one.MRecall), abs(one.Coverage), -one.overlap) for one in found]
+    change = whole.scores["letters"] - whole.scores["bm25"]
+    assert found[["MRecall", "Coverage"]].values.tolist() == change.loc[found.index].values.tolist()
+    assert sorted(found.index) == ["best", "zoos"]
+    sizes = [(abs(row.MRecall), abs(row.Coverage), -row.overlap) for row in found.itertuples()]
     assert sizes == sorted(sizes, reverse=True)
-    assert here.ordered(first._replace(asked=1, perspectives=("Mine.",))) == found
+    assert here.differences(first._replace(qid="", typed="Zoos?", asked=1)).equals(found)
+    (qid, label), _ = here.labelled_questions(first)
+    assert qid == found.index[0] and label.startswith(found["text"].iloc[0])
 
 
-# ---------------------------------------------------------------- what is kept
-
-
-@pytest.mark.parametrize(
-    "wished",
-    [wish(qid="", typed="Zoos?"), wish(perspectives=("Mine.",)), wish("mine", "bm25"), wish("bm25", "mine")],
-)
-def test_what_fits_into_no_cell(wished):
-    here = session(own={"mine": THEIRS})
-    for keep in (here.cell, here.command):
-        with pytest.raises(bd.InputError, match="can be opened again"):
-            keep(wished)
-
-
-def test_the_command_runs_and_writes_the_same_lists(tmp_path):
-    here, first = session_for("sample", ("bm25", "bm25+expand:rule"), k=3)
-    question = here.collection.questions[2]
-    words = shlex.split(here.command(first._replace(qid=question.qid)))
-    assert words[0] == "berds" and words[-2:] == ["-o", "lists.html"]
-    page = tmp_path / "lists.html"
-    berds(*words[1:-1], page, "--no-opinions", "--no-sides")
-    text = page.read_text()
-    data = json.loads(text.partition('<script type="application/json" id="data">')[2].partition("</script>")[0])
-    assert data["first"] == question.qid
-    wanted = last(here, first._replace(qid=question.qid), longest=0)
-    wanted.pop("passages")
-    assert data["views"][question.qid]["-1"] == wanted
+# ---------------------------------------------------------------- what cannot be explored
 
 
 @pytest.mark.parametrize(
-    ("data", "systems", "options", "said"),
+    ("data", "systems", "options", "named"),
     [
-        (TOY, ("bm25",), {}, "two systems stand side by side, not 1"),
-        (TOY, ("bm25", "minilm", "mpnet"), {}, "two systems stand side by side, not 3"),
-        (TOY, ("bm25", "minilm"), {"question": "zoo"}, "unknown question 'zoo'"),
-        (TOY, ("bm25", "minilm"), {"k": 0}, "at least 1"),
-        (TOY, ("bm25", TOY), {}, "of type Collection"),
-        (small_scenario("ab", [0], rule="baseline"), ("bm25", "minilm"), {}, "is a scenario of PerspectiveArg"),
-        (small_scenario("ab", [0]).handout, ("bm25", "minilm"), {}, "is a scenario of PerspectiveArg"),
-        (bd.Collection("toy", [ZOOS]), ("bm25", "minilm"), {}, "questions only; name the corpus to search"),
+        (TOY, ("bm25",), {}, "1"),
+        (TOY, ("bm25", "minilm", "mpnet"), {}, "3"),
+        (TOY, ("bm25", "minilm"), {"question": "zoo"}, "'zoo'"),
+        (TOY, ("bm25", "minilm"), {"k": 0}, "k"),
+        (TOY, ("bm25", TOY), {}, "Collection"),
+        (small_scenario("ab", [0], rule="baseline"), ("bm25", "minilm"), {}, "PerspectiveArg"),
+        (small_scenario("ab", [0]).handout, ("bm25", "minilm"), {}, "PerspectiveArg"),
+        (bd.Collection("toy", [ZOOS]), ("bm25", "minilm"), {}, "toy"),
     ],
 )
-def test_arguments_that_cannot_be_used(data, systems, options, said):
-    with pytest.raises(bd.InputError, match=said):
+def test_arguments_that_cannot_be_used(data, systems, options, named):
+    with pytest.raises(bd.InputError, match=re.escape(named)):
         session_for(data, systems, **options)
 
 
@@ -359,12 +343,13 @@ def test_arguments_that_cannot_be_used(data, systems, options, said):
 
 
 def test_a_name_stands_for_the_questions_of_all_splits():
-    session, wish = session_for("sample", ["bm25", "minilm+mmr:0.8"], question="k03", k=10)
-    assert wish.qid == "k03"
+    session, request = session_for("sample", ["bm25", "minilm+mmr:0.8"], question="k03", k=10)
+    assert request.qid == "k03"
     assert {q.split for q in session.collection.questions} == {"dev", "test"}
 
 
 def test_a_page_without_a_split_holds_all_questions_and_with_one_only_its_own(tmp_path):
-    both = json.loads(berds("explore", "-q", "sample", "-o", tmp_path / "all.html", "--json").stdout)
-    test = json.loads(berds("explore", "-q", "sample", "--split", "test", "-o", tmp_path / "t.html", "--json").stdout)
+    options = ["-r", "bm25,rank-bm25", "--no-opinions", "--no-sides", "--json"]
+    both = json.loads(berds("explore", "-q", "sample", "-o", tmp_path / "all.html", *options).stdout)
+    test = json.loads(berds("explore", "-q", "sample", "--split", "test", "-o", tmp_path / "t.html", *options).stdout)
     assert (both["questions"], test["questions"]) == (24, 16)

@@ -1,6 +1,7 @@
 """What is shown of a question: every text, number and sentence, worked out by hand or by another way."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -37,11 +38,12 @@ GOLD = make_verdicts(
     ],
     "gold",
 )
-LEFT, RIGHT = Listing("one", ["cruel", "tea", "save"]), Listing("two", ["tea", "cruel"], note="by itself")
+LEFT = Listing("one", ["cruel", "tea"])
+RIGHT = Listing("two", ["tea", "cruel"], note="by itself")
 
 
 def view(left=LEFT, right=RIGHT, *, verdicts=GOLD, question=ZOOS, k=2, **options):
-    return view_of(question, [left, right], verdicts, PASSAGES, k, **options)
+    return view_of(question, [left, right], PASSAGES, k, verdicts=verdicts, **options)
 
 
 # ---------------------------------------------------------------- a whole view
@@ -58,28 +60,31 @@ def test_a_view_holds_what_each_list_shows_and_hides():
     ]
     assert [row["docno"] for row in right["rows"]] == ["tea", "cruel"]
     assert left["hidden"] == right["hidden"] == [1]
-    assert (
-        left["said"] == "shows 1 of 2 perspectives; 1 of 2 passages argues none (1 not labelled, which counts as none)"
-    )
     assert (left["note"], right["note"]) == ("", "by itself")
-    assert set(shown["passages"]) == {"cruel", "tea"}  # those below the cut-off are not sent
+    assert set(shown["passages"]) == {"cruel", "tea"}
     assert shown["passages"]["tea"] == {"title": "On tea", "text": TEXTS["tea"], "cut": False}
     assert shown["words"] == ["zoos"]
 
 
 @pytest.mark.parametrize(
-    ("docnos", "said", "hidden"),
+    ("docnos", "counts", "hidden"),
     [
-        ([], "finds nothing", [0, 1]),
-        (["tea"], "shows 0 of 2 perspectives; 1 of 1 passage ", [0, 1]),
-        (["both"], "shows 2 of 2 perspectives; 0 of 1 passage ", []),
-        (["save", "cruel"], "shows 2 of 2 perspectives; 0 of 2 passages argue none", []),
+        (["tea"], [0, 2, 0, 1, 1], [0, 1]),
+        (["both"], [2, 2, 1, 1], []),
+        (["save", "cruel"], [2, 2, 2, 2], []),
+        (["cruel", "tea"], [1, 2, 1, 2, 1], [1]),
     ],
 )
-def test_what_is_said_of_a_list(docnos, said, hidden):
+def test_the_counts_that_are_said_of_a_list(docnos, counts, hidden):
+    """Perspectives that it shows, of how many; passages that argue one, of how many; and those not labelled, if any."""
     one = view(Listing("one", docnos))["lists"][0]
-    assert one["said"].startswith(said) and one["hidden"] == hidden
+    assert [int(number) for number in re.findall(r"\d+", one["said"])] == counts and one["hidden"] == hidden
     assert not one["searching"] and not one["problem"]
+
+
+def test_an_empty_list_hides_everything():
+    one = view(Listing("one", []))["lists"][0]
+    assert one["said"] and one["hidden"] == [0, 1] and not one["searching"]
 
 
 def test_a_passage_that_holds_a_perspective_itself_is_marked():
@@ -96,7 +101,8 @@ def test_a_view_is_strict_json_whatever_the_texts_are(question, perspective, tex
     asked = bd.Question("q", question, (perspective,), source=text)
     passages = {"d": bd.Passage("d", text, perspective)}
     lists = [Listing(text, ["d"]), Listing(perspective, problem=text)]
-    shown = view_of(asked, lists, make_verdicts([], "none"), passages, 5, asked=perspective, judge=text)
+    verdicts = make_verdicts([], "none")
+    shown = view_of(asked, lists, passages, 5, verdicts=verdicts, asked=perspective, judge=text)
     assert json.loads(json.dumps(shown, allow_nan=False)) == shown
     json.dumps(shown, ensure_ascii=False, allow_nan=False).encode()  # nothing that no browser could be sent
 
@@ -117,7 +123,7 @@ def test_figures_are_those_of_evaluate(docnos, argued, k):
     supported = [[pid for pid in range(3) if (pid, docno) in argued] for docno in docnos]
     names = [f"MRecall@{k}", f"Coverage@{k}", f"Precision@{k}"]
     whole = bd.evaluate(ranked_run({"q": docnos}), verdicts, [question], names).iloc[0]
-    found = figures_of(question, supported, k)
+    found = figures_of(question, supported[:k], k)
     assert {one["name"]: one["value"] for one in found} == {name: whole[name] for name in names}
 
 

@@ -5,16 +5,17 @@ import threading
 import weakref
 from contextlib import contextmanager
 
-import pandas as pd
 import pytest
 
 import berdslib as bd
 from berdslib.data.records import make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.progress import chunk_starts
-from berdslib.study.explorer.session import AS_LISTED, MOST_TELLING, QUESTION
+from berdslib.retrieval.systems import parse_system
+from berdslib.study.explorer.session import QUESTION
+from berdslib.study.explorer.widget import suggestions
 
-LONG = 10  # seconds after which a test gives up waiting
+LONG = 60  # seconds after which a test gives up waiting
 
 PASSAGES = [
     bd.Passage("cruel", "zoos are cruel to animals and must close"),
@@ -62,12 +63,12 @@ def waits_at_tea(gate):
 
 
 @pytest.fixture
-def explored(user_cache, tmp_path):
+def explored(user_cache):
     """Make explorers; all of them have come to rest when the test ends."""
     made = []
 
     def explore(data=TOY, systems=("bm25", "bm25+expand:rule"), **options):
-        one = bd.explore(data, systems, **{"k": 2, "judge": by_word, "output": tmp_path / "kept"} | options)
+        one = bd.explore(data, systems, **{"k": 2, "judge": by_word} | options)
         made.append(one)
         return one
 
@@ -78,13 +79,22 @@ def explored(user_cache, tmp_path):
 
 
 def docnos(explorer):
-    return [[row["docno"] for row in one["rows"]] for one in explorer.face.view["lists"]]
+    return [[row["docno"] for row in one["rows"]] for one in explorer.view["lists"]]
 
 
 def ready(explorer):
     assert explorer.wait(LONG)
-    assert not explorer.face.status.get("busy")
-    return explorer.face.view
+    assert not explorer.status.get("busy")
+    return explorer.view
+
+
+def ask(explorer, **change):
+    """Change what is asked, as the page does."""
+    explorer.set_state({"request": {**explorer.request, **change}})
+
+
+def send(explorer, **message):
+    explorer._handle_custom_msg(message, [])
 
 
 @contextmanager
@@ -105,48 +115,67 @@ def test_it_opens_with_the_first_question_and_shows_both_lists(explored):
     wanted = [run[run["qid"] == "zoos"]["docno"].tolist() for run in whole.values()]
     assert docnos(explorer) == wanted and all(one["figures"] for one in view["lists"])
     assert repr(explorer) == "Explorer(bm25 | bm25+expand:rule)"
-    assert explorer.face.status == {"text": "", "busy": False, "problem": ""}
-    assert "application/vnd.jupyter.widget-view+json" in explorer._repr_mimebundle_()
+    assert explorer.status == {"text": "", "busy": False, "problem": ""}
+    assert "application/vnd.jupyter.widget-view+json" in explorer._repr_mimebundle_()[0]
 
 
-def test_changing_a_control_changes_the_view(explored):
+def test_another_request_changes_the_view(explored):
     explorer = explored()
     ready(explorer)
-    explorer.k.value = 1
+    ask(explorer, k=1)
     assert ready(explorer)["k"] == 1 and list(map(len, docnos(explorer))) == [1, 1]
-    explorer.question.value = "te/a"
+    ask(explorer, qid="te/a")
     assert ready(explorer)["question"]["text"] == TEA.text
-    explorer.asked.value = 1
+    ask(explorer, asked=1)
     assert ready(explorer)["asked"] == "Coffee." and docnos(explorer) == [["coffee"], ["coffee"]]
-    explorer.question.value = "zoos"
-    assert ready(explorer)["asked"] == "" and explorer.asked.value == QUESTION
-    explorer.right.text.value = "bm26"
-    assert "unknown retriever" in ready(explorer)["lists"][1]["problem"] and docnos(explorer)[0]
-    explorer.right.text.value = "bm25+multi:recorded"
+    ask(explorer, systems=["bm25", "bm25+multi:recorded"], asked=QUESTION, qid="zoos")
     assert ready(explorer)["lists"][1]["system"] == "bm25+multi:recorded"
+    ask(explorer, k=21)
+    ready(explorer)
+    assert "[k]" in explorer.status["problem"] and explorer.view["k"] == 1
+
+
+def test_a_system_that_cannot_be_read_leaves_the_lists_as_they_were(explored):
+    explorer = explored()
+    before = ready(explorer)
+    ask(explorer, systems=["bm25", "bm26"])
+    assert ready(explorer) == before and explorer.problems[0] == "" and "'bm26'" in explorer.problems[1]
+    ask(explorer, qid="te/a")  # the next question is searched by the system before
+    view = ready(explorer)
+    assert view["question"]["qid"] == "te/a" and all(docnos(explorer))
+    assert view["lists"][1]["system"] == "bm25+expand:rule"
+    ask(explorer, systems=["bm25", "bm25+multi:rule"])
+    assert ready(explorer)["lists"][1]["system"] == "bm25+multi:rule" and explorer.problems == ["", ""]
 
 
 def test_a_question_and_perspectives_of_ones_own(explored):
-    explorer = explored()
+    explorer = explored(judge=by_word)
     ready(explorer)
-    explorer.own.value = True
-    assert explorer.perspectives.value == "zoos must close\nzoos must stay" and explorer.own_box.layout.display == ""
-    explorer.perspectives.value = "rare\n\n  drink \n"
+    ask(explorer, qid="", typed="Should tea be sold?")
+    view = ready(explorer)
+    assert view["question"] == {"qid": "typed", "text": "Should tea be sold?"}
+    assert [one["text"] for one in view["perspectives"]] == ["Tea should be sold.", "Tea should not be sold."]
+    ask(explorer, perspectives=["rare", "drink"])
     view = ready(explorer)
     assert [one["text"] for one in view["perspectives"]] == ["rare", "drink"] and view["judge"] == "by_word"
     text = {p.docno: p.text for p in PASSAGES}
     for row in view["lists"][0]["rows"]:
         assert row["argues"] == [pid for pid, word in enumerate(("rare", "drink")) if word in text[row["docno"]]]
-    explorer.asked.value = 1
+    ask(explorer, asked=1)
     assert set(docnos(explorer)[0] if ready(explorer) else ()) == {"tea", "coffee"}
-    explorer.typed.value = "Should tea be sold?"
-    view = ready(explorer)
-    assert view["question"] == {"qid": "typed", "text": "Should tea be sold?"}
-    assert [one["text"] for one in view["perspectives"]] == ["Tea should be sold.", "Tea should not be sold."]
-    assert explorer.perspectives.value == "Tea should be sold.\nTea should not be sold."
-    assert explorer.asked.value == QUESTION
-    explorer.own.value = False
-    assert ready(explorer)["question"]["qid"] == "zoos" and explorer.own_box.layout.display == "none"
+    ask(explorer, qid="zoos", typed="", perspectives=[], asked=QUESTION)
+    assert ready(explorer)["question"]["qid"] == "zoos"
+
+
+def test_every_suggestion_is_a_system():
+    offered = suggestions({"mine": None})
+    assert offered["first"][:2] == ["mine", "bm25"] and "minilm" in offered["dense"] and "bm25" not in offered["dense"]
+    for first in offered["first"][1:]:
+        parse_system(first)
+    for part in offered["parts"]:
+        parse_system(f"bm25+{part}")
+    for part in offered["projections"]:
+        parse_system(f"minilm+{part}")
 
 
 def test_a_judge_that_fails_is_told_in_the_status(explored):
@@ -155,7 +184,7 @@ def test_a_judge_that_fails_is_told_in_the_status(explored):
 
     explorer = explored(judge=judge)
     view = ready(explorer)
-    assert "the judge is ill" in explorer.face.status["problem"]
+    assert "the judge is ill" in explorer.status["problem"]
     assert all(docnos(explorer)) and not view["judged"]  # the lists are there, unmarked
 
 
@@ -166,11 +195,10 @@ def test_a_bug_in_a_system_is_told_and_the_explorer_lives_on(explored, caplog):
 
     explorer = explored(systems=[Bug("bug"), Slow()])
     ready(explorer)
-    assert explorer.face.status["problem"].startswith("KeyError: ")
-    explorer.left.first.value = "bm25"
-    explorer.right.first.value = "bm25"
+    assert explorer.status["problem"].startswith("KeyError: ")
+    ask(explorer, systems=["bm25", "bm25+expand:rule"])
     ready(explorer)
-    assert all(docnos(explorer)) and explorer.face.status["problem"] == ""
+    assert all(docnos(explorer)) and explorer.status["problem"] == ""
 
 
 def test_cancel_during_a_slow_search(explored):
@@ -179,13 +207,13 @@ def test_cancel_during_a_slow_search(explored):
     other = explorer.session.own["other"]
     with released(slow, other):
         other.open.set()
-        assert slow.begun.wait(LONG) and explorer.face.status["busy"]
-        explorer.face._handle_custom_msg({"do": "cancel"}, [])
+        assert slow.begun.wait(LONG) and explorer.status["busy"]
+        send(explorer, do="cancel")
         slow.open.set()
         ready(explorer)
-    assert "Cancelled" in explorer.face.status["text"]
+    assert explorer.status["text"] and not explorer.status["problem"]
     assert docnos(explorer) == [["tea", "cruel"], []]  # what was done is kept
-    explorer.k.value = 1  # and the next wish is done
+    ask(explorer, k=1)  # and the next wish is done
     ready(explorer)
     assert docnos(explorer) == [["tea"], ["tea"]]
 
@@ -197,14 +225,14 @@ def test_opening_a_passage_while_a_list_is_searching_loses_neither(explored):
     with released(slow):
         assert slow.begun.wait(LONG)
         assert docnos(explorer)[0] == ["tea", "cruel"]
-        explorer.face._handle_custom_msg({"do": "open", "docno": "cruel"}, [])
-        assert explorer.face.opened == {"docno": "cruel", "asking": True}
+        send(explorer, do="open", docno="cruel")
+        assert explorer.passage == {"docno": "cruel", "asking": True}
         slow.open.set()
         view = ready(explorer)
-    assert explorer.face.opened["text"] == PASSAGES[0].text and len(explorer.face.opened["opinions"]) == 2
+    assert explorer.passage["text"] == PASSAGES[0].text and len(explorer.passage["opinions"]) == 2
     assert docnos(explorer) == [["tea", "cruel"]] * 2 and view["judged"]
-    explorer.face._handle_custom_msg({"do": "close"}, [])
-    assert explorer.face.opened == {}
+    send(explorer, do="close")
+    assert explorer.passage == {}
 
 
 def test_opening_a_passage_before_the_next_look_has_begun_loses_neither(explored):
@@ -212,14 +240,14 @@ def test_opening_a_passage_before_the_next_look_has_begun_loses_neither(explored
     explorer = explored(judge=waits_at_tea(gate))
     ready(explorer)
     with released(gate):
-        explorer.open("tea")
+        explorer.open_passage("tea")
         assert gate.begun.wait(LONG)
-        explorer.k.value = 1  # waits for the judge,
-        explorer.open("cruel")  # and so does this
+        ask(explorer, k=1)  # waits for the judge,
+        explorer.open_passage("cruel")  # and so does this
         gate.open.set()
         ready(explorer)
-    assert explorer.face.opened["docno"] == "cruel"
-    assert explorer.face.view["k"] == 1
+    assert explorer.passage["docno"] == "cruel"
+    assert explorer.view["k"] == 1
 
 
 def test_a_passage_of_the_question_before_is_not_shown_on_the_next(explored):
@@ -227,76 +255,30 @@ def test_a_passage_of_the_question_before_is_not_shown_on_the_next(explored):
     explorer = explored(judge=waits_at_tea(gate))
     ready(explorer)
     shown = []
-    explorer.face.observe(lambda change: shown.append(change.new), "opened")
+    explorer.observe(lambda change: shown.append(change.new), "passage")
     with released(gate):
-        explorer.open("tea")
+        explorer.open_passage("tea")
         assert gate.begun.wait(LONG)
-        explorer.question.value = TEA.qid
+        ask(explorer, qid=TEA.qid)
         gate.open.set()
         assert ready(explorer)["question"]["text"] == TEA.text
     assert shown == [{"docno": "tea", "asking": True}, {}]
 
 
-def test_questions_are_listed_by_difference_and_as_they_were_again(explored):
+def test_questions_in_the_order_of_their_differences(explored):
     explorer = explored(systems=("bm25", "bm25+expand:recorded"), k=1)
     ready(explorer)
-    explorer.order.value = MOST_TELLING
-    ready(explorer)
-    wanted = explorer.session.ordered(explorer.wish)
-    assert [qid for _, qid in explorer.question.options] == [one.qid for one in wanted]
-    assert all("% alike]" in label for label, _ in explorer.question.options)
-    assert explorer.face.view["question"]["qid"] == wanted[0].qid
-    explorer.order.value = AS_LISTED
-    assert explorer.question.options == ((ZOOS.text, "zoos"), (TEA.text, "te/a"))
-    explorer.order.value = MOST_TELLING
-    ready(explorer)
-    shown = explorer.question.value
-    explorer.left.text.value = "bm25+multi:rule"  # another pair: the order was not theirs, the question stays
-    ready(explorer)
-    assert explorer.order.value == AS_LISTED and explorer.question.value == shown
-    assert explorer.face.view["lists"][0]["system"] == "bm25+multi:rule"
-
-
-# ---------------------------------------------------------------- what is kept
-
-
-def click(explorer, name):
-    next(one for one in explorer.saves if one.description == name).click()
-
-
-def test_a_table_is_saved_as_it_is_shown(explored, tmp_path):
-    explorer = explored(systems=("bm25", "bm25+expand:recorded"), judge=None)
-    ready(explorer)
-    click(explorer, "Save table")
-    path = tmp_path / "kept" / "explorer_zoos.csv"
-    assert explorer.face.kept == {"what": "Written:", "text": str(path), "copy": False}
-    saved = pd.read_csv(path)
-    gold = {("cruel", 0), ("save", 1)}
-    assert saved["supports"].tolist() == [pair in gold for pair in zip(saved["docno"], saved["pid"], strict=True)]
-    for system, shown in zip(("bm25", "bm25+expand:recorded"), docnos(explorer), strict=True):
-        mine = saved[(saved["system"] == system) & (saved["pid"] == 0)].sort_values("rank")
-        assert mine["docno"].tolist() == shown and mine["rank"].tolist() == [1, 2]
-    runs = bd.experiment(("bm25", "bm25+expand:recorded"), TOY, "P@2").runs
-    from berdslib.study.figures.lists import rank_table
-
-    table = explorer.table()
-    assert set(table.pop("marked_by")) == {"recorded verdicts"}
-    pd.testing.assert_frame_equal(table, rank_table(ZOOS, runs, GOLD, 2), check_dtype=False)
-
-
-def test_two_typed_questions_are_saved_as_two_files(explored, tmp_path):
-    explorer = explored(judge="overlap")
-    for text in ("Should zoos close?", "Should zoos open?"):
-        explorer.own.value = True
-        explorer.typed.value = text
-        ready(explorer)
-        click(explorer, "Save table")
-    assert len(list((tmp_path / "kept").glob("explorer_typed_*.csv"))) == 2
+    ask(explorer, qid="", typed="Should tea be sold?")
+    send(explorer, do="order")
+    view = ready(explorer)
+    wanted = explorer.session.labelled_questions(explorer.asked)
+    assert explorer.differences == {"systems": ["bm25", "bm25+expand:recorded"], "k": 1, "questions": wanted}
+    assert view["question"]["qid"] == wanted[0][0] == explorer.request["qid"] and explorer.request["typed"] == ""
 
 
 def test_what_explore_refuses():
-    for options, said in (({"k": 21}, "at most 20 places"), ({"place": 3}, "explore: .*it takes data, systems")):
-        with pytest.raises(InputError, match=said):
+    for options, named in (({"k": 21}, "21"), ({"k": 0}, "0"), ({"place": 3}, "place")):
+        with pytest.raises(InputError, match=named):
             bd.explore(TOY, **options)
 
 
@@ -317,38 +299,9 @@ def test_running_a_cell_again_closes_its_explorer_and_frees_what_it_held(explore
     shell.cell = "two"
     other = explored()
     ready(other)
-    assert first.session._workshops and first.face.comm is not None
+    session = weakref.ref(first.session)
     shell.cell = "one"
     again = explored()
-    assert not first.session._workshops and first.face.comm is None
-    assert ready(again)["question"] == ready(other)["question"]
-    passages = weakref.ref(again.session)
-    again.close()
-    del again
     gc.collect()
-    assert passages() is None or not passages()._workshops
-
-
-class Meeting:
-    """A control whose value takes its time: while it is set, a control of another thread is set too."""
-
-    def __init__(self, begun, until):
-        vars(self).update(begun=begun, until=until)
-
-    def __setattr__(self, name, value):
-        self.begun.set()
-        assert self.until.wait(LONG)
-
-
-def test_a_change_by_hand_counts_whatever_two_threads_set_before(explored):
-    """The worker's setting begins within that of the main thread, and ends after it."""
-    explorer = explored()
-    assert explorer.wait(LONG)
-    main, worker, over = threading.Event(), threading.Event(), threading.Event()
-    other = threading.Thread(target=lambda: (main.wait(LONG), explorer._set(Meeting(worker, over), value=1)))
-    other.start()
-    explorer._set(Meeting(main, worker), value=1)
-    over.set()
-    other.join(LONG)
-    explorer.k.value = 1
-    assert explorer.wait(LONG) and explorer.face.view["k"] == 1
+    assert session() is None and first.comm is None
+    assert ready(again)["question"] == ready(other)["question"]

@@ -6,13 +6,14 @@
 const SVG = "http://www.w3.org/2000/svg";
 const COPIES = "contains the perspective's own words; a judge says yes to that, whatever the rest says";
 const WORDS = /([\p{L}\p{N}\p{M}_]+)/u;
+const QUESTION = -1; // searched with the question, not with one of its perspectives
 
 /** Make an element; `attributes` are fixed names, children are elements or texts. */
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name === "onclick") element.addEventListener("click", value);
-    else if (value !== false && value !== null) element.setAttribute(name, value === true ? "" : value);
+    else element.setAttribute(name, value);
   }
   element.append(...children);
   return element;
@@ -21,14 +22,17 @@ function make(tag, attributes = {}, ...children) {
 /** A text of somebody's, kept apart from what surrounds it, whichever way it is written. */
 const foreign = (text, tag = "bdi") => make(tag, { dir: "auto" }, text);
 
-const written = ({ name, value }) =>
-  value === null ? "–" : name === "leaning" ? value.toFixed(2) : `${(100 * value).toFixed(1)}%`;
+const hint = (...children) => make("p", { class: "berds-hint" }, ...children);
 
-function chip(perspective, title = true) {
-  const mark = make("span", { class: "berds-chip" }, perspective.letter);
-  mark.style.background = perspective.colour;
-  mark.style.color = perspective.ink;
-  if (title) mark.title = perspective.text;
+function coloured(element, perspective) {
+  element.style.background = perspective.colour;
+  element.style.color = perspective.ink;
+  return element;
+}
+
+function chip(perspective) {
+  const mark = coloured(make("span", { class: "berds-chip" }, perspective.letter), perspective);
+  mark.title = perspective.text;
   return mark;
 }
 
@@ -38,89 +42,194 @@ function withMatches(text, words) {
   return text.split(WORDS).map((piece) => (matched.has(piece.toLowerCase()) ? make("mark", {}, piece) : piece));
 }
 
-/** The sentence or two with around the first match that stand in a list. */
+/** The sentence or two around the first match that stand in a list. */
 function beginning(passage, words) {
-  const at = passage.text.split(WORDS).reduce(
-    (found, piece) => (found.done || words.includes(piece.toLowerCase()) ? { ...found, done: true } : { at: found.at + piece.length }),
-    { at: 0 },
-  );
-  const start = at.done && at.at > 90 ? passage.text.lastIndexOf(" ", at.at - 40) + 1 : 0;
-  const rest = passage.text.slice(start, start + 170);
-  return (start ? "… " : "") + rest + (passage.text.length > start + 170 || passage.cut ? " …" : "");
+  const pieces = passage.text.split(WORDS);
+  const first = pieces.findIndex((piece) => words.includes(piece.toLowerCase()));
+  const at = pieces.slice(0, Math.max(first, 0)).join("").length;
+  const start = at > 90 ? passage.text.lastIndexOf(" ", at - 40) + 1 : 0;
+  const end = start + 170;
+  const more = passage.text.length > end || passage.cut;
+  return (start ? "… " : "") + passage.text.slice(start, end) + (more ? " …" : "");
 }
 
-// ---------------------------------------------------------------- parts of the face
+// ---------------------------------------------------------------- what is asked
+
+/** A control under its label. */
+function field(label, control, ...more) {
+  control.id = `berds-${Math.random().toString(36).slice(2)}`;
+  return make("div", { class: "berds-field" }, make("label", { for: control.id }, label), control, ...more);
+}
+
+const edited = new WeakSet(); // controls in which a reader has typed something and not yet left or pressed Enter
+
+/** A control that calls `change` with its value when a reader has changed it. */
+function control(tag, attributes, change) {
+  const made = make(tag, attributes);
+  made.addEventListener("input", () => edited.add(made));
+  made.addEventListener("change", () => {
+    edited.delete(made);
+    change(made.value);
+  });
+  return made;
+}
+
+/** Show a value in a control, unless somebody is typing there. */
+function put(control, value) {
+  if (!edited.has(control)) control.value = value;
+}
+
+function putOptions(select, options, chosen) {
+  select.replaceChildren(...options.map(([value, text]) => make("option", { value }, text)));
+  select.value = chosen;
+}
+
+/** The field of a system: text with suggestions, and beside it what is wrong with the text. */
+function systemField(label, suggestions, change) {
+  const input = control("input", { autocomplete: "off", spellcheck: "false" }, (text) => change(text.trim()));
+  const options = make("datalist");
+  const problem = make("div", { class: "berds-wrong" });
+  const box = field(label, input, options, problem);
+  options.id = `${input.id}-options`;
+  problem.id = `${input.id}-problem`;
+  input.setAttribute("list", options.id);
+  input.setAttribute("aria-describedby", problem.id);
+  const suggest = () => {
+    const before = input.value.replace(/\+[^+]*$/, "") || suggestions.first[0];
+    const isDense = suggestions.dense.includes(before.split("+")[0]);
+    const parts = [...suggestions.parts, ...(isDense ? suggestions.projections : [])];
+    const following = parts.map((part) => `${before}+${part}`);
+    options.replaceChildren(...[...suggestions.first, ...following].map((value) => make("option", { value })));
+  };
+  for (const event of ["focus", "input"]) input.addEventListener(event, suggest);
+  const show = (system, wrong) => {
+    put(input, system);
+    input.setAttribute("aria-invalid", String(Boolean(wrong)));
+    problem.replaceChildren(...(wrong ? [drawProblem(wrong)] : []));
+  };
+  return { box, show };
+}
+
+/**
+ * The controls above the lists. `ask(change)` gets the fields of a request that a reader changed; `compare()` is called
+ * for the questions in the order of their differences. `choices` are the questions, and what is suggested for systems;
+ * a page whose lists are made has none of the latter, and neither systems nor a question to type.
+ */
+function form(root, choices, ask, compare) {
+  let byDifference = false;
+  let last = null;
+  const order = control("select", {}, (value) => {
+    byDifference = value === "differences";
+    if (byDifference) compare();
+    show(last);
+  });
+  const question = control("select", {}, (qid) => qid && ask({ qid, typed: "", perspectives: [], asked: QUESTION }));
+  const asked = control("select", {}, (pid) => ask({ asked: Number(pid) }));
+  putOptions(order, [["data", "in the order of the data"], ["differences", "where the lists differ most"]], "data");
+  const shows = [];
+  root.append(field("Order by", order), field("Question", question));
+  if (choices.first) {
+    const typed = control("input", { placeholder: "type a question and press Enter" }, (text) => {
+      if (text.trim()) ask({ qid: "", typed: text.trim(), perspectives: [], asked: QUESTION });
+    });
+    const lines = control("textarea", { rows: 3, placeholder: "one a line" }, (text) => {
+      ask({ perspectives: text.split("\n").map((line) => line.trim()).filter(Boolean), asked: QUESTION });
+    });
+    const perspectives = field("Its perspectives", lines);
+    root.append(field("My own question", typed), perspectives);
+    shows.push(({ request, view }) => {
+      put(typed, request.typed);
+      perspectives.hidden = !request.typed;
+      const known = view.question?.text === request.typed ? view.perspectives.map((one) => one.text) : [];
+      put(lines, (request.perspectives.length ? request.perspectives : known).join("\n"));
+    });
+  }
+  root.append(field("Search with", asked));
+  if (choices.first) {
+    const places = control("input", { type: "number", min: 1, max: 20 }, (k) => places.reportValidity() && ask({ k: Number(k) }));
+    const sides = ["Left system", "Right system"].map((label, side) =>
+      systemField(label, choices, (text) => ask({ systems: last.request.systems.map((one, i) => (i === side ? text : one)) })),
+    );
+    places.required = true;
+    root.append(...sides.map((one) => one.box), field("Places, k", places));
+    shows.push(({ request, problems }) => {
+      put(places, request.k);
+      sides.forEach((one, side) => one.show(request.systems[side], problems[side]));
+    });
+  }
+
+  /** Show what is asked; `differences` are the questions in another order, null where nobody has compared. */
+  function show(state) {
+    last = state;
+    const { request, view, differences } = state;
+    order.value = byDifference && differences ? "differences" : "data";
+    const questions = byDifference && differences ? differences : choices.questions;
+    putOptions(question, request.typed ? [["", "(my own question)"], ...questions] : questions, request.qid);
+    const perspectives = (view.perspectives ?? []).map((one, pid) => [pid, `${one.letter}: ${one.text}`]);
+    putOptions(asked, [[QUESTION, "the question"], ...perspectives], request.asked);
+    shows.forEach((one) => one(state));
+  }
+  return { show };
+}
+
+// ---------------------------------------------------------------- what the lists show
 
 function drawQuestion(view) {
-  const asked = view.asked
-    ? make("p", { class: "berds-asked" }, "Searched with this perspective alone: ", foreign(view.asked))
-    : "";
-  const searched = make("p", { class: "berds-hint" }, "Searched: the ", foreign(view.searched), ".");
-  return make("header", {}, make("h2", {}, foreign(view.question.text)), searched, asked);
-}
-
-function drawLegend(view) {
-  if (!view.perspectives.length) {
-    const hint = "No perspectives, so nothing can be marked. Type some, one a line, and the lists are judged by them.";
-    return make("p", { class: "berds-hint" }, hint);
+  const parts = [make("h2", {}, foreign(view.question.text)), hint("Searched: the ", foreign(view.searched), ".")];
+  if (view.asked) {
+    parts.push(make("p", { class: "berds-asked" }, "Searched with this perspective alone: ", foreign(view.asked)));
   }
-  const items = view.perspectives.map((one) =>
-    make("li", {}, chip(one, false), " ", foreign(one.text), one.stance ? make("small", {}, ` (${one.stance})`) : ""),
-  );
-  return make("ul", { class: "berds-legend", "aria-label": "Perspectives" }, ...items);
+  return make("header", {}, ...parts);
 }
 
 /** What to see in ten seconds: which list hides what. */
 function drawHeadline(view) {
-  const known = view.perspectives.length && view.lists.every((one) => one.said || one.problem);
-  const sentences = view.lists.filter((one) => known && !one.problem).map((one) => {
-    const name = make("strong", {}, foreign(one.system));
-    if (!view.recorded) return drawGuess(view, one, name);
-    if (!one.hidden.length) return make("p", {}, make("span", { class: "berds-whole" }, "✓ "), name, " shows every perspective.");
-    const hidden = one.hidden.flatMap((pid, i) => {
-      const perspective = view.perspectives[pid];
-      return [i ? " · " : " ", chip(perspective, false), " ", foreign(perspective.text)];
-    });
+  const by = ["By the guess of a model (", foreign(view.judge), "), which is often wrong, the first "];
+  const lead = hint(...(view.recorded ? ["In the first "] : by), `${view.k} places:`);
+  const sentences = view.lists.map((list) => {
+    const name = make("strong", {}, foreign(list.system));
+    if (list.problem) return make("p", {}, name, " has no list; see below.");
+    const hidden = list.hidden.flatMap((pid) => [" ", chip(view.perspectives[pid])]);
+    if (!view.recorded) {
+      return make("p", {}, name, ...(hidden.length ? [": nothing is marked for", ...hidden] : [": something is marked for every perspective"]));
+    }
+    if (!hidden.length) return make("p", {}, make("span", { class: "berds-whole" }, "✓ "), name, " shows every perspective");
     return make("p", {}, make("span", { class: "berds-hides" }, "✗ "), name, " hides", ...hidden);
   });
-  for (const list of view.lists) {
-    if (list.problem) sentences.push(make("p", {}, make("strong", {}, foreign(list.system)), " has no list; see below."));
-  }
-  const guess = ["By the guess of a model (", foreign(view.judge), "), which is often wrong, the first ", `${view.k} places:`];
-  const lead = view.recorded ? [`In the first ${view.k} places:`] : guess;
-  const where = sentences.length && view.judge ? [make("p", { class: "berds-hint" }, ...lead)] : [];
-  return make("div", { class: "berds-headline" }, ...where, ...sentences);
+  const isKnown = view.judge && view.perspectives.length && view.lists.every((list) => list.said || list.problem);
+  return make("div", { class: "berds-headline" }, ...(isKnown ? [lead, ...sentences] : []));
 }
 
-/** The same by a model's guess, which proves nothing. */
-function drawGuess(view, one, name) {
-  const missed = one.hidden.flatMap((pid, i) => [i ? " · " : "", chip(view.perspectives[pid]), " "]);
-  return make("p", {}, "? ", name, ...(missed.length ? [": nothing is marked for ", ...missed] : [": something is marked for every perspective."]));
+function drawLegend(view) {
+  if (!view.perspectives.length) return hint("No perspectives, so nothing can be marked. Type some, one a line.");
+  const items = view.perspectives.map((one) =>
+    make("li", {}, chip(one), " ", foreign(one.text), one.stance ? make("small", {}, ` (${one.stance})`) : ""),
+  );
+  return make("ul", { class: "berds-legend", "aria-label": "Perspectives" }, ...items);
 }
 
-/** Perspectives x ranks: a letter where that place argues that perspective, a dot where it does not. */
+/** Perspectives x ranks: a tick where that place argues that perspective, a dot where it does not. */
 function drawStrip(view, list) {
   const ranks = Array.from({ length: view.k }, (_, i) => i + 1);
-  const head = make("tr", {}, make("th", { scope: "col" }, make("span", { class: "berds-unseen" }, "perspective")),
-    ...ranks.map((rank) => make("th", { scope: "col" }, String(rank))));
+  const heads = ranks.map((rank) => make("th", { scope: "col" }, String(rank)));
+  const corner = make("th", { scope: "col" }, make("span", { class: "berds-unseen" }, "perspective"));
   const rows = view.perspectives.map((one, pid) => {
     const cells = ranks.map((rank) => {
-      const row = list.rows[rank - 1];
-      const cell = make("td", {}, row && row.argues.includes(pid) ? "✓" : "·");
-      if (row && row.argues.includes(pid)) {
-        cell.className = "berds-shows";
-        cell.style.background = one.colour;
-        cell.style.color = one.ink;
-      }
-      return cell;
+      const shows = list.rows[rank - 1]?.argues.includes(pid);
+      return shows ? coloured(make("td", { class: "berds-shows" }, "✓"), one) : make("td", {}, "·");
     });
     return make("tr", {}, make("th", { scope: "row" }, chip(one)), ...cells);
   });
   const caption = make("caption", { class: "berds-unseen" }, "Which perspective is argued at which rank");
-  return make("table", { class: "berds-strip" }, caption, make("thead", {}, head), make("tbody", {}, ...rows));
+  const head = make("thead", {}, make("tr", {}, corner, ...heads));
+  return make("table", { class: "berds-strip" }, caption, head, make("tbody", {}, ...rows));
 }
 
 function drawFigures(list) {
+  const written = ({ name, value }) => {
+    if (value === null) return "–";
+    return name === "leaning" ? value.toFixed(2) : `${(100 * value).toFixed(1)}%`;
+  };
   const pairs = list.figures.map((one) =>
     make("div", { title: one.means }, make("dt", {}, one.name), make("dd", {}, written(one))),
   );
@@ -129,22 +238,23 @@ function drawFigures(list) {
 
 /** What is wrong in a line, and all of it for who wants to know. */
 function drawProblem(problem) {
-  const end = problem.search(/[.;:] |\n/);
-  const short = end > 0 && problem.length > 140 ? `${problem.slice(0, Math.min(end, 140))} …` : problem;
+  const beginning = problem.slice(0, 140).split("\n")[0];
+  const sentences = beginning.match(/^.*[.?;](?= )/)?.[0];
+  const short = beginning === problem ? problem : `${sentences ?? beginning} …`;
   const line = make("p", { class: "berds-problem", role: "alert" }, foreign(short));
   if (short === problem) return line;
-  const summary = make("summary", { "data-key": "problem" }, "Details, and what to do; or choose another system");
+  const summary = make("summary", { "data-key": "problem" }, "Details");
   return make("div", {}, line, make("details", { class: "berds-hint" }, summary, foreign(problem, "p")));
 }
 
 function drawHead(view, list, side) {
   const parts = [make("h3", {}, make("small", {}, side), " ", foreign(list.system))];
   if (list.problem) parts.push(drawProblem(list.problem));
-  else if (list.searching) parts.push(make("p", { class: "berds-hint" }, "Searching …"));
+  else if (list.searching) parts.push(hint("Searching …"));
   else {
     const pending = view.judged || !view.perspectives.length ? "" : "Judging what was found …";
     parts.push(make("p", { class: "berds-said" }, list.said || pending));
-    if (list.note) parts.push(make("p", { class: "berds-hint" }, list.note));
+    if (list.note) parts.push(hint(list.note));
     if (view.perspectives.length) parts.push(drawStrip(view, list), drawFigures(list));
   }
   return make("div", { class: "berds-head" }, ...parts);
@@ -152,46 +262,42 @@ function drawHead(view, list, side) {
 
 /** Who marked the lists, how far that goes, and what the figures mean. */
 function drawExplanation(view) {
-  const doubt = view.recorded ? "; what nobody labelled counts as none." : ", a model: it is often wrong, so read a passage before you believe its mark.";
-  const by = view.judge ? [make("p", { class: "berds-hint" }, "Marked by: ", foreign(view.judge), doubt)] : [];
-  const figures = view.lists.find((list) => list.figures.length)?.figures ?? [];
-  if (!figures.length) return make("div", {}, ...by);
-  const meanings = figures.map((one) => make("li", {}, make("strong", {}, one.name), `: ${one.means}`));
-  const summary = make("summary", { "data-key": "meanings" }, "What do the figures mean?");
-  return make("div", {}, ...by, make("details", { class: "berds-hint" }, summary, make("ul", {}, ...meanings)));
+  const model = ", a model: it is often wrong, so read a passage before you believe its mark.";
+  const doubt = view.recorded ? "; what nobody labelled counts as none." : model;
+  const parts = view.judge ? [hint("Marked by: ", foreign(view.judge), doubt)] : [];
+  const figures = view.lists.flatMap((list) => list.figures);
+  const meanings = new Map(figures.map((one) => [one.name, one.means]));
+  if (meanings.size) {
+    const items = [...meanings].map(([name, means]) => make("li", {}, make("strong", {}, name), `: ${means}`));
+    const summary = make("summary", { "data-key": "meanings" }, "What do the figures mean?");
+    parts.push(make("details", { class: "berds-hint" }, summary, make("ul", {}, ...items)));
+  }
+  return make("div", {}, ...parts);
 }
 
-function drawItem(view, list, row, place, column, act) {
+function drawItem(view, row, place, column, act) {
   const passage = view.passages[row.docno];
-  const argues = row.argues.map((pid) => chip(view.perspectives[pid]));
-  const letters = row.argues.map((pid) => view.perspectives[pid].letter);
-  const silent = view.judged && view.perspectives.length && !letters.length;
+  const letters = (pids) => pids.map((pid) => view.perspectives[pid].letter).join(", ");
+  const silent = view.judged && view.perspectives.length && !row.argues.length;
   const none = row.labelled ? "argues none" : "not labelled";
-  const said = letters.length ? `argues ${letters.join(", ")}` : silent ? none : "not judged yet";
-  const button = make(
-    "button",
-    {
-      type: "button",
-      class: "berds-passage",
-      "data-key": `${column}:${row.docno}`,
-      "data-docno": row.docno,
-      "data-column": String(column),
-      "data-place": String(place),
-      onclick: () => act.open(row.docno, button),
-    },
+  const said = row.argues.length ? `argues ${letters(row.argues)}` : silent ? none : "not judged yet";
+  const marks = row.argues.map((pid) => chip(view.perspectives[pid]));
+  if (view.perspectives.length) marks.push(make("span", { class: marks.length ? "berds-unseen" : "berds-none" }, said));
+  const button = make("button", { type: "button", class: "berds-passage", onclick: () => act.open(row.docno) },
     make("span", { class: "berds-rank" }, String(place + 1)),
     make("span", { class: "berds-title" }, foreign(passage.title || `untitled, ${row.docno}`)),
-    make("span", { class: "berds-chips" }, ...argues,
-      view.perspectives.length ? make("span", { class: letters.length ? "berds-unseen" : "berds-none" }, said) : ""),
-    make("span", { class: "berds-text", dir: "auto" }, ...withMatches(beginning(passage, view.words), view.words)),
-    row.copies.length ? make("span", { class: "berds-only", title: COPIES }, `⚠ copies ${row.copies.map((pid) => view.perspectives[pid].letter).join(", ")}`) : "",
-    row.only_here ? make("span", { class: "berds-only" }, "only here") : "",
-  );
+    make("span", { class: "berds-chips" }, ...marks),
+    make("span", { class: "berds-text", dir: "auto" }, ...withMatches(beginning(passage, view.words), view.words)));
+  Object.assign(button.dataset, { key: `${column}:${row.docno}`, docno: row.docno, column, place });
+  if (row.copies.length) {
+    button.append(make("span", { class: "berds-only", title: COPIES }, `⚠ copies ${letters(row.copies)}`));
+  }
+  if (row.only_here) button.append(make("span", { class: "berds-only" }, "only here"));
   return make("li", { class: silent ? "berds-silent" : "" }, button);
 }
 
 function drawList(view, list, column, act) {
-  const items = list.rows.map((row, place) => drawItem(view, list, row, place, column, act));
+  const items = list.rows.map((row, place) => drawItem(view, row, place, column, act));
   const label = `${column ? "Right" : "Left"} list: ${list.system}`;
   return make("ol", { class: "berds-list", "aria-label": label }, ...items);
 }
@@ -219,34 +325,29 @@ function drawLines(canvas, left, right) {
 
 /** A passage in full, with what labels and the reading judge say of each perspective. */
 function drawOpened(view, opened, close) {
-  const known = view.passages[opened.docno] || {};
-  const text = opened.text ?? known.text ?? "";
-  const title = (opened.title ?? known.title) || opened.docno;
+  const listed = view.passages[opened.docno] ?? {};
   const parts = [
-    make("h3", { tabindex: "-1", "data-key": "opened" }, foreign(title)),
+    make("h3", { tabindex: "-1", "data-key": "opened" }, foreign((opened.title ?? listed.title) || opened.docno)),
     make("p", { class: "berds-docno" }, foreign(opened.docno), " · matched words are marked"),
-    make("p", { class: "berds-full", dir: "auto", tabindex: "0" }, ...withMatches(text, view.words)),
+    make("p", { class: "berds-full", dir: "auto", tabindex: "0" }, ...withMatches(opened.text ?? listed.text ?? "", view.words)),
   ];
   if (opened.problem) parts.push(make("p", { class: "berds-problem", role: "alert" }, foreign(opened.problem)));
-  if (opened.opinions && opened.opinions.length) parts.push(drawOpinions(view, opened));
-  else if (opened.asking) parts.push(make("p", { class: "berds-hint" }, "Asking the judge …"));
+  if (opened.opinions?.length) parts.push(drawOpinions(view, opened));
+  else if (opened.asking) parts.push(hint("Asking the judge …"));
   parts.push(make("button", { type: "button", onclick: close }, "Close (Esc)"));
   return make("section", { class: "berds-opened", "aria-label": "Passage" }, ...parts);
 }
 
 function drawOpinions(view, opened) {
+  const labels = { true: "✓ argues it", false: "does not", null: "no label" };
   const rows = opened.opinions.map((one, pid) => {
     const perspective = view.perspectives[pid];
-    const bar = make("span", { class: "berds-bar" });
-    const inner = make("span", {});
+    const inner = coloured(make("span"), perspective);
     inner.style.width = `${100 * one.p}%`;
-    inner.style.background = perspective.colour;
-    bar.append(inner);
-    const label = one.label === null || one.label === undefined ? "no label" : one.label ? "✓ argues it" : "does not";
     return make("tr", {},
-      make("th", { scope: "row" }, chip(perspective, false), " ", foreign(perspective.text)),
-      ...(opened.labelled ? [make("td", {}, label)] : []),
-      make("td", {}, bar, ` ${one.p.toFixed(2)}: ${one.says ? "yes" : "no"}, ${one.sure}`),
+      make("th", { scope: "row" }, chip(perspective), " ", foreign(perspective.text)),
+      ...(opened.labelled ? [make("td", {}, labels[one.label])] : []),
+      make("td", {}, make("span", { class: "berds-bar" }, inner), ` ${one.p.toFixed(2)}: ${one.says ? "yes" : "no"}, ${one.sure}`),
     );
   });
   const columns = ["perspective", ...(opened.labelled ? ["recorded verdict"] : [])];
@@ -257,161 +358,175 @@ function drawOpinions(view, opened) {
 
 // ---------------------------------------------------------------- the whole face
 
+/** Arrows go from passage to passage: up and down in a list, left and right between them. Escape closes a passage. */
+function moveByKey(root, event) {
+  const close = root.querySelector(".berds-opened button");
+  const at = event.target.closest?.(".berds-passage");
+  const column = Number(at?.dataset.column);
+  const place = Number(at?.dataset.place);
+  const ways = { ArrowDown: [column, place + 1], ArrowUp: [column, place - 1], ArrowLeft: [0, place], ArrowRight: [1, place] };
+  if (event.key === "Escape" && close) close.click();
+  else if (at && ways[event.key]) {
+    const [toColumn, toPlace] = ways[event.key];
+    root.querySelector(`[data-column="${toColumn}"][data-place="${toPlace}"]`)?.focus();
+  } else return;
+  event.preventDefault();
+  event.stopPropagation();
+}
+
 /**
- * Show a view in an element, in place of what it showed before; focus stays where it was.
- * `act.open(docno)` is called when a passage is opened; `show.opened` is then what to show of it.
+ * Show views in an element, each in place of the one before; focus stays where it was. `act.open(docno)` is called when
+ * a passage is opened, and `act.close()` when it is closed.
  */
-export function face(root) {
+function face(root, act) {
   root.classList.add("berds");
-  const body = make("div", {});
+  const body = make("div");
   root.append(body);
-  let current = { view: null, opened: null, act: null };
+  let opened = {};
   let lines = () => {};
   // A click is a press and a release on one button: what would be drawn in between is drawn after it.
   let pressed = false;
   let late = null;
-  const press = (event) => { pressed = event.button === 0; };
   const release = () => setTimeout(() => {
     pressed = false;
     if (late) show(...late);
   });
-  root.addEventListener("pointerdown", press);
+  root.addEventListener("pointerdown", (event) => { pressed = event.button === 0; });
   for (const kind of ["pointerup", "pointercancel"]) document.addEventListener(kind, release, true);
   const observer = new ResizeObserver(() => lines());
   observer.observe(body);
-
-  function light(docno) {
-    for (const one of root.querySelectorAll("[data-docno]")) one.classList.toggle("berds-lit", one.dataset.docno === docno);
+  root.addEventListener("keydown", (event) => moveByKey(root, event));
+  for (const kind of ["focusin", "mouseover"]) {
+    root.addEventListener(kind, (event) => {
+      const docno = event.target.closest?.("[data-docno]")?.dataset.docno;
+      for (const one of root.querySelectorAll("[data-docno]")) one.classList.toggle("berds-lit", one.dataset.docno === docno);
+    });
   }
-  const docnoAt = (event) => event.target.closest?.("[data-docno]")?.dataset.docno;
-  for (const kind of ["focusin", "mouseover"]) root.addEventListener(kind, (event) => light(docnoAt(event)));
 
-  // Arrows go from passage to passage: up and down in a list, left and right between them.
-  root.addEventListener("keydown", (event) => {
-    const close = root.querySelector(".berds-opened button");
-    if (event.key === "Escape" && close) {
-      event.stopPropagation();
-      close.click();
-      return;
-    }
-    const at = event.target.closest?.(".berds-passage");
-    if (!at) return;
-    const column = Number(at.dataset.column);
-    const place = Number(at.dataset.place);
-    const ways = { ArrowDown: [column, place + 1], ArrowUp: [column, place - 1], ArrowLeft: [0, place], ArrowRight: [1, place] };
-    if (!ways[event.key]) return;
-    event.preventDefault();
-    event.stopPropagation();
-    const [toColumn, toPlace] = ways[event.key];
-    root.querySelector(`.berds-passage[data-column="${toColumn}"][data-place="${toPlace}"]`)?.focus();
-  });
+  function close() {
+    const { docno } = opened;
+    act.close();
+    [...root.querySelectorAll(".berds-passage")].find((one) => one.dataset.docno === docno)?.focus();
+  }
 
-  function show(view, opened, act) {
-    late = pressed ? [view, opened, act] : null;
+  function show(view, passage) {
+    late = pressed ? [view, passage] : null;
     if (pressed) return;
-    const before = current;
-    current = { view, opened, act };
-    const focused = root.contains(document.activeElement) ? document.activeElement?.dataset?.key : undefined;
-    if (!view || !view.question) {
-      body.replaceChildren(make("p", { class: "berds-hint" }, "Getting ready …"));
+    if (!view.question) {
+      body.replaceChildren(hint("Getting ready …"));
       return;
     }
+    const isNew = passage.docno && passage.docno !== opened.docno;
+    opened = passage;
+    const focused = root.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
     const lists = view.lists.map((list, column) => drawList(view, list, column, act));
     const canvas = document.createElementNS(SVG, "svg");
     canvas.setAttribute("aria-hidden", "true");
     canvas.setAttribute("class", "berds-lines");
-    const [left, right] = view.lists;
-    const grid = make("div", { class: "berds-lists" },
-      drawHead(view, left, "left"), make("span", {}), drawHead(view, right, "right"), lists[0], canvas, lists[1]);
-    const parts = [drawQuestion(view), drawHeadline(view), drawLegend(view), grid, drawExplanation(view)];
+    const [left, right] = view.lists.map((list, column) => drawHead(view, list, column ? "right" : "left"));
+    const grid = make("div", { class: "berds-lists" }, left, make("span"), right, lists[0], canvas, lists[1]);
     for (const one of grid.querySelectorAll(".berds-passage")) {
-      one.setAttribute("aria-expanded", String(one.dataset.docno === opened?.docno));
+      one.setAttribute("aria-expanded", String(one.dataset.docno === opened.docno));
     }
-    if (opened && opened.docno) parts.push(drawOpened(view, opened, () => act.close()));
+    const parts = [drawQuestion(view), drawHeadline(view), drawLegend(view), grid, drawExplanation(view)];
+    if (opened.docno) parts.push(drawOpened(view, opened, close));
     body.replaceChildren(...parts);
-    lines = () => drawLines(canvas, lists[0], lists[1]);
+    lines = () => drawLines(canvas, ...lists);
     lines();
-    if (opened && opened.docno && before.opened?.docno !== opened.docno) {
+    if (isNew) {
       const panel = root.querySelector(".berds-opened");
       panel.querySelector("h3").focus({ preventScroll: true });
       panel.scrollIntoView({ block: "center" });
     } else if (focused) {
-      const same = [...root.querySelectorAll("[data-key]")].find((one) => one.dataset.key === focused);
-      same?.focus({ preventScroll: true });
+      [...root.querySelectorAll("[data-key]")].find((one) => one.dataset.key === focused)?.focus({ preventScroll: true });
     }
   }
 
-  show(null, null, null);
-  return {
-    show,
-    /** Focus a passage's button again, as when it is closed. */
-    focus(docno) {
-      [...root.querySelectorAll(".berds-passage")].find((one) => one.dataset.docno === docno)?.focus();
-    },
-    end: () => {
-      observer.disconnect();
-      for (const kind of ["pointerup", "pointercancel"]) document.removeEventListener(kind, release, true);
-    },
+  const end = () => {
+    observer.disconnect();
+    for (const kind of ["pointerup", "pointercancel"]) document.removeEventListener(kind, release, true);
   };
+  return { show, end };
+}
+
+// ---------------------------------------------------------------- lists as a table
+
+/** Offer the lists of a view as CSV, in which no spreadsheet takes a text for a formula. */
+function saveTable(view) {
+  const cell = (value) => {
+    const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  const rows = view.lists.flatMap((list) => list.rows.flatMap((row, place) =>
+    view.perspectives.map((_, pid) => [list.system, place + 1, row.docno, pid, row.argues.includes(pid) ? "True" : "False", view.judge])));
+  const lines = [["system", "rank", "docno", "pid", "supports", "marked_by"], ...rows];
+  const file = new Blob([lines.map((line) => `${line.map(cell).join(",")}\n`).join("")], { type: "text/csv" });
+  const link = make("a", { download: "lists.csv" });
+  link.href = URL.createObjectURL(file);
+  link.click();
+  URL.revokeObjectURL(link.href);
 }
 
 // ---------------------------------------------------------------- in a notebook: the widget
 
 function drawStatus(line, status, cancel) {
-  const parts = [make("span", { class: status.problem ? "berds-problem" : "" }, foreign(status.problem || status.text || ""))];
+  const text = foreign(status.problem || status.text || "");
+  const parts = [make("span", { class: status.problem ? "berds-problem" : "" }, text)];
   if (status.busy) {
-    parts.push(make("progress", { "aria-label": "Busy" }));
-    parts.push(make("button", { type: "button", onclick: cancel }, "Cancel"));
+    parts.push(make("progress", { "aria-label": "Busy" }), make("button", { type: "button", onclick: cancel }, "Cancel"));
   }
   line.replaceChildren(...parts);
 }
 
-function drawKept(box, kept) {
-  if (kept.problem) return box.replaceChildren(make("p", { class: "berds-problem", role: "alert" }, kept.problem));
-  if (!kept.text) return box.replaceChildren();
-  const code = make("pre", { tabindex: "0", "aria-label": kept.what }, kept.text);
-  const copy = make("button", { type: "button", onclick: () => navigator.clipboard?.writeText(kept.text) }, "Copy");
-  return box.replaceChildren(make("p", {}, kept.what), code, ...(kept.copy ? [copy] : []));
-}
-
 /** What has the focus in the explorer gets its keys: to JupyterLab an arrow would be a command of the notebook. */
 function keepKeys(event) {
-  if (event.target.closest?.(".berds-explorer")) event.target.setAttribute("data-lm-suppress-shortcuts", "true");
+  event.target.setAttribute("data-lm-suppress-shortcuts", "true");
 }
 
 function render({ model, el }) {
+  const menus = make("div", { class: "berds-menus" });
   const line = make("div", { class: "berds-status", role: "status", "aria-live": "polite" });
-  const place = make("div", {});
-  const kept = make("div", { class: "berds-kept" });
+  const place = make("div");
+  const save = make("button", { type: "button", onclick: () => saveTable(model.get("view")) }, "Save as CSV");
   el.classList.add("berds");
-  el.append(line, place, kept);
-  const drawn = face(place);
-  const act = {
-    open: (docno) => model.send({ do: "open", docno }),
-    close: () => {
-      const docno = model.get("opened").docno;
-      model.send({ do: "close" });
-      drawn.focus(docno);
-    },
+  el.append(menus, line, place, save);
+  el.addEventListener("focusin", keepKeys);
+  const ask = (change) => {
+    model.set("request", { ...model.get("request"), ...change });
+    model.save_changes();
   };
-  const show = () => drawn.show(model.get("view"), model.get("opened"), act);
-  const status = () => drawStatus(line, model.get("status"), () => model.send({ do: "cancel" }));
-  const keep = () => drawKept(kept, model.get("kept"));
-  document.addEventListener("focusin", keepKeys);
-  model.on("change:view", show);
-  model.on("change:opened", show);
-  model.on("change:status", status);
-  model.on("change:kept", keep);
-  show();
-  status();
-  keep();
+  const open = (docno) => model.send({ do: "open", docno });
+  const close = () => model.send({ do: "close" });
+  const drawn = face(place, { open, close });
+  const differences = () => {
+    const { systems, k } = model.get("request");
+    const found = model.get("differences");
+    return found.k === k && String(found.systems) === String(systems) ? found.questions : null;
+  };
+  const controls = form(menus, model.get("choices"), ask, () => differences() || model.send({ do: "order" }));
+  const showControls = () => controls.show({
+    request: model.get("request"),
+    problems: model.get("problems"),
+    view: model.get("view"),
+    differences: differences(),
+  });
+  const showLists = () => {
+    drawn.show(model.get("view"), model.get("passage"));
+    save.disabled = !model.get("view").judged;
+  };
+  const showStatus = () => drawStatus(line, model.get("status"), () => model.send({ do: "cancel" }));
+  const shows = [
+    ["change:request change:problems change:view change:differences", showControls],
+    ["change:view change:passage", showLists],
+    ["change:status", showStatus],
+  ];
+  for (const [events, show] of shows) {
+    model.on(events, show);
+    show();
+  }
   model.send({ do: "shown" }); // a page that is still loading can miss what the kernel says meanwhile
   return () => {
-    document.removeEventListener("focusin", keepKeys);
-    model.off("change:view", show);
-    model.off("change:opened", show);
-    model.off("change:status", status);
-    model.off("change:kept", keep);
+    for (const [events, show] of shows) model.off(events, show);
     drawn.end();
   };
 }
