@@ -17,7 +17,7 @@ from berdslib.data.records import OPPOSE, SUPPORT, Passage
 from berdslib.data.tables import Row, check_new, read_table
 from berdslib.errors import InputError
 from berdslib.files import read_lines
-from berdslib.statements.negation import negate
+from berdslib.statements import negate
 
 # ---------------------------------------------------------------- points and counter-points
 

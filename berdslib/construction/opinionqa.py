@@ -14,7 +14,7 @@ from berdslib.construction.questions import as_typed, phrases
 from berdslib.data.records import OPPOSE, SUPPORT
 from berdslib.data.tables import read_table
 from berdslib.errors import InputError
-from berdslib.statements.negation import yes_and_no
+from berdslib.statements import two_sides
 
 PERSONAL = "personal experience"
 FEW_OPTIONS = "fewer than two options"
@@ -101,7 +101,7 @@ def _survey_by_rule(draft: Draft) -> str | None:
     """A question that is answered with yes or no needs no conversion."""
     question = draft.sources[0]
     is_closed = (draft.options[0].lower(), draft.options[-1].lower()) == ("yes", "no")
-    sides = yes_and_no(question) if is_closed else None
+    sides = two_sides(question, choices=False) if is_closed else None
     return f"question: {question}\nyes: {sides[0]}\nno: {sides[1]}" if sides else None
 
 

@@ -13,9 +13,9 @@ from berdslib.data.formats import read_questions
 from berdslib.data.records import OPPOSE, SUPPORT, Question
 from berdslib.errors import InputError
 from berdslib.files import read_lines
+from berdslib.statements import two_sides
 from berdslib.statements.contradiction import same_text
 from berdslib.statements.grammar import word_lists
-from berdslib.statements.negation import yes_and_no
 
 TOO_FEW = "too few perspectives"
 TWICE = "asked twice"
@@ -67,7 +67,7 @@ def _read_statements(draft: Draft, answer: str) -> Draft:
 
 
 def _statements_by_rule(draft: Draft) -> str | None:
-    sides = yes_and_no(draft.question)
+    sides = two_sides(draft.question, choices=False)
     return f"statement: {sides[0]}\nnegation: {sides[1]}" if sides else None
 
 
@@ -126,7 +126,7 @@ def _read_side(draft: Draft, answer: str) -> Draft:
 
 def _side_by_rule(draft: Draft) -> str | None:
     """What made the two statements knows which of them says yes, but for one that the source has and that says no."""
-    for answer, statement in zip("12", yes_and_no(draft.question) or (), strict=False):
+    for answer, statement in zip("12", two_sides(draft.question, choices=False) or (), strict=False):
         if same_text(draft.perspectives[0]) == same_text(statement):
             return answer
     sides: dict[tuple[str | None, ...], str] = {(SUPPORT, OPPOSE): "1", (OPPOSE, SUPPORT): "2"}

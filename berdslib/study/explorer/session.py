@@ -31,7 +31,7 @@ from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.retrieval.base import Retriever, checked_search, run_of
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.systems import CROSS, EXPANDING, PROJECTED, Workshop, parse_system
-from berdslib.statements.negation import two_sides
+from berdslib.statements import two_sides
 from berdslib.study.explorer.views import Change, Listing, by_change, change_of, supported_in, view_of, visible
 from berdslib.study.figures.lists import letter_of
 from berdslib.study.scoring import (
