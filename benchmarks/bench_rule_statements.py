@@ -14,6 +14,7 @@ import hashlib
 import importlib.util
 import re
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -107,12 +108,12 @@ def main():
     options.add_argument("--failed", action="store_true")
     options.add_argument("--search", action="store_true")
     chosen = options.parse_args()
-    versions = {"yes and no": negation.yes_and_no, "two sides": negation.two_sides}
+    versions = {"yes and no": partial(negation.two_sides, choices=False), "two sides": negation.two_sides}
     if chosen.old:
         spec = importlib.util.spec_from_file_location("old_negation", chosen.old)
         old = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(old)
-        versions = {"old": old.yes_and_no, **versions}
+        versions = {"old": partial(old.two_sides, choices=False), **versions}
     with pd.option_context("display.width", 200, "display.max_columns", 20, "display.float_format", "{:.3f}".format):
         print(statements(versions, chosen.half, chosen.failed).T)
     if chosen.search:

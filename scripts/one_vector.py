@@ -19,7 +19,7 @@ from berdslib.data.datasets import load_passages, passage_file
 from berdslib.data.records import make_verdicts
 from berdslib.models.cards import model_card
 from berdslib.models.encoders import get_encoder
-from berdslib.statements.negation import negate
+from berdslib.statements import negate
 
 KS = [5, 10, 100]
 TASKS = [f"pir-demo:{name}" for name in ("perspectrum", "ambigqa", "allsides", "exfever")]

@@ -20,7 +20,7 @@ import numpy as np
 from berdslib.data.tables import read_jsonl, read_table
 from berdslib.errors import InputError, known
 from berdslib.files import StrPath, read_lines
-from berdslib.statements.negation import negate
+from berdslib.statements import negate
 
 HALVES = ("A", "B", "all")
 AGREE, UNRELATED = "agree", "unrelated"

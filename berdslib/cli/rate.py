@@ -21,7 +21,7 @@ def rate() -> None:
     \b
     berds rate pairs      writes pairs to be labelled,        berds rate judge    measures judges against the labels
     berds rate questions  writes made questions to be read,   berds rate summary  counts the errors found in them
-    berds rate agree      compares two readers,               berds rate systems  a judge's order of systems with gold's
+    berds rate systems    compares a judge's order of systems with gold's
     """
 
 
@@ -209,27 +209,20 @@ def rate_questions(n: int, seed: int, output: Path, **given: Any) -> None:
 
 @rate.command("summary")
 @click.argument("sheet", type=FILE)
+@click.argument("second", type=FILE, required=False)
 @JSON
-def rate_summary(sheet: Path) -> None:
-    """Count the errors that a reviewer found in each data set. BeRDS Table 19."""
-    from berdslib.construction.review import read_sheet, summary
+def rate_summary(sheet: Path, second: Path | None) -> None:
+    """Count the errors that a reviewer found in each data set (BeRDS Table 19), or compare two reviewers.
 
-    print_frame(summary(read_sheet(sheet)))
+    Of two filled-in copies of a sheet it prints in how many answers they agree, with the exact interval, Cohen's kappa,
+    and where they differ.
+    """
+    from berdslib.construction import review
 
-
-@rate.command("agree")
-@click.argument("first", type=FILE)
-@click.argument("second", type=FILE)
-@JSON
-def rate_agree(first: Path, second: Path) -> None:
-    """Compare two reviewers of the same items: agreement, kappa and alpha with intervals, and where they differ."""
-    from berdslib.construction.review import disagreements, read_sheet, reviewer_agreement
-
-    sheets = read_sheet(first), read_sheet(second)
-    tables = {"agreement": reviewer_agreement(*sheets), "differences": disagreements(*sheets)}
-    names = [sorted({row.reviewer for row in rows} - {""}) for rows in sheets]
-    common = len({row.qid for row in sheets[0]} & {row.qid for row in sheets[1]})
-    if not options.wants_json():
-        who = " and ".join(", ".join(one) or str(path) for one, path in zip(names, (first, second), strict=True))
-        tell(f"{who}: {common} items in common, of {len(sheets[0])} and {len(sheets[1])}")
-    print_tables(tables, {"reviewers": names, "items": [*map(len, sheets)], "common": common})
+    first = review.read_sheet(sheet)
+    if second is None:
+        print_frame(review.summary(first))
+        return
+    other = review.read_sheet(second)
+    tables = {"agreement": review.reviewer_agreement(first, other), "differences": review.disagreements(first, other)}
+    print_tables(tables)

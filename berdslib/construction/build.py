@@ -26,15 +26,18 @@ from berdslib.data.leaks import groups
 from berdslib.data.records import Passage, Question, check_passages
 from berdslib.data.saved import check_nothing_foreign, is_saved, read_card, write_collection
 from berdslib.data.tables import write_jsonl
-from berdslib.errors import InputError, known, printable
+from berdslib.errors import InputError, known
 from berdslib.llm.chat import ChatModel
 from berdslib.llm.prompting import OURS, load_prompt, wordings
 from berdslib.llm.recorded import Kept
 from berdslib.models.chat import make_chat
 from berdslib.statements.contradiction import same_text
 
-EXCHANGES, REJECTED, UNANSWERED = "exchanges.jsonl", "rejected.jsonl", "unanswered.jsonl"
-FAILED, LOCK = "failed.jsonl", "build.lock"
+EXCHANGES = "exchanges.jsonl"
+REJECTED = "rejected.jsonl"
+UNANSWERED = "unanswered.jsonl"
+FAILED = "failed.jsonl"
+LOCK = "build.lock"
 COUNTS = ["step", "items", "asked", "left_out", "unanswered"]
 _CHECKS = "checks"
 MAX_TOKENS = 1000  # of an answer: thirty statements, one for each answer to a question
@@ -87,14 +90,14 @@ class Items(NamedTuple):
 
 def read_items(builder: str, raw: Path, sample: int = 0, seed: int = 0, split: str | None = None) -> Items:
     """Read a source, and draw a sample of its items, kept in the order of the file; 0 for all."""
-    one = BUILDERS[known("builder", builder, BUILDERS)]
-    if split and not one.finished:
+    way = BUILDERS[known("builder", builder, BUILDERS)]
+    if split and not way.finished:
         raise InputError("only the builder 'stances' takes one", field="split")
-    drafts, unusable = one.read(raw, split) if one.finished else one.read(raw)
-    if sample > len(drafts):
+    drafts, unusable = way.read(raw, split) if way.finished else way.read(raw)
+    if not 0 <= sample <= len(drafts):
         raise InputError(f"a sample of 1 to {len(drafts)} items can be drawn, or 0 for all, not {sample}", path=raw)
-    drawn = np.sort(np.random.default_rng(seed).choice(len(drafts), sample or len(drafts), replace=False))
-    return Items([drafts[i] for i in drawn], len(drafts), unusable)
+    drawn = np.random.default_rng(seed).choice(len(drafts), sample or len(drafts), replace=False)
+    return Items([drafts[place] for place in np.sort(drawn)], len(drafts), unusable)
 
 
 # ---------------------------------------------------------------- through the steps
@@ -104,46 +107,44 @@ def make(
     builder: str, drafts: Sequence[Draft], answers: Answers, wording: str = "ours", *, check: bool = True
 ) -> Passed:
     """Take all items through the steps and checks of a builder, and find out which of two perspectives supports."""
-    one = BUILDERS[known("builder", builder, BUILDERS)]
+    way = BUILDERS[known("builder", builder, BUILDERS)]
+    done = Passed(list(drafts), [], [], [])
+    for step in way.steps:
+        done = done.then(take(step, done.drafts, answers, wording_of(step.task, wording)))
+    if way.finished:
+        return done
+    if check:  # what has been made is checked before more is asked about it
+        done = done.then(_checked(done.drafts, way.passes))
     given = {draft.key for draft in drafts if draft.stances}  # what people said of their own perspectives stands
     label = replace(LABEL, applies=lambda draft: draft.key not in given and LABEL.applies(draft))
-    done = Passed(list(drafts), [], [], [])
-    for step in one.steps if one.finished else (*one.steps, None, label):
-        if step is not None:
-            passed = take(step, done.drafts, answers, wording_of(step.task, wording))
-        elif check:  # what has been made is checked before more is asked about it
-            passed = _checked(done.drafts, one.passes)
-        else:
-            continue
-        rejected, unanswered = done.rejected + passed.rejected, done.unanswered + passed.unanswered
-        done = Passed(passed.drafts, rejected, unanswered, done.counts + passed.counts)
-    return done
+    return done.then(take(label, done.drafts, answers, wording_of(label.task, wording)))
 
 
 def wording_of(task: str, wording: str) -> str:
     """Return which wording of a task's prompt is meant by one of ours or "published"; some tasks have ours only."""
     if known("wording", wording, (*OURS, "published")) in OURS:
         return wording
-    return next((one for one in wordings(task) if one.startswith("table-")), "ours")
+    return next((name for name in wordings(task) if name.startswith("table-")), "ours")
 
 
 def _checked(drafts: Sequence[Draft], passes: frozenset[str]) -> Passed:
     """Leave out what the automatic checks find fault with, but for reasons that pass, and questions that come again."""
-    passed, out = [], []
+    faulty: list[Rejection] = []
+    twice: list[Rejection] = []
+    first: dict[str, Draft] = {}
     for draft in drafts:
-        found = checks.problems_of(draft.question, draft.perspectives, sources=(*draft.sources, *draft.options))
-        found = [one for one in found if one.reason not in passes]
-        if found:
-            detail = "; ".join([found[0].detail, *(f"{one.reason}: {one.detail}" for one in found[1:])])
-            out.append(Rejection(draft, _CHECKS, found[0].reason, detail))
-        else:
-            passed.append(draft)
-    first = dict[str, str]()
-    for draft in passed:
-        if (same := first.setdefault(same_text(draft.question), draft.key)) != draft.key:
-            out.append(Rejection(draft, _CHECKS, questions.TWICE, f"as {same!r}"))
-    alive = [draft for draft in passed if draft.key in first.values()]
-    return Passed(alive, out, [], [(_CHECKS, len(drafts), len(drafts), len(out), 0)])
+        problems = checks.problems_of(draft.question, draft.perspectives, sources=(*draft.sources, *draft.options))
+        problems = [problem for problem in problems if problem.reason not in passes]
+        if problems:
+            others = [f"{problem.reason}: {problem.detail}" for problem in problems[1:]]
+            detail = "; ".join([problems[0].detail, *others])
+            faulty.append(Rejection(draft, _CHECKS, problems[0].reason, detail))
+            continue
+        same = first.setdefault(same_text(draft.question), draft)
+        if same is not draft:
+            twice.append(Rejection(draft, _CHECKS, questions.TWICE, f"as {same.key!r}"))
+    out = faulty + twice
+    return Passed(list(first.values()), out, [], [(_CHECKS, len(drafts), len(drafts), len(out), 0)])
 
 
 # ---------------------------------------------------------------- a build
@@ -157,9 +158,9 @@ def split_questions(questions: Sequence[Question], *, dev: float = DEV_SHARE, se
     together = groups(questions)
     wanted = int(dev * len(questions))
     chosen: set[str] = set()
-    for i in np.random.default_rng(seed).permutation(len(together)):
-        if len(chosen) + len(together[i]) <= wanted:
-            chosen.update(together[i])
+    for place in np.random.default_rng(seed).permutation(len(together)):
+        if len(chosen) + len(together[place]) <= wanted:
+            chosen.update(together[place])
     if not chosen:
         logger.warning("all %d questions are in test: for a share of %g in dev they are too few, or too many overlap, "
                        "which stay together", len(questions), dev)  # fmt: skip
@@ -230,31 +231,36 @@ def build(
 
     Source: BeRDS, section 4.1, A.1 and A.8.
     """
-    raw, folder = Path(raw), Path(folder)
-    share = (0.0 if builder in ("questions", "stances") else DEV_SHARE) if dev is None else dev
-    _check_options(share, sample=sample, seed=seed, workers=workers)
+    raw = Path(raw)
+    folder = Path(folder)
+    if dev is None:
+        dev = 0.0 if builder in ("questions", "stances") else DEV_SHARE
+    if not 0 <= dev < 1:
+        raise InputError(f"a share from 0 to below 1 was expected, not {dev!r}", field="dev")
+    if workers < 1:
+        raise InputError(f"at least one was expected, not {workers!r}", field="workers")
     _check_folder(folder, raw, builder)
-    called = name or folder.resolve().name
-    about = {
-        "title": title or f"Questions and perspectives: {called}",
-        "licence": licence,
-        "source": source,
-        "language": language,
-    }
-    _check_card(name=called, **about)
     check_passages(passages)
     items = read_items(builder, raw, sample, seed, split)
-    unusable = len(items.unusable)
+    name = name or folder.resolve().name
     with _alone_in(folder):
-        answers = _answers(model, folder, workers)
+        answers: Answers = ByRule()
+        if model != ByRule.id:
+            answers = ByChat(Kept(_chat(model), folder / EXCHANGES), workers)
         made = make(builder, items.drafts, answers, wording)
         rejected = [*items.unusable, *made.rejected]
         if not made.drafts:
             _write(folder / FAILED, rejected)
             why = f"{len(made.rejected)} were left out ({folder / FAILED}) and {len(made.unanswered)} not answered"
             raise InputError(f"nothing is left of {len(items.drafts)} items: {why}", path=raw)
-        found = [draft.as_question(called) for draft in made.drafts]
-        found = split_questions(found, dev=share, seed=seed) if share else found
+        found = [draft.as_question(name) for draft in made.drafts]
+        collection = Collection(name, split_questions(found, dev=dev, seed=seed) if dev else found, passages)
+        card = {
+            "title": title or f"Questions and perspectives: {name}",
+            "licence": licence,
+            "source": source,
+            "language": language,
+        }
         facts = {
             "builder": builder,
             "raw": raw.name,
@@ -263,16 +269,17 @@ def build(
             "prompts": {} if answers.id == ByRule.id else _prompts(builder, wording, answers.id),
             "items": items.usable,
             "drawn": len(items.drafts) if sample else None,
-            "left_out": dict(Counter(one.reason for one in rejected).most_common()),
+            "left_out": dict(Counter(rejection.reason for rejection in rejected).most_common()),
             "unanswered": len(made.unanswered),
-            "seed": seed if sample or share else None,
+            "seed": seed if sample or dev else None,
         }
-        collection = Collection(called, found, passages)
-        card = about | {"made": {name: value for name, value in facts.items() if value not in ({}, None)}}
-        write_collection(folder, collection, card, more={d.key: _origin(d) for d in made.drafts})
+        facts = {name: value for name, value in facts.items() if value not in ({}, None)}
+        more = {draft.key: _origin(draft) for draft in made.drafts}
+        write_collection(folder, collection, card | {"made": facts}, more=more)
         _write(folder / REJECTED, rejected)
         _write(folder / UNANSWERED, made.unanswered)
         (folder / FAILED).unlink(missing_ok=True)  # of an earlier run that ended with nothing
+    unusable = len(items.unusable)
     counts = pd.DataFrame([("read", items.usable + unusable, 0, unusable, 0), *made.counts], columns=COUNTS)
     return Built(collection, rejected, made.unanswered, counts, folder)
 
@@ -294,41 +301,23 @@ def rehearse(
     """
     if model == ByRule.id:
         raise InputError("the rules ask nobody; a dry run is for a chat model")
-    _check_options(0.0, sample=sample, seed=seed)
     drafts = read_items(builder, Path(raw), sample, seed, split).drafts
     rehearsal = Rehearsal(_chat(model), Path(folder) / EXCHANGES)
     make(builder, drafts, rehearsal, wording, check=False)
     return rehearsal.table()
 
 
-def _check_options(dev: float, **numbers: int) -> None:
-    """Refuse a wrong option before anything is read or asked."""
-    for name, value in numbers.items():
-        if not isinstance(value, int) or value < (name == "workers"):
-            raise InputError(f"a whole number from {int(name == 'workers')} was expected, not {value!r}", field=name)
-    if not isinstance(dev, int | float) or not 0 <= dev < 1:
-        raise InputError(f"a share from 0 to below 1 was expected, not {dev!r}", field="dev")
-
-
-def _check_card(**texts: str) -> None:
-    for field, text in texts.items():
-        if not isinstance(text, str) or text != printable(text):
-            raise InputError("text without control characters was expected", field=field)
-
-
 def _check_folder(folder: Path, raw: Path, builder: str) -> None:
     """Refuse to write over the source, other people's files, or a data set that was built from something else."""
-    inner, outer = folder.resolve(), raw.resolve()
-    if inner == outer or inner in outer.parents or outer in inner.parents:
+    target = folder.resolve()
+    origin = raw.resolve()
+    if target == origin or target in origin.parents or origin in target.parents:
         raise InputError("the data set needs a folder of its own, apart from its source", path=folder)
     if is_saved(folder):
-        before = read_card(folder).get("made", {})
-        if (before.get("builder"), before.get("raw")) != (builder, raw.name):
-            told = f"from {before['raw']} by {before['builder']}" if "raw" in before else "by hand"
-            raise InputError(f"holds a data set that was made {told}; name another folder", path=folder)
-        return
-    ours = (EXCHANGES, FAILED, LOCK)
-    if not any((folder / name).exists() for name in ours):
+        made = read_card(folder).get("made", {})
+        if (made.get("builder"), made.get("raw")) != (builder, raw.name):
+            raise InputError("holds another data set; name another folder", path=folder)
+    elif not any((folder / name).exists() for name in (EXCHANGES, FAILED, LOCK)):
         check_nothing_foreign(folder)
 
 
@@ -347,12 +336,8 @@ def _chat(model: str | ChatModel) -> ChatModel:
     return make_chat(model, max_tokens=MAX_TOKENS) if isinstance(model, str) else model
 
 
-def _answers(model: str | ChatModel, folder: Path, workers: int) -> Answers:
-    return ByRule() if model == ByRule.id else ByChat(Kept(_chat(model), folder / EXCHANGES), workers)
-
-
 def _write(path: Path, rejections: Sequence[Rejection]) -> None:
-    write_jsonl(path, (one.as_row() for one in rejections))
+    write_jsonl(path, (rejection.as_row() for rejection in rejections))
 
 
 def _origin(draft: Draft) -> dict[str, object]:

@@ -15,10 +15,12 @@ from berdslib.llm.untrusted import defuse_tag
 from berdslib.statements.contradiction import contradict, same_text, stem, stop_words
 
 # Of the published development questions the longest have 38 words (a statement: 67).
-MOST_WORDS_OF_QUESTION, MOST_WORDS_OF_STATEMENT = 60, 100
+MOST_WORDS_OF_QUESTION = 60
+MOST_WORDS_OF_STATEMENT = 100
 MOST_STATEMENTS = 30  # published: 15
 # How much of a statement may be new: a paraphrase replaces about a third of the words that carry meaning.
-NEW_WORDS, NEW_SHARE = 3, 0.6
+NEW_WORDS = 3
+NEW_SHARE = 0.6
 
 _VERBS = "is|are|was|were|do|does|did|has|have|had|should|would|will|can|could|must"
 # A question mark or a new line ends a sentence; a full stop if it is no abbreviation's; an exclamation mark if a
@@ -62,11 +64,11 @@ def problems_of(question: str, perspectives: Sequence[str], *, sources: Sequence
     >>> [p.reason for p in problems_of("Shouldn't zoos close?", ["Zoos should close.", "Zoos must close."])]
     ['leading', 'no contradiction']
     """
-    found, n = [*_of_question(question.strip(), sources)], len(perspectives)
+    found = [*_of_question(question.strip(), sources)]
+    n = len(perspectives)
     if not 2 <= n <= MOST_STATEMENTS:
         there = "is 1" if n == 1 else f"are {n}"
-        wanted = f"there {there}; from 2 to {MOST_STATEMENTS} are expected"
-        found.append(Problem("number of statements", wanted))
+        found.append(Problem("number of statements", f"there {there}; from 2 to {MOST_STATEMENTS} are expected"))
     if n <= MOST_STATEMENTS:  # else it is refused anyway, and there may be any number
         found += [*_of_statements(perspectives), *_of_both(question, perspectives, sources)]
     return found
@@ -106,7 +108,8 @@ def _of_any(text: str, which: str, most_words: int) -> Iterator[Problem]:
 
 def _is_part(question: str, source: str) -> bool:
     """Say whether a source holds a question and more; one that is nothing else was meant to be asked."""
-    asked, whole = same_text(question), same_text(source)
+    asked = same_text(question)
+    whole = same_text(source)
     return asked != whole and f" {asked} " in f" {whole} "
 
 
@@ -114,12 +117,13 @@ def _is_part(question: str, source: str) -> bool:
 
 
 def _of_statements(statements: Sequence[str]) -> Iterator[Problem]:
-    first, twice = dict[str, int](), list[Problem]()
+    first: dict[str, int] = {}
+    twice: list[Problem] = []
     for number, statement in enumerate(statements, start=1):
         yield from _of_any(statement.strip(), f"statement {number}", MOST_WORDS_OF_STATEMENT)
-        said = same_text(_ANSWERED.sub("", statement.strip()))
-        if not _is_blank(statement) and (i := first.setdefault(said, number)) != number:
-            twice.append(Problem("same statement", f"statements {i} and {number}"))
+        before = first.setdefault(same_text(_ANSWERED.sub("", statement.strip())), number)
+        if before != number and not _is_blank(statement):
+            twice.append(Problem("same statement", f"statements {before} and {number}"))
     yield from twice
     if len(statements) == 2 and not twice and contradict(*statements) is False:
         yield Problem("no contradiction", "they differ in nothing that turns one into the opposite of the other")
@@ -130,7 +134,9 @@ def _of_statements(statements: Sequence[str]) -> Iterator[Problem]:
 
 def _of_both(question: str, statements: Sequence[str], sources: Sequence[str]) -> Iterator[Problem]:
     known = [question, *sources]
-    asked, stems, numbers = _stems(question), _stems(" ".join(known)), set(_NUMBER.findall(" ".join(known)))
+    asked = _stems(question)
+    stems = _stems(" ".join(known))
+    numbers = _NUMBER.findall(" ".join(known))
     is_closed = asks_yes_or_no(question)
     for number, statement in enumerate(statements, start=1):
         if cut := _cut_off(statement, [*known, *statements[: number - 1], *statements[number:]]):

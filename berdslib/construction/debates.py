@@ -17,7 +17,7 @@ from berdslib.data.records import OPPOSE, SUPPORT, Passage
 from berdslib.data.tables import Row, check_new, read_table
 from berdslib.errors import InputError
 from berdslib.files import read_lines
-from berdslib.statements.negation import negate
+from berdslib.statements import negate
 
 # ---------------------------------------------------------------- points and counter-points
 
@@ -32,7 +32,7 @@ def read_arguments(path: Path) -> tuple[list[Draft], list[Rejection]]:
     `path` is ArguAna in BEIR's layout. The ids of a pair are the same up to "a" (the point) or "b" (what counters it)
     at their end ("…-pro02a"; "-point" and "-counter" may follow).
     """
-    pairs: dict[str, dict[str, tuple[int, Passage]]] = {}
+    pairs: dict[str, dict[str, Passage]] = {}
     lines: dict[tuple[str, str], int] = {}
     table = passage_table(path)
     for line, passage in numbered_passages(path):
@@ -44,17 +44,17 @@ def read_arguments(path: Path) -> tuple[list[Draft], list[Rejection]]:
             raise InputError(f"the argument {passage.docno!r} has no text", path=table, line=line, field="text")
         key, side = paired.groups()
         check_new(lines, (key, side), f"side {side!r} of {key!r}", table, line, "_id")
-        pairs.setdefault(key, {})[side] = line, passage
+        pairs.setdefault(key, {})[side] = passage
     if not pairs:
         raise InputError("holds no arguments", path=table)
-    drafts, lone = [], []
+    drafts: list[Draft] = []
+    lone: list[Rejection] = []
     for key, sides in pairs.items():
-        in_order = [sides[side] for side in "ab" if side in sides]
-        passages = [passage for _, passage in in_order]
+        passages = [sides[side] for side in sorted(sides)]
         texts = tuple("\n".join(part for part in (p.title, p.text) if part) for p in passages)
-        ids = tuple(p.docno for p in passages)
-        draft = Draft(key, f"{table.name}:{in_order[0][0]}", sources=texts, documents=ids)
-        if len(in_order) == 2:
+        where = f"{table.name}:{lines[key, min(sides)]}"
+        draft = Draft(key, where, sources=texts, documents=tuple(passage.docno for passage in passages))
+        if len(sides) == 2:
             drafts.append(draft)
         else:
             there = "point" if "a" in sides else "counter-argument"
@@ -75,8 +75,10 @@ ARGUMENT_STEPS = (QUESTION, STATEMENTS)
 
 # ---------------------------------------------------------------- discussions
 
-_TITLE = re.compile(r"Discussion (?:Title|Name):\s*(\S.*)")
-_CLAIM = re.compile(r"(\d+(?:\.\d+)*)\.\s+(?:(Pro|Con):\s*)?(\S.*)")
+_TITLE = re.compile(r"Discussion (?:Title|Name):[ \t]*(\S.*)")
+_NUMBER = r"\d+(?:\.\d+)*"
+# A claim may run over several lines, up to a blank one or the next claim.
+_CLAIM = re.compile(rf"^({_NUMBER})\.[ \t]+(?:(Pro|Con):[ \t]*)?(\S.*(?:\n(?!{_NUMBER}\.[ \t])\S.*)*)", re.MULTILINE)
 NO_ANSWERS = "no statement and no answers"
 OTHER_NUMBER = "statements and answers differ in number"
 
@@ -87,19 +89,20 @@ def read_discussions(path: Path) -> tuple[list[Draft], list[Rejection]]:
     `path` is a table with `question` and either `statement` or `answers` (a list); or Kialo's text export, or a folder
     of them, whose first claim is the statement, or whose answers are several claims of the highest level.
     """
+    found: list[Draft] = []
     if path.is_dir() or path.suffix == ".txt":
-        found = [_of_export(file) for file in (sorted(path.glob("*.txt")) if path.is_dir() else [path])]
+        found += [_of_export(file) for file in (sorted(path.glob("*.txt")) if path.is_dir() else [path])]
     else:
         lines: dict[str, int] = {}
-        found = []
         for line, row in read_table(path):
-            found.append(_of_row(row, path, line))
-            row.check_new(lines, found[-1].key, f"the id {found[-1].key!r}", "id")
+            draft = _of_row(row, path, line)
+            row.check_new(lines, draft.key, f"the id {draft.key!r}", "id")
+            found.append(draft)
     if not found:
         raise InputError("holds no discussions", path=path)
-    bare = [d for d in found if not d.perspectives and len(d.options) < 2]
-    out = [Rejection(d, "read", NO_ANSWERS, f"{len(d.options)} answers and no statement") for d in bare]
-    return [d for d in found if d.perspectives or len(d.options) > 1], out
+    usable = [draft for draft in found if draft.perspectives or len(draft.options) > 1]
+    bare = [draft for draft in found if not draft.perspectives and len(draft.options) < 2]
+    return usable, [Rejection(d, "read", NO_ANSWERS, f"{len(d.options)} answers and no statement") for d in bare]
 
 
 def _of_row(row: Row, path: Path, line: int) -> Draft:
@@ -113,25 +116,17 @@ def _of_row(row: Row, path: Path, line: int) -> Draft:
 
 def _of_export(path: Path) -> Draft:
     """Return the question of an export; arguments for and against its claims are not looked at."""
-    title, claims, open_claim = "", list[tuple[int, str | None, str]](), False
-    for line, text in read_lines(path):
-        if not title and text.strip():
-            found = _TITLE.match(text.strip())
-            if found is None:
-                raise InputError("an export begins with 'Discussion Title: …'", path=path, line=line)
-            title = found[1]
-        elif claim := _CLAIM.match(text.strip()):
-            claims.append((claim[1].count("."), claim[2], claim[3].strip()))
-            open_claim = True
-        elif open_claim := open_claim and bool(text.strip()):  # a claim may run over several lines, up to a blank one
-            depth, side, begun = claims[-1]
-            claims[-1] = depth, side, f"{begun} {text.strip()}"
-    if not title:
-        raise InputError("is empty; an export begins with 'Discussion Title: …'", path=path)
-    top, below = ([text for depth, side, text in claims if depth == level and side is None] for level in (0, 1))
-    answers = top if len(top) > 1 else below  # under a thesis every claim is for it or against it
-    statement = top[0] if top and not answers else ""
-    return _draft(path.stem, f"{path.name}:1", title, statement, answers)
+    text = "\n".join(line.strip() for _, line in read_lines(path)).strip()
+    title = _TITLE.match(text)
+    if title is None:
+        raise InputError("an export begins with 'Discussion Title: …'", path=path, line=1)
+    claims: dict[int, list[str]] = {0: [], 1: []}  # of the two highest levels
+    for number, side, claim in _CLAIM.findall(text):
+        if not side and number.count(".") in claims:
+            claims[number.count(".")].append(claim.replace("\n", " "))
+    answers = claims[0] if len(claims[0]) > 1 else claims[1]  # under a thesis every claim is for it or against it
+    statement = claims[0][0] if claims[0] and not answers else ""
+    return _draft(path.stem, f"{path.name}:1", title[1], statement, answers)
 
 
 def _draft(key: str, where: str, question: str, statement: str, answers: Sequence[str]) -> Draft:

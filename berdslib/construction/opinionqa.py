@@ -5,20 +5,19 @@ Source: BeRDS, section 4.1 (OpinionQA) and Table 11.
 
 from __future__ import annotations
 
-import ast
 import json
-from contextlib import suppress
 from pathlib import Path
 
 from berdslib.construction import reading
 from berdslib.construction.pipeline import Draft, Rejected, Rejection, Step, key_of
 from berdslib.construction.questions import as_typed, phrases
 from berdslib.data.records import OPPOSE, SUPPORT
-from berdslib.data.tables import Row, is_missing, read_table
+from berdslib.data.tables import read_table
 from berdslib.errors import InputError
-from berdslib.statements.negation import yes_and_no
+from berdslib.statements import two_sides
 
-PERSONAL, FEW_OPTIONS = "personal experience", "fewer than two options"
+PERSONAL = "personal experience"
+FEW_OPTIONS = "fewer than two options"
 # Ways of not answering, which surveys list beside the answers.
 _NO_ANSWER = {"refused", "don't know", "dont know", "not sure", "no answer", "skipped", "na", "n/a", "does not apply"}
 
@@ -29,33 +28,23 @@ def read_survey(path: Path) -> tuple[list[Draft], list[Rejection]]:
     Ways of not answering ("Refused") are no options (divergences.md B16).
     """
     found: list[Draft] = []
+    few: list[Rejection] = []
     lines: dict[str, int] = {}
     for line, row in read_table(path):
         key = key_of(row, ("key", "id", "qid"), path, line)
         row.check_new(lines, key, repr(key), "key")
-        options = tuple(one for one in _options(row) if one.lower().strip(".") not in _NO_ANSWER)
+        name, _ = row.first("references", "options")
+        options = [" ".join(option.split()) for option in row.texts(name)]
+        options = [option for option in options if option.lower().strip(".") not in _NO_ANSWER]
         text = " ".join(row.text("question").split())
-        found.append(Draft(key, f"{path.name}:{line}", sources=(text,), options=options))
-    if not found:
+        draft = Draft(key, f"{path.name}:{line}", sources=(text,), options=tuple(options))
+        if len(options) > 1:
+            found.append(draft)
+        else:
+            few.append(Rejection(draft, "read", FEW_OPTIONS, ", ".join(options) or "none"))
+    if not found and not few:
         raise InputError("holds no questions", path=path)
-    few = [d for d in found if len(d.options) < 2]
-    out = [Rejection(d, "read", FEW_OPTIONS, ", ".join(d.options) or "none") for d in few]
-    return [d for d in found if len(d.options) > 1], out
-
-
-def _options(row: Row) -> list[str]:
-    name = next((n for n in ("references", "options") if not is_missing(row.get(n))), None)
-    if name is None:
-        raise row.wrong(None, "the options are missing; they are looked for in references, options")
-    value = row[name]
-    # A list written as JSON or, as in OpinionQA's own files, as Python writes it.
-    for read in (json.loads, ast.literal_eval) if isinstance(value, str) else ():
-        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            value = read(row[name])
-            break
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise row.wrong(name, "a list of texts was expected")
-    return [" ".join(one.split()) for one in value if one.strip()]
+    return found, few
 
 
 def shown(draft: Draft) -> str:
@@ -72,12 +61,14 @@ def _read_personal(draft: Draft, answer: str) -> Draft:
     return draft
 
 
-_LIFE, _MIND = phrases("life"), phrases("mind")
+_LIFE = phrases("life")
+_MIND = phrases("mind")
 
 
 def _personal_by_rule(draft: Draft) -> str | None:
-    life, mind = (found.search(draft.sources[0]) is not None for found in (_LIFE, _MIND))
-    return None if life == mind else "Yes" if life else "No"
+    is_life = _LIFE.search(draft.sources[0]) is not None
+    is_mind = _MIND.search(draft.sources[0]) is not None
+    return None if is_life == is_mind else "Yes" if is_life else "No"
 
 
 FILTER = Step(
@@ -108,9 +99,10 @@ def _read_survey(draft: Draft, answer: str) -> Draft:
 
 def _survey_by_rule(draft: Draft) -> str | None:
     """A question that is answered with yes or no needs no conversion."""
-    question, ends = draft.sources[0], (draft.options[0].lower(), draft.options[-1].lower())
-    said = yes_and_no(question) if ends == ("yes", "no") else None
-    return None if said is None else f"question: {question}\nyes: {said[0]}\nno: {said[1]}"
+    question = draft.sources[0]
+    is_closed = (draft.options[0].lower(), draft.options[-1].lower()) == ("yes", "no")
+    sides = two_sides(question, choices=False) if is_closed else None
+    return f"question: {question}\nyes: {sides[0]}\nno: {sides[1]}" if sides else None
 
 
 SIDES = Step(

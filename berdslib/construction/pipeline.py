@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,14 +11,17 @@ from typing import Any, NamedTuple, Protocol
 import pandas as pd
 
 from berdslib.data.records import Question
-from berdslib.data.tables import Row, is_missing
+from berdslib.data.tables import Row
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.asking import Answer, ask_all
 from berdslib.llm.chat import ChatModel, Messages, Reply, Request
 from berdslib.llm.prompting import TASKS, Prompt, load_prompt
 from berdslib.llm.recorded import Recorded
 
-UNREADABLE, NO_RULE, REFUSED, UNANSWERED = "unreadable answer", "no rule", "refused", "unanswered"
+UNREADABLE = "unreadable answer"
+NO_RULE = "no rule"
+REFUSED = "refused"
+UNANSWERED = "unanswered"
 
 
 class Draft(NamedTuple):
@@ -46,8 +49,7 @@ class Draft(NamedTuple):
 
 def key_of(row: Row, names: Sequence[str], path: Path, line: int) -> str:
     """Return the id of a row, or one made of the file and the line where it has none."""
-    named = any(not is_missing(row.get(name)) for name in names)
-    return row.text(*names) if named else f"{path.name.partition('.')[0]}-{line}"
+    return row.text(*names) if row.has(*names) else f"{path.name.partition('.')[0]}-{line}"
 
 
 class Rejection(NamedTuple):
@@ -69,7 +71,9 @@ class Rejected(Exception):  # noqa: N818 - not an error: the answer was read, an
 
     def __init__(self, reason: str, detail: str, *, ask_again: bool = False) -> None:
         super().__init__(f"{reason}: {detail}")
-        self.reason, self.detail, self.ask_again = reason, detail, ask_again
+        self.reason = reason
+        self.detail = detail
+        self.ask_again = ask_again
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class Step:
     applies: Callable[[Draft], bool] = field(default=lambda _: True)
     optional: bool = False
 
-    def messages(self, draft: Draft, prompt: Prompt) -> list[dict[str, str]]:
+    def messages(self, draft: Draft, prompt: Prompt) -> Request:
         """Return what is asked for an item; its texts cannot close the tags that they stand between."""
         return prompt.about(**self.values(draft))
 
@@ -106,7 +110,7 @@ class Step:
 
 
 class Answers(Protocol):
-    """Answers a step for several items: a chat model, the rules, or a rehearsal of either."""
+    """Answers a step for several items: a chat model, the rules, or a rehearsal."""
 
     id: str
 
@@ -119,13 +123,15 @@ class ByChat:
     """Answers from a chat model, several at a time; what the endpoint could not answer is that item's problem."""
 
     def __init__(self, chat: ChatModel, workers: int = 4) -> None:
-        self.chat, self.workers, self.id = chat, workers, chat.id
+        self.chat = chat
+        self.workers = workers
+        self.id = chat.id
         self._proven = False  # whether an answer was read already, so that others are unread for what is asked
 
     def __call__(self, step: Step, _: Sequence[Draft], asked: Sequence[Messages], /) -> list[Answer]:
         """Ask for each item."""
         answers = ask_all(self.chat, asked, proven=self._proven, workers=self.workers, desc=step.name)
-        self._proven = self._proven or any(one.reply and not one.unread for one in answers)
+        self._proven = self._proven or any(answer.reply and not answer.unread for answer in answers)
         return answers
 
 
@@ -136,8 +142,8 @@ class ByRule:
 
     def __call__(self, step: Step, drafts: Sequence[Draft], _: Sequence[Messages], /) -> list[Answer]:
         """Apply the step's rule to each item."""
-        said = (step.by_rule(draft) for draft in drafts)
-        return [Answer(None, NO_RULE) if one is None else Answer(Reply(one), "") for one in said]
+        texts = [step.by_rule(draft) for draft in drafts]
+        return [Answer(None, NO_RULE) if text is None else Answer(Reply(text)) for text in texts]
 
 
 class Rehearsal:
@@ -150,12 +156,20 @@ class Rehearsal:
 
     def __call__(self, step: Step, drafts: Sequence[Draft], asked: Sequence[Messages], /) -> list[Answer]:
         """Return an answer for each item, and count the missing ones."""
-        replies = [self._known(messages) for messages in asked]
-        missing = [messages for messages, reply in zip(asked, replies, strict=True) if reply is None]
-        texts = [message["content"] for messages in missing for message in messages]
-        tokens = sum(len(text.encode("utf-8", "replace")) for text in texts)  # a token has at least one byte
-        self._rows.append((step.name, len(asked) - len(missing), len(missing), tokens))
-        return [Answer(reply or Reply(step.usual(draft))) for reply, draft in zip(replies, drafts, strict=True)]
+        answers = []
+        missing = 0
+        tokens = 0
+        for draft, messages in zip(drafts, asked, strict=True):
+            reply = None
+            with suppress(MissingDataError):
+                reply = self._recorded.complete(messages) if self._recorded else None
+            if reply is None:
+                missing += 1
+                # a token has at least one byte
+                tokens += sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
+            answers.append(Answer(reply or Reply(step.usual(draft))))
+        self._rows.append((step.name, len(asked) - missing, missing, tokens))
+        return answers
 
     def table(self) -> pd.DataFrame:
         """Return what is left to ask in each step, if nothing is asked again; the last row is "all"."""
@@ -163,11 +177,6 @@ class Rehearsal:
         table = pd.DataFrame(self._rows, columns=["step", *counts])
         table.loc[len(table)] = ["all", *table[counts].sum()]
         return table
-
-    def _known(self, messages: Messages) -> Reply | None:
-        with suppress(MissingDataError):
-            return self._recorded.complete(messages) if self._recorded else None
-        return None
 
 
 # ---------------------------------------------------------------- a step
@@ -184,46 +193,66 @@ class Passed(NamedTuple):
     unanswered: list[Rejection]
     counts: list[tuple[str, int, int, int, int]]
 
+    def then(self, later: Passed) -> Passed:
+        """Return what came of all steps up to a later one."""
+        rejected = self.rejected + later.rejected
+        return Passed(later.drafts, rejected, self.unanswered + later.unanswered, self.counts + later.counts)
+
+
+Outcome = Draft | Rejection | Rejected  # an item that goes on, one that is out, and an answer to be sent back
+
 
 def take(step: Step, drafts: Sequence[Draft], answers: Answers, wording: str = "ours") -> Passed:
     """Take a step with all items that it applies to; an answer that cannot be read is sent back, once."""
     prompt = load_prompt(step.task, wording, needs=TASKS[step.task], asked=answers.id)
-    turn: dict[int, Messages] = {i: step.messages(d, prompt) for i, d in enumerate(drafts) if step.applies(d)}
-    asked, found = len(turn), list[Draft | Rejection](drafts)
-    for attempt in ("first", "second"):
-        given = answers(step, [drafts[i] for i in turn], list(turn.values())) if turn else []
-        again: dict[int, Messages] = {}
-        for (i, messages), answer in zip(turn.items(), given, strict=True):
-            outcome = _outcome(step, drafts[i], answer)
-            text = answer.reply.text if answer.reply else ""
-            if not isinstance(outcome, Rejected):
-                found[i] = outcome
-            elif attempt == "first":
-                again[i] = _sent_back(messages, text, outcome.detail)
-            else:
-                detail = f"{outcome.detail}; the answer begins {text[:80]!r}"
-                found[i] = _left_out(step, drafts[i], outcome.reason, detail)
-        turn = again
-    out = [one for one in found if isinstance(one, Rejection)]
-    unanswered = [one for one in out if one.reason == UNANSWERED]
-    rejected = [one for one in out if one.reason != UNANSWERED]
-    counts = (step.name, len(drafts), asked, len(rejected), len(unanswered))
-    return Passed([one for one in found if isinstance(one, Draft)], rejected, unanswered, [counts])
+    asked: dict[int, Messages] = {
+        place: step.messages(draft, prompt) for place, draft in enumerate(drafts) if step.applies(draft)
+    }
+    found: dict[int, Draft | Rejection] = dict(enumerate(drafts))
+    again: dict[int, Messages] = {}
+    for place, (outcome, text) in _asked(step, drafts, asked, answers).items():
+        if isinstance(outcome, Rejected):
+            again[place] = _sent_back(asked[place], text, outcome.detail)
+        else:
+            found[place] = outcome
+    for place, (outcome, text) in _asked(step, drafts, again, answers).items():
+        if isinstance(outcome, Rejected):
+            detail = f"{outcome.detail}; the answer begins {text[:80]!r}"
+            outcome = _left_out(step, drafts[place], outcome.reason, detail)
+        found[place] = outcome
+    out = [outcome for outcome in found.values() if isinstance(outcome, Rejection)]
+    unanswered = [rejection for rejection in out if rejection.reason == UNANSWERED]
+    rejected = [rejection for rejection in out if rejection.reason != UNANSWERED]
+    counts = (step.name, len(drafts), len(asked), len(rejected), len(unanswered))
+    return Passed([draft for draft in found.values() if isinstance(draft, Draft)], rejected, unanswered, [counts])
 
 
-def _outcome(step: Step, draft: Draft, answer: Answer) -> Draft | Rejection | Rejected:
+def _asked(
+    step: Step, drafts: Sequence[Draft], asked: Mapping[int, Messages], answers: Answers
+) -> dict[int, tuple[Outcome, str]]:
+    """Return, by an item's place, what its answer makes of it, and the answer."""
+    if not asked:
+        return {}
+    given = answers(step, [drafts[place] for place in asked], list(asked.values()))
+    return {
+        place: (_outcome(step, drafts[place], answer), answer.reply.text if answer.reply else "")
+        for place, answer in zip(asked, given, strict=True)
+    }
+
+
+def _outcome(step: Step, draft: Draft, answer: Answer) -> Outcome:
     """Return what an answer makes of an item, or why it is to be sent back."""
-    reply, problem = answer.reply, answer.problem
-    if reply is None and problem == NO_RULE:
+    reply = answer.reply
+    if reply is None and answer.problem == NO_RULE:
         return _left_out(step, draft, NO_RULE, "a chat model is needed")
     if reply is None and not answer.unread:
-        return Rejection(draft, step.name, UNANSWERED, problem)
+        return Rejection(draft, step.name, UNANSWERED, answer.problem)
     if reply is None or reply.finish in ("content_filter", "refusal"):
-        return _left_out(step, draft, REFUSED, problem)
+        return _left_out(step, draft, REFUSED, answer.problem)
     if reply.finish == "length":
         return Rejected(UNREADABLE, "it was cut off at the most tokens that an answer may have")
     if answer.unread:
-        return Rejected(UNREADABLE, problem)
+        return Rejected(UNREADABLE, answer.problem)
     try:
         return step.read(draft, reply.text)
     except Rejected as why:
@@ -239,7 +268,6 @@ def _left_out(step: Step, draft: Draft, reason: str, detail: str) -> Draft | Rej
 def _sent_back(messages: Messages, answer: str, problem: str) -> Request:
     """Return the conversation so far, and that its answer could not be read."""
     plea = f"That answer cannot be read: {problem}. Answer once more, and only in the form that was asked for."
-    # An empty turn is refused by some endpoints.
-    said = answer.strip() or "(no answer)"
+    said = answer.strip() or "(no answer)"  # some endpoints refuse an empty turn
     turns = [*messages, {"role": "assistant", "content": said}, {"role": "user", "content": plea}]
     return Request(turns, getattr(messages, "form", None))

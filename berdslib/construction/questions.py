@@ -13,11 +13,12 @@ from berdslib.data.formats import read_questions
 from berdslib.data.records import OPPOSE, SUPPORT, Question
 from berdslib.errors import InputError
 from berdslib.files import read_lines
+from berdslib.statements import two_sides
 from berdslib.statements.contradiction import same_text
 from berdslib.statements.grammar import word_lists
-from berdslib.statements.negation import yes_and_no
 
-TOO_FEW, TWICE = "too few perspectives", "asked twice"
+TOO_FEW = "too few perspectives"
+TWICE = "asked twice"
 
 _ASKS_YES_OR_NO = re.compile(
     r"(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|shall|should|may|might|must|ought|need)"
@@ -66,8 +67,8 @@ def _read_statements(draft: Draft, answer: str) -> Draft:
 
 
 def _statements_by_rule(draft: Draft) -> str | None:
-    said = yes_and_no(draft.question)
-    return None if said is None else f"statement: {said[0]}\nnegation: {said[1]}"
+    sides = two_sides(draft.question, choices=False)
+    return f"statement: {sides[0]}\nnegation: {sides[1]}" if sides else None
 
 
 def _asked(draft: Draft) -> dict[str, str]:
@@ -125,7 +126,7 @@ def _read_side(draft: Draft, answer: str) -> Draft:
 
 def _side_by_rule(draft: Draft) -> str | None:
     """What made the two statements knows which of them says yes, but for one that the source has and that says no."""
-    for answer, statement in zip("12", yes_and_no(draft.question) or (), strict=False):
+    for answer, statement in zip("12", two_sides(draft.question, choices=False) or (), strict=False):
         if same_text(draft.perspectives[0]) == same_text(statement):
             return answer
     sides: dict[tuple[str | None, ...], str] = {(SUPPORT, OPPOSE): "1", (OPPOSE, SUPPORT): "2"}
@@ -167,20 +168,21 @@ def read_list(path: Path) -> tuple[list[Draft], list[Rejection]]:
     `path` is a text file (.txt, .md, also .gz) with a question a line, named after the file and the line; or a table
     that :func:`berdslib.data.formats.read_questions` reads, whose perspectives, stances and splits are kept.
     """
+    found: list[Draft] = []
     if path.name.lower().removesuffix(".gz").endswith((".txt", ".md")):
-        texts = [(line, text.strip()) for line, text in read_lines(path)]
-        found = [
-            Draft(f"{path.name.partition('.')[0]}-{line}", f"{path.name}:{line}", as_typed(text))
-            for line, text in texts
-            if text and not text.startswith("#")
-        ]
+        for line, text in read_lines(path):
+            if text.strip() and not text.strip().startswith("#"):
+                key = f"{path.name.partition('.')[0]}-{line}"
+                found.append(Draft(key, f"{path.name}:{line}", as_typed(text)))
     else:
-        found = [_draft(q, path.name) for q in read_questions(path)]
+        found += [_draft(question, path.name) for question in read_questions(path)]
     if not found:
         raise InputError("holds no questions; one a line was expected", path=path)
-    first, twice = dict[str, Draft](), list[Rejection]()
+    first: dict[str, Draft] = {}
+    twice: list[Rejection] = []
     for draft in found:
-        if (before := first.setdefault(draft.question.casefold(), draft)) is not draft:
+        before = first.setdefault(draft.question.casefold(), draft)
+        if before is not draft:
             twice.append(Rejection(draft, "read", TWICE, f"as in {before.where}"))
     return list(first.values()), twice
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from berdslib.errors import InputError
@@ -16,10 +15,8 @@ from berdslib.llm.answers import strip_reasoning
 
 _FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
 _LIST_MARK = re.compile(r"^\s*(?:(?:[-*•–]\s+|\(?\d{1,2}[.):]\s+|\(?[a-zA-Z]\)\s+))+")
-_NO_SENTENCE = re.compile(r"^[#|]")  # a heading, a row of a table
-_QUOTED = re.compile(r"^(?:\"(.*)\"|“(.*)”|'(.*)'|‘(.*)’)$", re.DOTALL)
+_QUOTED = re.compile(r"^(?:\"(.*)\"|“(.*)”|'(.*)'|‘(.*)’)$")
 _LABEL = re.compile(r"^[\s*#-]{0,4}([A-Za-z][A-Za-z /-]{1,40}?)(?:\s*\d)?\*{0,2}:[\s*]{0,4}(?=\S)")
-LONGEST = 10_000  # characters of an answer; a statement has a hundred
 
 
 def one_line(answer: str, labels: Sequence[str] = ()) -> str:
@@ -43,23 +40,25 @@ def lines(answer: str, labels: Sequence[str] = ()) -> list[str]:
     (['Tea.', 'Milk.'], ['Tea.', 'Milk.'])
     """
     text = _plain(answer)
-    given: list[str] = _json(text, list) if text.startswith("[") else text.splitlines()
-    found = [_unlabelled(_sentence(_LIST_MARK.sub("", line)), labels) for line in given]
-    found = [line for line in found if line]
-    if not found:
-        raise InputError("it is empty")
-    for line in found:
+    given = _json(text, list) if text.startswith("[") else text.splitlines()
+    if not all(isinstance(line, str) for line in given):
+        raise InputError("a list of texts was expected")
+    known = {_same(label) for label in labels}
+    found: list[str] = []
+    for line in given:
+        line = _sentence(_LIST_MARK.sub("", line))
+        label = _LABEL.match(line)
+        if label and _same(label[1]) in known:
+            line = _sentence(line[label.end() :])
         if line.endswith(":"):
             raise InputError(f"{line[:60]!r} announces what was asked for; that alone was expected")
-        if _NO_SENTENCE.match(line) or line.startswith(("{", "[")):
+        if line.startswith(("#", "|", "{", "[")):
             raise InputError(f"a sentence was expected, not {line[:60]!r}")
+        if line:
+            found.append(line)
+    if not found:
+        raise InputError("it is empty")
     return found
-
-
-def _unlabelled(line: str, labels: Sequence[str]) -> str:
-    label = _LABEL.match(line)
-    known = label and _same(label[1]) in {_same(one) for one in labels}
-    return _sentence(line[label.end() :]) if label and known else line
 
 
 def fields(answer: str, names: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -68,16 +67,18 @@ def fields(answer: str, names: Mapping[str, Sequence[str]]) -> dict[str, str]:
     >>> fields("Statement: Zoos help.\n**Negation:** Zoos do not help.", {"yes": ["statement"], "no": ["negation"]})
     {'yes': 'Zoos help.', 'no': 'Zoos do not help.'}
     """
-    labels = {_same(label): name for name, known in names.items() for label in known}
+    name_of = {_same(label): name for name, labels in names.items() for label in labels}
     found: dict[str, str] = {}
     for label, text in _labelled(_plain(answer)):
-        if (name := labels.get(_same(label))) in found:
+        name = name_of.get(_same(label))
+        if name in found:
             raise InputError(f"{label!r} is there twice")
         if name is not None:
             found[name] = _sentence(text)
-    missing = [known[0] for name, known in names.items() if not found.get(name)]
+    expected = {name: labels[0] for name, labels in names.items()}
+    missing = [label for name, label in expected.items() if not found.get(name)]
     if missing:
-        raise InputError(f"{missing[0]!r} is missing; {', '.join(known[0] for known in names.values())} were expected")
+        raise InputError(f"{missing[0]!r} is missing; {', '.join(expected.values())} were expected")
     return {name: found[name] for name in names}
 
 
@@ -87,35 +88,29 @@ def choice(answer: str, choices: Mapping[str, Sequence[str]]) -> str:
     >>> choice("**Perspective 2**.", {"first": ["1", "perspective 1"], "second": ["2", "perspective 2"]})
     'second'
     """
-    name = {_same(word): name for name, words in choices.items() for word in words}.get(_same(_plain(answer)))
-    if name is None:
-        raise InputError(f"{' or '.join(words[0] for words in choices.values())} was expected")
-    return name
+    chosen = _same(_plain(answer))
+    for name, words in choices.items():
+        if chosen in map(_same, words):
+            return name
+    raise InputError(f"{' or '.join(words[0] for words in choices.values())} was expected")
 
 
 def _plain(answer: str) -> str:
     text = _FENCE.sub("", strip_reasoning(answer)).strip()
     if not text:
         raise InputError("it is empty")
-    _check_whole(text)
-    if len(text) > LONGEST:
-        raise InputError(f"it has {len(text)} characters; at most {LONGEST} are read")
     return text
-
-
-def _check_whole(text: str) -> None:
-    if any("\ud800" <= char <= "\udfff" for char in text):
-        raise InputError("it holds half a character")
 
 
 def _labelled(text: str) -> list[tuple[str, str]]:
     """Return (label, text) pairs, of a JSON object or of lines; one without a label goes on with what came before."""
     if text.startswith("{"):
-        row = _json(text, dict)
-        return [(str(key).replace("_", " "), value) for key, value in row.items() if isinstance(value, str)]
+        values = _json(text, dict).items()
+        return [(key.replace("_", " "), value) for key, value in values if isinstance(value, str)]
     found: list[tuple[str, str]] = []
     for line in text.splitlines():
-        if label := _LABEL.match(line := _LIST_MARK.sub("", line)):
+        line = _LIST_MARK.sub("", line)
+        if label := _LABEL.match(line):
             found.append((label[1], line[label.end() :]))
         elif found and line.strip():
             label_before, begun = found[-1]
@@ -126,14 +121,12 @@ def _labelled(text: str) -> list[tuple[str, str]]:
 
 
 def _json(text: str, kind: type) -> Any:
-    """Return the texts of a JSON list, or a JSON object."""
-    value: Any = None
-    with suppress(ValueError, RecursionError):
+    try:
         value = json.loads(text)
-    texts = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    if not isinstance(value, kind) or (kind is list and not all(isinstance(one, str) for one in texts)):
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, kind):
         raise InputError("it begins as JSON and cannot be read as that")
-    _check_whole("".join(map(str, texts)))  # "\\ud800" was ASCII until now
     return value
 
 
@@ -141,8 +134,8 @@ def _sentence(text: str) -> str:
     """Return a text in one line, without bold marks, and without quotation marks around all of it."""
     text = " ".join(text.replace("**", "").strip().strip("*").split())
     quoted = _QUOTED.match(text)
-    inner = next((part for part in quoted.groups() if part is not None), None) if quoted else None
-    return text if inner is None or re.search('["“”]', inner) else inner.strip()
+    inner = "".join(part or "" for part in quoted.groups()) if quoted else '"'
+    return text if re.search('["“”]', inner) else inner.strip()
 
 
 def _same(label: str) -> str:

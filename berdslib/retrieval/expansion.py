@@ -28,7 +28,7 @@ from berdslib.llm.recorded import Kept
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.models.chat import make_chat
 from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search
-from berdslib.statements.negation import two_sides, yes_and_no
+from berdslib.statements import two_sides
 
 logger = logging.getLogger(__name__)
 
@@ -213,7 +213,7 @@ def template_expansions(questions: Sequence[Question]) -> dict[str, list[tuple[s
 @lru_cache(maxsize=4096)  # the same questions are asked by many systems
 def _templates(text: str) -> tuple[tuple[str, str], ...]:
     answers = two_sides(text)
-    names = ("Yes", "No") if yes_and_no(text) else ("One answer", "The other")
+    names = ("Yes", "No") if two_sides(text, choices=False) else ("One answer", "The other")
     bare = re.sub(r"^the perspective on\s+", "", " ".join(text.split()), flags=re.IGNORECASE)
     topic = (answers[0] if answers else bare).rstrip("?.! ")
     return (

@@ -1,1 +1,4 @@
-"""English statements by rule: a question's yes and no, a statement's opposite, whether two contradict each other."""
+"""English statements by rule: what a question's two sides say, a statement's opposite, whether two contradict."""
+
+from berdslib.statements.negation import negate as negate
+from berdslib.statements.negation import two_sides as two_sides

@@ -36,7 +36,8 @@ def listed_pairs(name: str) -> list[tuple[str, str]]:
 BE, HAVE, DO, MODALS = map(listed, ("be", "have", "do", "modals"))
 AUXILIARIES = BE | HAVE | DO | MODALS
 PERSONAL = listed("personal")
-SUBORDINATORS, RELATIVES = listed("subordinators"), listed("relatives")
+SUBORDINATORS = listed("subordinators")
+RELATIVES = listed("relatives")
 _PRONOUNS = PERSONAL | listed("other_pronouns")
 _PLURALS, _DETERMINERS, _PREPOSITIONS = map(listed, ("plurals", "determiners", "prepositions"))
 _ADVERBS, _MOSTLY_VERBS, _STAND_ALONE = map(listed, ("adverbs", "mostly_verbs", "stand_alone"))
@@ -210,7 +211,8 @@ def is_title(words: Sequence[str]) -> bool:
 
 def _read(words: Sequence[str], names_from: int) -> list[str]:
     """Return the bare words; one with a capital is a name and keeps it ("Die Hard"), and so is all that is quoted."""
-    title, quoted = is_title(words), _quoted(words)
+    title = is_title(words)
+    quoted = _quoted(words)
     low = [bare(w) for w in words]
     for i, word in enumerate(words):
         if i in quoted:
@@ -383,7 +385,8 @@ def _where(low: Sequence[str]) -> int | None:
 
 def _starts_predicate(low: Sequence[str], i: int) -> str:
     """Return "noun", "adjective" or "verb" if what is said can start with word i, "" if not."""
-    word, before = low[i], low[i - 1]
+    word = low[i]
+    before = low[i - 1]
     after_doing = tag(before) == "VBG" and i > 1 and low[i - 2] not in _DETERMINERS  # "of making a"
     after_to = i > 1 and low[i - 2] == "to" and is_base(before)  # "to help a"
     if not _complete(low, i) or after_doing or after_to:

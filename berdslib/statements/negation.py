@@ -128,12 +128,15 @@ def _is_clause(words: list[str]) -> bool:
 
 def _without_negation(text: str) -> str | None:
     """Return the text with the "not" of its main verb taken away; None where that verb has none, or may have none."""
-    # What fits two patterns goes by the first.
-    found = {one.start(): (one, kept) for pattern, kept in reversed(_NEGATED) for one in pattern.finditer(text)}
+    found: dict[int, tuple[re.Match[str], str]] = {}
+    for pattern, kept in reversed(_NEGATED):  # what fits two patterns goes by the first
+        found |= {match.start(): (match, match.expand(kept)) for match in pattern.finditer(text)}
     words = _affirmed(text).split()
     at = finite_verb(words) if found else None
-    for start, (one, kept) in sorted(found.items(), key=lambda item: item[0]):
-        before, verb, after = text[:start], one.expand(kept), text[one.end() :]
+    for start in sorted(found):
+        match, verb = found[start]
+        before = text[:start]
+        after = text[match.end() :]
         if not _is_main(len(_affirmed(before).split()), at, words, before):
             continue
         if _NOT_ONLY.match(after):
@@ -167,7 +170,9 @@ def _with_negation(text: str) -> str | None:
     at = finite_verb(words)
     if at is None:
         return None
-    subject, verb, rest = " ".join(words[:at]), words[at], " ".join(words[at + 1 :])
+    subject = " ".join(words[:at])
+    verb = words[at]
+    rest = " ".join(words[at + 1 :])
     if not verb.strip(".").isalpha() or re.match(r"(?:and|or|but)\b", rest):  # "is, in part, …", "can and should"
         return None
     if bare(verb) in AUXILIARIES and not (verb in HAVE | DO and _OBJECT.match(rest)):
@@ -203,10 +208,11 @@ def _denied(subject: str, verb: str, rest: str) -> str:
 def _said(subject: str, verb: str, rest: str) -> str:
     """Return subject, verb and rest as a statement; "does cause" is "causes"."""
     if rest.lower().startswith("ever "):
-        verb, rest = ("can be" if verb in ("is", "are") else verb), rest[5:]
+        verb = "can be" if verb in ("is", "are") else verb
+        rest = rest[5:]
     if bare(subject) == "there" and rest.startswith("any "):
         rest = f"some {rest[4:]}"
-    if verb in DO and not rest.startswith("not "):
+    if verb in DO:
         words = rest.split(" ")
         at = _main(words)
         shared = any(one == "and" and is_only_verb(bare(two)) for one, two in pairwise(words))  # "creates … and reduce"
@@ -246,7 +252,6 @@ _OPINION = re.compile(
     rf"{_THINK}(?: or disagree)?(?P<that> that)? (?!(?:in|of|about|like|with)\b)(?P<clause>\S+ .+)",
     re.I,
 )
-_CLAIM = re.compile(r"is it (?:true|(?:really )?the case|(?:fair|correct|safe) to say) that (.+)", re.I)
 _SEEING = re.compile(
     r"(?:do|would) you (?:consider|describe|rate|regard|see|view) (.+?) (?:as|to be) (?:being )?(.+)", re.I
 )
@@ -262,7 +267,8 @@ _CHOICE = re.compile(r"\bor\b(?! (?:not|other|more|less)\b)|\bvs?\b|\bversus\b",
 _ANY_OF = re.compile(r"\b(?:regardless of|based on|such as|including|without|in the form of|whether)\b.*", re.I)
 _OR_NOT = re.compile(r",? or not$| or not(?= )", re.I)
 _OPENING = re.compile(r"^in your (?:opinion|view),? ", re.I)
-_STAND_INS, _NO_TOPICS = listed("stand_ins"), listed("no_topics")
+_STAND_INS = listed("stand_ins")
+_NO_TOPICS = listed("no_topics")
 _SECOND = re.compile(
     rf"(?:,|\band\b|\bor\b|[.?!;]) +(?:and +|if so,? *)?(?:{_AUXILIARY}|what|how|why|which|who) ", re.I
 )
@@ -270,30 +276,19 @@ _SECOND = re.compile(
 _SENTENCES = re.compile(r"[a-z]{3}[.?!]+\s+\S|\?\W*\w|[<>{}]")
 
 
-def yes_and_no(question: str) -> tuple[str, str] | None:
+def _yes_and_no(question: str) -> tuple[str, str] | None:
     """Return a yes/no question as the statement that says yes, and as the one that says no.
 
     A statement is the yes itself. None for what no rule is sure of: a choice, another kind of question, a subject
     without clear end.
-
-    >>> yes_and_no("Should rich people pay more tax?")
-    ('Rich people should pay more tax.', 'Rich people should not pay more tax.')
-    >>> yes_and_no("Does homework cause stress?")
-    ('Homework causes stress.', 'Homework does not cause stress.')
-    >>> yes_and_no("Do you think that zoos are cruel?")
-    ('Zoos are cruel.', 'Zoos are not cruel.')
-    >>> yes_and_no("Which is better, tea or coffee?") is None
-    True
     """
-    if len(question) > _LONGEST:
-        return None
     text = _OPENING.sub("", _OR_NOT.sub("", " ".join(question.split()).rstrip("?.! ")))
     if _SENTENCES.search(text) or text.isupper() or not re.search(r"\w", text):
         return None
     if _CHOICE.search(_ANY_OF.sub("", text)):
         return None
-    pair = _asked(text) if "?" in question or _ASKING.match(text) else _stated(text)
-    return (_sentence(pair[0]), _sentence(pair[1])) if pair and _WRONG not in pair[1] else None
+    sides = _asked(text) if "?" in question or _ASKING.match(text) else _stated(text)
+    return sides if sides and _WRONG not in sides[1] else None
 
 
 def _asked(text: str) -> tuple[str, str] | None:
@@ -307,8 +302,6 @@ def _asked(text: str) -> tuple[str, str] | None:
             return _asked(topic[2])
         known = rest and _can_be_subject(topic[1])
         return (_said(topic[1], verb.lower(), rest), _denied(topic[1], verb.lower(), rest)) if known else None
-    if claim := _CLAIM.fullmatch(text):
-        return claim[1], _opposite(claim[1])
     if opinion := _OPINION.fullmatch(text):
         clause = _capital(_mine(opinion["clause"]))
         # "Do you feel safe" has no clause in it.
@@ -329,20 +322,20 @@ def _turned(verb: str, behind: str) -> tuple[str, str] | None:
     end = end_of_subject(verb, words)
     if end is None:
         return None
-    subject, rest = " ".join(words[:end]), " ".join(words[end:])
+    subject = " ".join(words[:end])
+    rest = " ".join(words[end:])
     if re.match(r"(?:any(?:one|body|thing)?|either)\b", subject, re.I):
         return None  # "anyone needs" says more than is asked
-    if subject.endswith(" no longer"):
-        return _said(subject, verb, rest), _said(f"{subject[: -len('no longer')]}still", verb, rest)
+    if subject.endswith(" no longer") or _NEGATIVE.match(subject) or _NEGATIVE.search(" ".join(rest.split()[:2])):
+        return None  # denied again, it would be a double negative
     if bare(subject) == "you" and verb in (*DO, "are", "were", "have", "had", "would"):
-        subject, rest = "I", _mine(rest)
+        subject = "I"
+        rest = _mine(rest)
         verb = {"are": "am", "were": "was"}.get(verb, verb)
     if re.match(r"your\b", subject, re.I) or (subject.lower() == "it" and re.match(r"\w+ you\b", rest)):
-        subject, rest = _mine(subject), _mine(rest)
+        subject = _mine(subject)
+        rest = _mine(rest)
     rest = _main_verb_small(rest) if verb not in BE else rest
-    if _NEGATIVE.match(subject) or _NEGATIVE.search(" ".join(rest.split()[:2])):
-        yes = _said(subject, verb, rest)
-        return yes, _without_negation(yes) or f"{_UNTRUE}{_small(yes)}"
     return _said(subject, verb, rest), _denied(subject, verb, rest)
 
 
@@ -411,25 +404,35 @@ _PARTS = re.compile(r"(?: ?:| [-–—]|,) ")
 _ARTICLES = listed("before_answers")
 
 
-def two_sides(question: str) -> tuple[str, str] | None:
+def two_sides(question: str, *, choices: bool = True) -> tuple[str, str] | None:
     """Return what the two sides of a question say: yes and no, or the one answer and the other of "A or B?".
 
-    None for what no rule is sure of. The two answers of a choice need not exclude each other.
+    A statement is the yes itself. None for what no rule is sure of, and, without `choices`, for "A or B?", whose two
+    answers need not exclude each other.
 
-    >>> two_sides("Should zoos close?")
-    ('Zoos should close.', 'Zoos should not close.')
+    >>> two_sides("Should rich people pay more tax?")
+    ('Rich people should pay more tax.', 'Rich people should not pay more tax.')
+    >>> two_sides("Do you think that zoos are cruel?")
+    ('Zoos are cruel.', 'Zoos are not cruel.')
     >>> two_sides("Was Napoleon a hero or a villain?")
     ('Napoleon was a hero.', 'Napoleon was a villain.')
     >>> two_sides("Tea or coffee: which is better?")
     ('Tea is better than coffee.', 'Coffee is better than tea.')
+    >>> two_sides("Tea or coffee: which is better?", choices=False) is None
+    True
     """
-    if (pair := yes_and_no(question)) or len(question) > _LONGEST:
-        return pair
+    if len(question) > _LONGEST:
+        return None
+    sides = _yes_and_no(question) or (_choice(question) if choices else None)
+    return (_sentence(sides[0]), _sentence(sides[1])) if sides else None
+
+
+def _choice(question: str) -> tuple[str, str] | None:
+    """Return the two answers of a question that names them."""
     text = re.sub(r"^the perspective on ", "", " ".join(question.split()).rstrip("?. "), flags=re.I)
     if text.isupper() or _SENTENCES.search(text) or len(_CHOICE.findall(text)) != 1:
         return None
-    sides = _compared(text) or _chosen(text)
-    return (_sentence(sides[0]), _sentence(sides[1])) if sides else None
+    return _compared(text) or _chosen(text)
 
 
 def _compared(text: str) -> tuple[str, str] | None:
@@ -438,7 +441,8 @@ def _compared(text: str) -> tuple[str, str] | None:
     if len(parts) != 2:
         return None
     for asked, named in (parts, parts[::-1]):
-        which, two = _WHICH.fullmatch(asked), _TWO.fullmatch(named)
+        which = _WHICH.fullmatch(asked)
+        two = _TWO.fullmatch(named)
         if which and two:
             return _ahead(two["one"], two["two"], which), _ahead(two["two"], two["one"], which)
     return None
@@ -458,20 +462,23 @@ def _chosen(text: str) -> tuple[str, str] | None:
         return None
     subject, verb, _ = parsed
     if bare(subject) == "you":
-        subject, options = "I", (_mine(options[0]), _mine(options[1]))
-    one, two = (_said(subject, verb, option if verb in BE else _main_verb_small(option)) for option in options)
-    return one, two
+        subject = "I"
+        options = (_mine(options[0]), _mine(options[1]))
+    first, second = options if verb in BE else map(_main_verb_small, options)
+    return _said(subject, verb, first), _said(subject, verb, second)
 
 
 def _parsed(text: str) -> tuple[str, str, str] | None:
     """Return the subject, the verb and the rest of a question; without a verb it is "is" or "are"."""
-    topic, choice = re.split(r": | [-–—] ", text, maxsplit=1) if re.search(r": | [-–—] ", text) else ("", text)
+    *topics, choice = re.split(r": | [-–—] ", text, maxsplit=1)
+    topic = topics[0] if topics else ""
     asking = _ASKING.fullmatch(choice)
     if not asking:
         first = bare(choice.split()[0])
         can_follow = tag(first) in ("DT", "JJ", "JJR", "VBN") or first in ("too", "more", "less")
         return (topic, "are" if is_plural(topic) else "is", choice) if topic and can_follow else None
-    verb, words = asking[1].lower(), _no_title(asking[2].split())
+    verb = asking[1].lower()
+    words = _no_title(asking[2].split())
     if topic and bare(words[0]) in _STAND_INS:
         return (topic, verb, " ".join(words[1:])) if _can_be_subject(topic) else None
     end = end_of_subject(verb, words)
@@ -481,7 +488,8 @@ def _parsed(text: str) -> tuple[str, str, str] | None:
 def _options(said: str, verb: str) -> tuple[str, str] | None:
     """Return "a hero" and "a villain", or "safe for us" and "risky for us"; None where it is unclear what is shared."""
     one, _, two = re.sub(r"\beither ", "", said, flags=re.I).partition(" or ")
-    first, second = one.split(), two.split()
+    first = one.split()
+    second = two.split()
     if not first or not second:
         return None
     if verb in BE and bare(first[0]) in _ARTICLES and bare(second[0]) in _ARTICLES:

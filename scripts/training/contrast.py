@@ -16,7 +16,7 @@ from typing import NamedTuple
 from berdslib.data.tables import read_jsonl, read_table
 from berdslib.errors import InputError, known
 from berdslib.judging.examples import Example
-from berdslib.statements.negation import negate
+from berdslib.statements import negate
 from training.pairs import SOURCES, WINDOW_WORDS, article_id, data_file, mixture, read_json, share_of, window
 
 # Draws of each kind from each side of a debate.

@@ -34,7 +34,7 @@ from berdslib.judging.laptop import (
 )
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.models.encoders import get_encoder
-from berdslib.statements.negation import negate
+from berdslib.statements import negate
 from training.contrast import UNLABELLED, mixed
 from training.pairs import LAPTOP_SHARES, is_held_out, mixture, split_by_topic
 from training.stance import StanceRecipe, Training

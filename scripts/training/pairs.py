@@ -27,7 +27,7 @@ from berdslib.data.fetch import candidate_paths, first_existing
 from berdslib.data.tables import read_jsonl, read_table
 from berdslib.errors import InputError, known
 from berdslib.judging.examples import Example, sample_examples, write_examples
-from berdslib.statements.negation import negate
+from berdslib.statements import negate
 
 # A web snippet of BeRDS has 100 words (BeRDS section 4.2).
 WINDOW_WORDS = 100

@@ -63,8 +63,7 @@ def test_errors_are_summed_up(drawn):
 def test_two_reviewers_are_compared(drawn):
     zoe = filled(drawn, "Zoe", item1={"contradict": "no", "severity": "minor"}, item5={"question_ok": ""})
     bo = filled(drawn, "Bo", item1={"contradict": "no", "severity": "major"}, item2={"contradict": "no"})
-    done = json.loads(berds("rate", "agree", zoe, bo, "--json").stdout)
-    assert done["reviewers"] == [["Zoe"], ["Bo"]] and done["items"] == [12, 12] and done["common"] == 12
+    done = json.loads(berds("rate", "summary", zoe, bo, "--json").stdout)
     table = {row["column"]: row for row in done["agreement"]}
     want = reviewer_agreement(read_sheet(zoe), read_sheet(bo)).set_index("column")
     assert table["contradict"]["kappa"] == pytest.approx(want.loc["contradict", "kappa"])
@@ -72,8 +71,6 @@ def test_two_reviewers_are_compared(drawn):
     assert [(d["column"], d["first"], d["second"]) for d in done["differences"]] == [
         ("severity", "minor", "major"), ("contradict", "yes", "no")
     ]  # fmt: skip
-    printed = berds("rate", "agree", zoe, bo)
-    assert "Zoe and Bo: 12 items in common, of 12 and 12" in printed.stderr
-    assert "only 'yes' was answered" in printed.stdout
+    printed = berds("rate", "summary", zoe, bo).stdout
     for question in disagreements(read_sheet(zoe), read_sheet(bo))["question"]:
-        assert question in printed.stdout
+        assert question in printed

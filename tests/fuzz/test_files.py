@@ -95,7 +95,7 @@ COMMANDS = {  # what each reads of these; the last is where it may write
     "explore -q q.jsonl -c p.jsonl -r bm25,rank-bm25 -j overlap -o new.html": "q.jsonl p.jsonl",
     "grid status grid.yaml": "grid.yaml nb.ipynb",
     "experiment -q own -r bm25": "own/dataset.json own/questions.jsonl own/corpus.jsonl own/gold.tsv",
-    "rate agree ann.csv bob.csv": "ann.csv bob.csv",
+    "rate summary ann.csv bob.csv": "ann.csv bob.csv",
     "rate summary ann.csv": "ann.csv",
     "notebook run nb.ipynb -p k 2 -o new --no-show": "nb.ipynb",
     "table 3": "",

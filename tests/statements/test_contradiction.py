@@ -5,8 +5,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from berdslib.statements import negate, two_sides
 from berdslib.statements.contradiction import are_opposites, contradict, same_text, stem
-from berdslib.statements.negation import negate, yes_and_no
 
 SUBJECTS = ["Zoos", "Public libraries", "Night trains", "School uniforms", "Short weeks"]
 PREDICATES = ["be closed", "be paid for by the state", "have more rights than cars", "replace flights", "last longer"]
@@ -29,7 +29,7 @@ def test_a_statement_and_its_negation_by_rule_contradict(subject, predicate):
 
 @given(st.sampled_from(SUBJECTS), st.sampled_from(PREDICATES))
 def test_the_two_answers_to_a_question_contradict(subject, predicate):
-    sides = yes_and_no(f"Should {subject.lower()} {predicate}?")
+    sides = two_sides(f"Should {subject.lower()} {predicate}?", choices=False)
     assert sides is None or contradict(*sides) is True
 
 

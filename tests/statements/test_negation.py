@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import re
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from hypothesis import strategies as st
 
 from berdslib.data.datasets import load_questions
 from berdslib.errors import InputError
+from berdslib.statements import negate, two_sides
 from berdslib.statements.grammar import base_of, end_of_subject, past, tag_known, third_person
-from berdslib.statements.negation import negate, two_sides, yes_and_no
+
+yes_and_no = partial(two_sides, choices=False)
 
 # ---------------------------------------------------------------- questions made of statements that are known
 

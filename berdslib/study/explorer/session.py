@@ -23,7 +23,7 @@ from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.retrieval.base import Retriever, checked_search
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.systems import CROSS, EXPANDING, PROJECTED, Workshop, parse_system
-from berdslib.statements.negation import two_sides
+from berdslib.statements import two_sides
 from berdslib.study.explorer.views import Listing, short_text, top_overlap, view_of, visible
 from berdslib.study.scoring import (
     AnyJudge,
