@@ -263,9 +263,13 @@ def cut_rows(
 ) -> tuple[Iterable[Passage], str]:
     """Return the passages of the first rows (0: all) of a source, and how they are cut."""
     known("cut", cut, _CUTS)
-    opened: Iterable[Passage] = source
-    if isinstance(source, Path):
-        opened = Corpus(source) if is_corpus(source) else iter_passages(source)
+    opened: Iterable[Passage]
+    if not isinstance(source, Path):
+        opened = source
+    elif is_corpus(source):
+        opened = Corpus(source)
+    else:
+        opened = iter_passages(source)
     rows = islice(opened, limit or None)
     was_cut = opened.cut if isinstance(opened, Corpus) else "none"
     if cut == "none":

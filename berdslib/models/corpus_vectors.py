@@ -209,7 +209,8 @@ def _finished(jobs: Iterable[tuple[Any, ...]], executor: Executor | None) -> Ite
     """Encode shards, here or in an executor, and yield once for each that is done."""
     if executor is None:
         for job in jobs:
-            yield _encode_shard(*job)
+            _encode_shard(*job)
+            yield
         return
     dask = sys.modules.get("distributed")  # which has an error of its own
     killed = (BrokenExecutor,) if dask is None else (BrokenExecutor, dask.KilledWorker)
