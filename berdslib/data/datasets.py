@@ -137,8 +137,6 @@ def load_questions(name: str | Path, split: str | None = None, limit: int = 0) -
     questions: list[Question] = list(found)
     if one.reader == "table":
         questions = _of_split(questions, split or "all", one.place)
-    else:
-        check_questions(questions, need_perspectives=True)
     return questions[: limit or None]
 
 

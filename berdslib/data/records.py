@@ -125,19 +125,25 @@ def check_questions(questions: Sequence[Question], *, need_perspectives: bool = 
     for q in questions:
         _check_text(q.qid, "question", q.qid, "qid")
         _check_text(q.text, "question", q.qid, "question")
-        for field, (wanted, fits) in _LISTS.items():
-            listed = getattr(q, field)
-            # A single text is a sequence too, of one perspective a letter.
-            usable = isinstance(listed, Sequence) and not isinstance(listed, str) and all(map(fits, listed))
-            if not usable or (field == "weights" and listed and not any(listed)):
-                raise InputError(f"question {q.qid!r} needs a list of {wanted}, not {shortened(listed)}", field=field)
-            if listed and len(listed) != len(q.perspectives):
-                problem = f"question {q.qid!r} has {len(q.perspectives)} perspectives and {len(listed)} {field}"
-                raise InputError(problem, field=field)
+        check_lists(q)
         if need_perspectives and not q.perspectives:
             raise InputError(f"question {q.qid!r} has no perspectives, so it cannot be scored", field="perspectives")
     _check_apart(questions)
     return questions
+
+def check_lists(question: Question) -> None:
+    """Raise InputError for a list of a question that holds something else, or does not fit its perspectives."""
+    for field, (wanted, fits) in _LISTS.items():
+        listed = getattr(question, field)
+        # A single text is a sequence too, of one perspective a letter.
+        usable = isinstance(listed, Sequence) and not isinstance(listed, str) and all(map(fits, listed))
+        if not usable or (field == "weights" and listed and not any(listed)):
+            problem = f"question {question.qid!r} needs a list of {wanted}, not {shortened(listed)}"
+            raise InputError(problem, field=field)
+        if listed and len(listed) != len(question.perspectives):
+            n = len(question.perspectives)
+            raise InputError(f"question {question.qid!r} has {n} perspectives and {len(listed)} {field}", field=field)
+
 
 
 def _check_apart(questions: Sequence[Question]) -> None:
