@@ -1,4 +1,4 @@
-"""Files: reading lines (UTF-8, plain or gzip), writing whole or not at all, and rows in SQLite that notice damage."""
+"""Files: reading lines (UTF-8, plain or gzip), writing whole or not at all, and rows in SQLite."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import os
 import re
 import shutil
 import sqlite3
-import struct
 import uuid
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, TypeVar
 
@@ -27,7 +26,8 @@ logger = logging.getLogger(__name__)
 StrPath = str | Path
 Done = TypeVar("Done")
 
-LONGEST_LINE = 2**28  # bytes: a passage of a web page has some thousand, a whole JSON file in a line some million
+_PATIENCE = 20.0  # seconds for which a process waits for the lock of another before it says so
+_WAITS = 180  # of so many seconds, until it gives up
 _LONGEST_STEM = 50  # characters of a name that stand in a hidden name beside it
 # What a spreadsheet takes for the beginning of a formula, perhaps guarded already; texts of others may hold anything.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
@@ -44,10 +44,7 @@ def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
         with open(path, "rb") as raw:
             zipped = raw.peek(2)[:2] == b"\x1f\x8b"
             binary = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if zipped else raw
-            for line, coded in enumerate(iter(partial(binary.readline, LONGEST_LINE + 1), b""), start=1):
-                if len(coded) > LONGEST_LINE:
-                    problem = f"this line is longer than {LONGEST_LINE:,} bytes; is it a text file?"
-                    raise InputError(problem, path=path, line=line)
+            for line, coded in enumerate(binary, start=1):
                 text = coded.decode("utf-8-sig" if line == 1 else "utf-8")
                 if "\0" in text:
                     raise InputError("holds a null byte; UTF-8 text is needed", path=path, line=line)
@@ -97,21 +94,11 @@ def _unfinished_prefix(path: Path) -> str:
     return f".{name}."
 
 
-def left_unfinished(path: Path, marker: str | None = None) -> list[Path]:
-    """Return the folders that writers of `path` left behind when they were killed.
-
-    Nobody else's: their names are those that :func:`atomic_path` makes, and they hold the file `marker`, or nothing.
-    Without a marker, the names suffice: for our own cache.
-    """
+def left_unfinished(path: Path) -> list[Path]:
+    """Return the folders that writers of `path` left behind when they were killed; :func:`atomic_path` named them."""
     made = re.compile(re.escape(_unfinished_prefix(path)) + r"[0-9a-f]{32}(\.old)?")
-    return [
-        place
-        for place in path.parent.iterdir()
-        if made.fullmatch(place.name)
-        and place.is_dir()
-        and not place.is_symlink()
-        and (marker is None or (place / marker).is_file() or not any(place.iterdir()))
-    ]
+    folders = (place for place in path.parent.iterdir() if place.is_dir() and not place.is_symlink())
+    return [folder for folder in folders if made.fullmatch(folder.name)]
 
 
 @contextmanager
@@ -191,15 +178,12 @@ def write_text(path: StrPath) -> Iterator[TextIO]:
     """
     path = Path(path)
     zipped = path.suffix == ".gz"
-    try:
-        if path.exists() and not path.is_file():
-            with _written_directly(path) as raw, _as_text(raw, zipped) as text:
-                yield text
-        else:
-            with atomic_path(path) as unfinished, open(unfinished, "wb") as raw, _as_text(raw, zipped) as text:
-                yield text
-    except UnicodeEncodeError:
-        raise InputError("cannot be written: a text holds half of a surrogate pair (\\ud…)", path=path) from None
+    if path.exists() and not path.is_file():
+        with _written_directly(path) as raw, _as_text(raw, zipped) as text:
+            yield text
+    else:
+        with atomic_path(path) as unfinished, open(unfinished, "wb") as raw, _as_text(raw, zipped) as text:
+            yield text
 
 
 @contextmanager
@@ -242,97 +226,54 @@ def store_errors(path: Path, what: str) -> Iterator[None]:
 
 
 class Rows:
-    """Key → value (bytes, or a probability) in a table of an SQLite file, each row with a checksum.
-
-    A damaged row is as if it was never there. Where SQLite cannot go on, what it can still read is put in the place of
-    the file, and a copy of that stays beside it. One that is no database at all may be somebody else's, and is told.
-    """
+    """Key → value (bytes, or a probability) in a table of an SQLite file, which is made where there is none."""
 
     def __init__(self, path: Path, what: str, name: str, value: str, options: str = "") -> None:
-        self.path, self._what, self._name, self._value = path, what, name, value.partition(" ")[0]
-        self._create = f"CREATE TABLE {name} (key BLOB PRIMARY KEY, {value} NOT NULL, sum INTEGER) {options}"
+        self.path = path
+        self._what = what
+        self._name = name
+        self._value = value.partition(" ")[0]
+        self._create = f"CREATE TABLE IF NOT EXISTS {name} (key BLOB PRIMARY KEY, {value} NOT NULL) {options}"
 
     def do(self, work: Callable[[sqlite3.Connection], Done]) -> Done:
-        """Return what `work` does with the open file; after a damaged one was mended, what it does then."""
-        with store_errors(self.path, self._what):
-            try:
-                with self._opened() as table:
-                    return work(table)
-            except sqlite3.DatabaseError as error:
-                if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
-                    raise
-                self._mend(error)
-            with self._opened() as table:
-                return work(table)
+        """Return what `work` does with the open file."""
+        with store_errors(self.path, self._what), self._opened() as table:
+            return work(table)
 
-    def find(self, table: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, Any]:
+    def find(self, table: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, Any]:
         """Return key → value for those of the keys that are there."""
-        found, seen, keys = dict[bytes, Any](), 0, list(dict.fromkeys(keys))
-        query = f"SELECT key, {self._value}, sum FROM {self._name} WHERE key IN"
-        for start in range(0, len(keys), 900):  # SQLite allows 999 parameters everywhere
-            part = keys[start : start + 900]
-            listed = table.execute(f"{query} ({','.join('?' * len(part))})", part).fetchall()
-            seen += len(listed)
-            found.update((key, value) for key, value, kept in listed if kept is not None and kept == _sum(key, value))
-        if len(found) < seen:
-            _say_damaged(self.path)
+        found: dict[bytes, Any] = {}
+        wanted = list(dict.fromkeys(keys))
+        for start in range(0, len(wanted), 900):  # SQLite allows 999 parameters everywhere
+            part = wanted[start : start + 900]
+            marks = ",".join("?" * len(part))
+            query = f"SELECT key, {self._value} FROM {self._name} WHERE key IN ({marks})"
+            found.update(table.execute(query, part).fetchall())
         return found
 
     def add(self, table: sqlite3.Connection, rows: Iterable[tuple[bytes, bytes | float]]) -> None:
         """Add rows that were not found."""
-        summed = ((key, value, _sum(key, value)) for key, value in rows)
-        table.executemany(f"INSERT OR REPLACE INTO {self._name} VALUES (?, ?, ?)", summed)
+        table.executemany(f"INSERT INTO {self._name} (key, {self._value}) VALUES (?, ?)", rows)
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
-        """Open the table, made where it is not there, or not any more; rows of old, without checksums, get them."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.is_symlink() and not self.path.exists():
             raise InputError(f"is a link to nothing, so {self._what} is not made there; remove it", path=self.path)
         # SQLite itself makes files that a group cannot write to, whatever the umask.
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o666))
-        # Who encodes one chunk of texts holds the lock meanwhile, so who waits must be patient.
-        with closing(sqlite3.connect(self.path, timeout=3600, isolation_level=None)) as table:
-            table.text_factory = bytes  # what is no text any more does not stop it
-            if b"sum" not in self._columns(table):
+        with closing(sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)) as table:
+            if not table.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [self._name]).fetchone():
                 with write_transaction(table):
-                    if not (columns := self._columns(table)):
-                        table.execute(self._create)
-                    elif b"sum" not in columns:
-                        table.create_function("sum_of", 2, _sum)
-                        table.execute(f"ALTER TABLE {self._name} ADD COLUMN sum INTEGER")
-                        table.execute(f"UPDATE {self._name} SET sum = sum_of(key, {self._value})")
+                    table.execute(self._create)
             yield table
-
-    def _columns(self, table: sqlite3.Connection) -> list[bytes]:
-        return [row[1] for row in table.execute(f"PRAGMA table_info({self._name})")]
-
-    def _mend(self, problem: Exception) -> None:
-        with closing(sqlite3.connect(self.path)) as damaged, closing(sqlite3.connect("")) as new:
-            damaged.text_factory = bytes
-            with suppress(sqlite3.DatabaseError):
-                if damaged.execute("PRAGMA integrity_check(1)").fetchone() == (b"ok",):
-                    return  # another process was faster
-            new.execute(self._create)
-            for order in ("", "ORDER BY key", "ORDER BY key DESC"):  # up to the damage from both ends
-                with suppress(sqlite3.DatabaseError):
-                    for key, value, *kept in damaged.execute(f"SELECT * FROM {self._name} {order}"):
-                        if kept in ([], [_sum(key, value)]):
-                            self.add(new, [(key, value)])
-            copy = self.path.with_name(f"{self.path.name}.damaged-{uuid.uuid4().hex[:8]}")
-            shutil.copy2(self.path, copy)
-            new.commit()
-            new.backup(damaged)
-            saved = new.execute(f"SELECT count(*) FROM {self._name}").fetchone()[0]
-        said = "%s was damaged (%s): %d of its rows could be saved, others are made again; as it was it lies in %s"
-        logger.warning(said, self.path, problem, saved, copy.name)
 
 
 @contextmanager
 def write_transaction(table: sqlite3.Connection, turn: AbstractContextManager[Any] | None = None) -> Iterator[None]:
-    """Commit what the block does, or nothing of it; who waits to write holds the lock `turn` meanwhile."""
+    """Commit what the block does, or nothing of it; a process that waits to write holds the lock `turn` meanwhile."""
     with turn or nullcontext():
-        table.execute("BEGIN IMMEDIATE")
+        _begin(table)
     try:
         yield
         table.execute("COMMIT")
@@ -342,13 +283,14 @@ def write_transaction(table: sqlite3.Connection, turn: AbstractContextManager[An
         raise
 
 
-def _sum(key: bytes, value: object) -> int | None:
-    """Return the checksum of a row, with its key, so that none passes for another; None for what cannot be in one."""
-    if isinstance(value, float) and 0 <= value <= 1:
-        value = struct.pack("<d", value)
-    return zlib.crc32(value, zlib.crc32(key)) if isinstance(value, bytes) and isinstance(key, bytes) else None
-
-
-@cache
-def _say_damaged(path: Path) -> None:
-    logger.warning("%s holds damaged rows, which are made again", path)
+def _begin(table: sqlite3.Connection) -> None:
+    """Take the write lock of a file; another process may hold it while it encodes a chunk of texts."""
+    for waits_left in reversed(range(_WAITS)):
+        try:
+            table.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or not waits_left:
+                raise
+        path = table.execute("PRAGMA database_list").fetchone()[2]
+        say_once(path, "another process is writing to this file; this one waits for it")

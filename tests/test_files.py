@@ -2,13 +2,16 @@
 
 import contextlib
 import errno
-import gzip
+import multiprocessing
 import os
+import sqlite3
+import threading
 
 import pytest
 
+from berdslib import files
 from berdslib.errors import InputError
-from berdslib.files import Rows, atomic_path, guarded, left_unfinished, read_lines, unguarded, write_text
+from berdslib.files import Rows, atomic_path, guarded, left_unfinished, unguarded, write_text, write_transaction
 
 
 @pytest.mark.parametrize(
@@ -40,15 +43,6 @@ def pipe(tmp_path):
     yield tmp_path / "pipe", reader
     with contextlib.suppress(OSError):  # a test may have closed it
         os.close(reader)
-
-
-@pytest.mark.parametrize("name", ["pipe", "file"])
-def test_half_a_surrogate_pair_is_an_input_error_wherever_it_is_written(tmp_path, pipe, name):
-    with (
-        pytest.raises(InputError, match=rf"{name}: cannot be written: .*surrogate"),
-        write_text(tmp_path / name) as file,
-    ):
-        file.write("\ud800")
 
 
 def test_a_reader_that_has_left_is_no_mistake_of_the_user(pipe):
@@ -117,40 +111,23 @@ MADE = "0123456789abcdef" * 2  # as of a writer that was killed
         (f"wiki.{MADE}", False),
     ],
 )
-@pytest.mark.parametrize(("held", "marked"), [("mark", True), ("thesis", False), (None, True)])
-def test_only_what_a_killed_writer_left_is_found(tmp_path, name, goes, held, marked):
-    made(tmp_path / name, *([held] if held else []))
-    found = left_unfinished(tmp_path / "wiki", "mark")
-    assert [path.name for path in found] == ([name] if goes and marked else [])
+def test_only_what_a_killed_writer_left_is_found(tmp_path, name, goes):
+    made(tmp_path / name)
+    assert [path.name for path in left_unfinished(tmp_path / "wiki")] == [name] * goes
 
 
 def test_links_and_files_with_such_a_name_are_not_found(tmp_path):
     made(tmp_path / "precious", "mark")
     (tmp_path / f".wiki.{MADE}").symlink_to(tmp_path / "precious")
     (tmp_path / f".wiki.{MADE[::-1]}").write_text("a file")
-    assert left_unfinished(tmp_path / "wiki", "mark") == []
+    assert left_unfinished(tmp_path / "wiki") == []
 
 
 def test_long_names_that_begin_alike_are_told_apart(tmp_path):
     first, second = (tmp_path / f"{'a' * 60}{end}" for end in "xy")
     with atomic_path(first, "mark") as unfinished:
         made(unfinished, "mark")
-        assert left_unfinished(second, "mark") == [] and left_unfinished(first, "mark") == [unfinished]
-
-
-# ---------------------------------------------------------------- lines without an end
-
-
-@pytest.mark.parametrize("zipped", [False, True])
-def test_a_line_has_a_largest_length(tmp_path, monkeypatch, zipped):
-    monkeypatch.setattr("berdslib.files.LONGEST_LINE", 10)
-    path = tmp_path / "lines.txt"
-    path.write_bytes((gzip.compress if zipped else bytes)(b"short\n123456789\n" + b"x" * 50))
-    lines = read_lines(path)
-    assert [next(lines), next(lines)] == [(1, "short\n"), (2, "123456789\n")]
-    with pytest.raises(InputError) as told:
-        next(lines)
-    assert (told.value.path, told.value.line) == (path, 3)
+        assert left_unfinished(second) == [] and left_unfinished(first) == [unfinished]
 
 
 # ---------------------------------------------------------------- a cache that others can write to
@@ -173,6 +150,67 @@ def test_a_store_can_be_read_and_written_by_whom_the_umask_says(tmp_path, mask):
     finally:
         os.umask(before)
     assert (tmp_path / "store.sqlite").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def _holds_the_lock(rows, held, done):
+    def work(table):
+        with write_transaction(table):
+            held.set()
+            done.wait(60)
+            rows.add(table, [(b"first", b"1")])
+
+    rows.do(work)
+
+
+def test_a_process_that_waits_for_the_lock_says_so_and_then_writes(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(files, "_PATIENCE", 0.05)
+    rows = Rows(tmp_path / "store.sqlite", "a store", "thing", "value BLOB")
+    rows.do(lambda table: None)
+    context = multiprocessing.get_context("fork")
+    held, done = context.Event(), context.Event()
+    other = context.Process(target=_holds_the_lock, args=(rows, held, done))
+    other.start()
+    assert held.wait(60)
+    threading.Timer(0.5, done.set).start()
+
+    def work(table):
+        with write_transaction(table):
+            rows.add(table, [(b"second", b"2")])
+        return rows.find(table, [b"first", b"second"])
+
+    assert rows.do(work) == {b"first": b"1", b"second": b"2"}
+    other.join(60)
+    assert [str(tmp_path / "store.sqlite") in message for message in caplog.messages] == [True]
+
+
+def test_a_lock_that_is_never_free_is_an_error_that_names_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_PATIENCE", 0.01)
+    monkeypatch.setattr(files, "_WAITS", 3)
+    rows = Rows(tmp_path / "store.sqlite", "a store", "thing", "value BLOB")
+
+    def waits(table):
+        with write_transaction(table):
+            pytest.fail("two hold the lock")
+
+    with pytest.raises(InputError) as error:
+        rows.do(lambda table: _within(table, lambda: rows.do(waits)))
+    assert error.value.path == tmp_path / "store.sqlite"
+
+
+def _within(table, work):
+    with write_transaction(table):
+        work()
+
+
+@pytest.mark.parametrize("value", ["BLOB", "REAL"])
+def test_a_store_with_a_column_of_checksums_is_read_and_written(tmp_path, value):
+    """As those were that an earlier version made."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "store.sqlite")) as table, table:
+        table.execute(f"CREATE TABLE thing (key BLOB PRIMARY KEY, value {value} NOT NULL, sum INTEGER)")
+        table.execute("INSERT INTO thing VALUES (?, ?, ?)", [b"old", 0.5, 7])
+    rows = Rows(tmp_path / "store.sqlite", "a store", "thing", f"value {value}")
+    rows.do(lambda table: rows.add(table, [(b"new", 0.25)]))
+    assert rows.do(lambda table: rows.find(table, [b"old", b"new", b"old"])) == {b"old": 0.5, b"new": 0.25}
 
 
 @pytest.mark.parametrize("text", ["=1+1", "'=1+1", "''@x", "-3", "\tx", "plain", "'plain", "", "＝x"])

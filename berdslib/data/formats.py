@@ -22,7 +22,7 @@ from berdslib.data.records import (
     VERDICT_COLUMNS,
     Passage,
     Question,
-    check_questions,
+    check_lists,
     check_run,
     check_verdicts,
     make_verdicts,
@@ -105,7 +105,7 @@ def _question(row: Row, number: int, source: str, split: str) -> Question:
         weights=weights,
     )
     try:
-        check_questions([question])
+        check_lists(question)
     except InputError as error:
         raise row.wrong(error.field, error.problem) from None
     return question

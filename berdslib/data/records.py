@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
 from numbers import Integral
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
@@ -30,7 +29,7 @@ QID_NAMES = ("qid", "query_id", "query-id", "q_id", "topic_id", "topic")
 DOCNO_NAMES = ("docno", "doc_id", "docid", "corpus-id", "corpus_id", "passage_id", "passage-id")
 SUBTOPIC_NAMES = ("subtopic", "iteration", "subtopic_id", "iter")
 RELEVANCE_NAMES = ("relevance", "label", "rel", "score")
-_REAL = int | float | np.integer | np.floating | np.bool_
+_REAL = int | float | np.number
 # What a question lists: in words, and how one of them is told.
 _LISTS = {
     "perspectives": ("texts", lambda one: isinstance(one, str)),
@@ -125,19 +124,25 @@ def check_questions(questions: Sequence[Question], *, need_perspectives: bool = 
     for q in questions:
         _check_text(q.qid, "question", q.qid, "qid")
         _check_text(q.text, "question", q.qid, "question")
-        for field, (wanted, fits) in _LISTS.items():
-            listed = getattr(q, field)
-            # A single text is a sequence too, of one perspective a letter.
-            usable = isinstance(listed, Sequence) and not isinstance(listed, str) and all(map(fits, listed))
-            if not usable or (field == "weights" and listed and not any(listed)):
-                raise InputError(f"question {q.qid!r} needs a list of {wanted}, not {shortened(listed)}", field=field)
-            if listed and len(listed) != len(q.perspectives):
-                problem = f"question {q.qid!r} has {len(q.perspectives)} perspectives and {len(listed)} {field}"
-                raise InputError(problem, field=field)
+        check_lists(q)
         if need_perspectives and not q.perspectives:
             raise InputError(f"question {q.qid!r} has no perspectives, so it cannot be scored", field="perspectives")
     _check_apart(questions)
     return questions
+
+
+def check_lists(question: Question) -> None:
+    """Raise InputError for a list of a question that holds something else, or does not fit its perspectives."""
+    for field, (wanted, fits) in _LISTS.items():
+        listed = getattr(question, field)
+        # A single text is a sequence too, of one perspective a letter.
+        usable = isinstance(listed, Sequence) and not isinstance(listed, str) and all(map(fits, listed))
+        if not usable or (field == "weights" and listed and not any(listed)):
+            problem = f"question {question.qid!r} needs a list of {wanted}, not {shortened(listed)}"
+            raise InputError(problem, field=field)
+        if listed and len(listed) != len(question.perspectives):
+            n = len(question.perspectives)
+            raise InputError(f"question {question.qid!r} has {n} perspectives and {len(listed)} {field}", field=field)
 
 
 def _check_apart(questions: Sequence[Question]) -> None:
@@ -185,15 +190,11 @@ def check_passages(passages: Iterable[Passage]) -> None:
 def _check_text(text: object, what: str, name: str, field: str) -> None:
     if not isinstance(text, str):
         raise InputError(f"{what} {name!r} has {shortened(text)} where text is needed", field=field)
-    try:
-        text.isascii() or text.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"{what} {name!r} holds half of a surrogate pair (\\ud…)", field=field) from None
 
 
 def check_k(k: int, name: str = "k") -> None:
     """Raise InputError unless k, the length of a list, is a whole number from 1."""
-    if isinstance(k, bool) or not isinstance(k, Integral) or not hasattr(k, "__index__"):  # a timedelta64 has none
+    if isinstance(k, bool) or not isinstance(k, Integral):
         raise InputError(f"{name} must be a whole number, not {shortened(k)}", field=name)
     if k < 1:
         raise InputError(f"{name} must be at least 1, not {k}", field=name)
@@ -390,7 +391,7 @@ def check_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
         frame["supports"] = supports
     given = frame["p_yes" if "p_yes" in frame.columns else "supports"]
     frame["p_yes"] = _numbers(given)
-    bad = ~frame["p_yes"].between(0.0, 1.0) & ~given.map(_is_empty)
+    bad = ~frame["p_yes"].between(0.0, 1.0) & given.notna()
     if bad.any():
         raise InputError(f"p_yes of {_key(frame, bad)} is not a number from 0 to 1")
     pid = _numbers(frame["pid"])
@@ -408,7 +409,7 @@ def check_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
     columns = list(VERDICT_COLUMNS)
     if GRADE in frame.columns:
         grade = _numbers(frame[GRADE])
-        if (bad := ~np.isfinite(grade) & ~frame[GRADE].map(_is_empty)).any():
+        if (bad := ~np.isfinite(grade) & frame[GRADE].notna()).any():
             raise InputError(f"the grade of {_key(frame, bad)} is not a finite number", field=GRADE)
         frame[GRADE] = grade.fillna(frame["supports"].astype(float))  # of verdicts that were joined with graded ones
         columns.append(GRADE)
@@ -709,10 +710,7 @@ def _are_clean_verdicts(verdicts: pd.DataFrame) -> bool:
 
 def _ids(values: Iterable[Any], field: str) -> pd.Series:
     """Return ids as text; whole numbers, which pandas makes of them, are taken too."""
-    try:
-        return pd.Series([v if type(v) is str else _id(v, field) for v in values], dtype="str")
-    except UnicodeEncodeError as error:
-        raise InputError(f"{error.object!r} holds half of a surrogate pair (\\ud…)", field=field) from None
+    return pd.Series([v if type(v) is str else _id(v, field) for v in values], dtype="str")
 
 
 def _id(value: Any, field: str) -> str:
@@ -722,26 +720,9 @@ def _id(value: Any, field: str) -> str:
 
 
 def _numbers(values: Any) -> pd.Series:
-    """Return a column as float64, NaN where it holds no number that a float can: dates and complex numbers are none."""
-    column = values if isinstance(values, pd.Series) else pd.Series(values)
-    if column.dtype.kind not in "biuf":
-        column = column.astype(object).map(_as_number)
-    return pd.Series(pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan))
-
-
-def _is_empty(value: object) -> bool:
-    """Return whether a cell is empty, as pandas has it among numbers or texts; not-a-time and the like are not."""
-    return value is None or value is pd.NA or (isinstance(value, float) and value != value)
-
-
-def _as_number(value: Any) -> Any:
-    """Return a number as a float, a text, which may hold one, as it is, and NaN for all else."""
-    try:
-        if isinstance(value, str) and value.isascii():  # of others, half a character cannot even be held
-            return value
-        return float(value) if isinstance(value, _REAL | Decimal) else np.nan
-    except (OverflowError, TypeError, ValueError):  # 10**400, a span of time, and a NaN that signals
-        return np.nan
+    """Return a column as float64, NaN where it holds no number."""
+    numbers = pd.to_numeric(pd.Series(values), errors="coerce")
+    return pd.Series(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def _strictly_decreasing(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:
@@ -757,11 +738,4 @@ def _strictly_decreasing(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:
         if ranks[i] > 1 and single[i] >= single[i - 1]:
             single[i] = np.nextafter(single[i - 1], np.float32(-np.inf))
             out[i] = single[i]
-    lowest = np.nextafter(np.float32(-LARGEST_SCORE), np.float32(0))
-    for i in range(len(out) - 1, -1, -1):  # what was lowered beyond the limit is lifted, and those above it with it
-        is_last = i + 1 == len(out) or ranks[i + 1] == 1
-        least = lowest if is_last else np.nextafter(single[i + 1], np.float32(np.inf))
-        if single[i] < least:
-            single[i] = least
-            out[i] = least
     return out

@@ -122,7 +122,7 @@ class Row(dict[str, Any]):
         _, value = self.first(name)
         try:
             found = math.nan if isinstance(value, bool) else float(_with_point(value))
-        except (TypeError, ValueError, OverflowError):
+        except (TypeError, ValueError):
             found = math.nan
         if not math.isfinite(found):
             raise self.wrong(name, f"{value!r} is not a finite number")
@@ -207,15 +207,11 @@ def from_json(text: str, path: StrPath, line: int | None = None, field: str | No
         value = json.loads(text)
         if "\\ud" in text.lower():  # half of a surrogate pair is legal JSON, but no text: it cannot be written
             json.dumps(value, ensure_ascii=False).encode()
-    except (ValueError, RecursionError) as error:
-        problem = f"not valid JSON: {str(error).partition(':')[0]}"
-        if isinstance(error, json.JSONDecodeError):
-            problem, line = f"{problem} (column {error.colno})", line or error.lineno
-        elif isinstance(error, UnicodeEncodeError):
-            problem = "holds half of a surrogate pair (\\ud…)"
-        elif isinstance(error, RecursionError):
-            problem = "JSON is nested too deeply"
-        raise InputError(problem, path=path, line=line, field=field) from None
+    except json.JSONDecodeError as error:
+        problem = f"not valid JSON: {error.msg} (column {error.colno})"
+        raise InputError(problem, path=path, line=line or error.lineno, field=field) from None
+    except UnicodeEncodeError:
+        raise InputError("holds half of a surrogate pair (\\ud…)", path=path, line=line, field=field) from None
     return value
 
 
@@ -336,7 +332,7 @@ def _look_at_object(first: str, goes_on: bool, known: Collection[str]) -> Look:
     """Return whether a line that begins an object holds a row, or begins a whole file of JSON."""
     try:
         row = json.loads(first)
-    except (ValueError, RecursionError):
+    except ValueError:
         return Look("json" if goes_on and first.endswith(("{", "[", ",")) else "jsonl")
     holds_rows = all(isinstance(value, dict | list) for value in row.values())
     if known and not _is_row(row, known):
@@ -555,10 +551,10 @@ def _read_arrow(path: StrPath, form: str) -> Iterator[tuple[int, Row]]:
             names = batch.schema.names
             if len(set(names)) < len(names):
                 raise InputError(f"a column name occurs twice: {names}", path=path)
-            for cells in _rows_in(batch, path):
+            for cells in batch.to_pylist():
                 line += 1
                 yield line, Row(cells, path, line)
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
         problem = f"is not a readable {form.capitalize()} file: {str(error).splitlines()[0]}"
         raise InputError(problem, path=path) from None
 
@@ -579,18 +575,6 @@ def _arrow_batches(path: StrPath) -> list[Any]:
     except pa.ArrowInvalid:
         reader = pa.ipc.open_stream(source)  # as datasets keeps it on disk
     return list(reader.read_all().to_batches(max_chunksize=1000))
-
-
-def _rows_in(batch: Any, path: StrPath) -> list[dict[str, Any]]:
-    try:
-        return list(batch.to_pylist())
-    except (ValueError, OverflowError):  # not UTF-8, or a date after the year 9999
-        for name in batch.schema.names:
-            try:
-                batch.column(name).to_pylist()
-            except (ValueError, OverflowError) as error:
-                raise InputError(f"holds a cell that cannot be read: {error}", path=path, field=name) from None
-        raise
 
 
 def _read_records(given: Records) -> Iterator[tuple[int, Row]]:

@@ -400,7 +400,7 @@ def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:
         raise InputError("verdicts are written as .tsv or .csv (also with .gz), or as .qrels", path=path)
     verdicts = check_verdicts(verdicts)
     for column in ("qid", "docno", "judge"):
-        _require(column, verdicts[column], r"[^\r\0]+", "is empty or holds a carriage return or null byte")
+        _require(column, verdicts[column], r"[^\r]+", "is empty or holds a carriage return")
     with write_text(path) as file:
         frame = verdicts.astype({"supports": int})
         frame.to_csv(file, sep="\t" if ending == ".tsv" else ",", index=False, lineterminator="\n")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import re
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -48,7 +47,6 @@ logger = logging.getLogger(__name__)
 VectorsOf = Callable[[list[str], str], np.ndarray]  # from texts, and the prefix of each, to float32 (n, d)
 
 NAMELESS = "own"  # the id of functions of the user's without one
-_HALF = re.compile("[\ud800-\udfff]")
 
 
 def get_encoder(
@@ -205,8 +203,6 @@ class SentenceEncoder:
     def _encode(self, texts: Sequence[str], role: str, checkpoint: str) -> np.ndarray:
         if not texts:
             raise InputError("there are no texts to encode")
-        if broken := [text for text in texts if _HALF.search(text)]:
-            raise InputError(f"the text {broken[0][:80]!r} holds half of a surrogate pair, which no tokenizer reads")
         card, mark = self.card, self._marks[checkpoint]
         # A commit is loaded by its name, whatever came after it.
         if not mark.startswith("@") and checkpoint_mark(checkpoint) != mark:

@@ -76,9 +76,6 @@ class CachedEncoder:
 
         found = self._rows.do(all_of)
         vectors = np.frombuffer(b"".join([found[key] for key in keys]), _NUMBER)
-        if len({len(one) for one in found.values()}) > 1 or not np.isfinite(vectors).all():
-            problem = "holds vectors of several widths, or not finite, from before each had a checksum; remove it"
-            raise InputError(f"{problem}, and they are made again", path=self._path)
         return vectors.reshape(len(keys), -1).copy()
 
     def _add(
@@ -97,8 +94,6 @@ class CachedEncoder:
         return made
 
     def _dim(self, table: sqlite3.Connection) -> int:
-        """Return the width of the first vector that is whole, 0 where there is none."""
-        for (key,) in table.execute("SELECT key FROM vector"):
-            for numbers in self._rows.find(table, [key]).values():
-                return len(numbers) // _NUMBER.itemsize
-        return 0
+        """Return the width of the vectors that are kept, 0 where there are none."""
+        first = table.execute("SELECT numbers FROM vector LIMIT 1").fetchone()
+        return len(first[0]) // _NUMBER.itemsize if first else 0

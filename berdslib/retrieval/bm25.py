@@ -22,7 +22,7 @@ import pandas as pd
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import atomic_path
-from berdslib.models.manifest import MANIFEST, check_files, read_manifest, write_manifest
+from berdslib.models.manifest import MANIFEST, read_manifest, write_manifest
 from berdslib.progress import bar
 from berdslib.retrieval.base import Ours, check_corpus, check_search, docno_order, gather_run, top_k
 from berdslib.words import IN_WORD, SINGLE_WORD, prepare, words
@@ -242,12 +242,11 @@ class BM25(_BM25Base):
             self._index.save(unfinished, show_progress=False)
             np.save(unfinished / "ties.npy", self._ties)
             (unfinished / "docnos.json").write_text(json.dumps(self._docnos), encoding="utf-8")
-            about = {"bm25": _FORMAT, "analyser": self._analyser}
-            write_manifest(unfinished, about, {file.name: file for file in sorted(unfinished.iterdir())})
+            write_manifest(unfinished, {"bm25": _FORMAT, "analyser": self._analyser})
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Open a saved index that is as it was written; scores stay on disk, to be read where a search needs them."""
+        """Open a saved index; scores stay on disk, to be read where a search needs them."""
         import bm25s
 
         logging.getLogger("bm25s").setLevel(logging.WARNING)
@@ -256,14 +255,17 @@ class BM25(_BM25Base):
         if about.get("bm25") != _FORMAT:
             problem = f"holds no BM25 index of format {_FORMAT}, which is needed; save it again"
             raise InputError(problem, path=path / MANIFEST)
-        check_files(path, about)
         loaded = cls.__new__(cls)
         loaded._analyser = str(about.get("analyser"))
         with errors_in(path / MANIFEST):
             loaded._analyse = analyser(loaded._analyser)
-        loaded._docnos = json.loads((path / "docnos.json").read_text(encoding="utf-8"))
-        loaded._ties = np.load(path / "ties.npy", mmap_mode="r")
-        loaded._index = bm25s.BM25.load(path, mmap=True)
+        try:
+            loaded._docnos = json.loads((path / "docnos.json").read_text(encoding="utf-8"))
+            loaded._ties = np.load(path / "ties.npy", mmap_mode="r")
+            loaded._index = bm25s.BM25.load(path, mmap=True)
+        except (OSError, ValueError, EOFError) as error:
+            problem = f"holds no complete index ({error}); delete this folder, and save it again"
+            raise InputError(problem, path=path) from None
         scores = loaded._index.scores
         # As plain arrays, which are what numba takes; the files stay mapped.
         scores.update({name: np.asarray(scores[name]) for name in ("data", "indices", "indptr")})

@@ -18,10 +18,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from berdslib.errors import BerdsError, InputError, MissingDataError, known
+from berdslib.errors import InputError, MissingDataError, known
 from berdslib.files import atomic_path
-from berdslib.models.corpus_vectors import VECTORS, open_vectors, part_of, write_header
-from berdslib.models.manifest import MANIFEST, check_files, check_manifest, read_manifest, write_manifest
+from berdslib.models.corpus_vectors import VECTORS, open_vectors, part_of, write_vectors
+from berdslib.models.manifest import MANIFEST, check_manifest, read_manifest, write_manifest
 
 Hits = list[tuple[np.ndarray, np.ndarray]]  # for each query: numbers of vectors, and their scores
 # Of vectors with equal scores, by their numbers: what orders them, the smaller first; comparable within one call only.
@@ -41,7 +41,8 @@ class Index:
     _FILE = ""  # of a saved index's folder
 
     def __init__(self) -> None:
-        self._n, self._dim = 0, 0
+        self._n = 0
+        self._dim = 0
         self.tie_order: TieOrder | None = None
         self.about: Callable[[], dict[str, Any]] = dict
 
@@ -54,7 +55,8 @@ class Index:
         if vectors.ndim != 2 or vectors.dtype != np.float32 or self._dim not in (0, vectors.shape[1]):
             raise InputError(f"vectors must be float32 (n, {self._dim or 'd'}), not {vectors.dtype} {vectors.shape}")
         self._add(vectors)
-        self._n, self._dim = self._n + len(vectors), vectors.shape[1]
+        self._n += len(vectors)
+        self._dim = vectors.shape[1]
 
     def search(self, queries: np.ndarray, k: int) -> Hits:
         """Return for each query (numbers, scores) of its k nearest vectors, best first; fewer where fewer are found."""
@@ -69,20 +71,17 @@ class Index:
         self._check_filled()
         with atomic_path(path, marker=MANIFEST) as folder:
             folder.mkdir()
-            self._save(folder)
-            files = {str(file.relative_to(folder)): file for file in folder.rglob("*") if file.is_file()}
-            write_manifest(folder, self.about(), files)
+            self._save(folder / self._FILE)
+            write_manifest(folder, self.about())
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open a saved index that is as it was written, memory-mapped; also a file of vectors, or of faiss, alone."""
-        file, about = Path(path), dict[str, Any]()
-        if file.is_dir():
-            manifest = read_manifest(file)
-            check_files(file, manifest)
-            about = {name: said for name, said in manifest.items() if name not in ("format", "files")}
-            file /= cls._FILE
-        index = cls._opened(file)
+        """Open a saved index, memory-mapped; also a file of vectors, or of faiss, alone."""
+        path = Path(path)
+        if not path.is_dir():
+            return cls._opened(path)
+        about = read_manifest(path)
+        index = cls._opened(path / cls._FILE)
         index.about = lambda: about
         return index
 
@@ -96,7 +95,7 @@ class Index:
     def _search(self, queries: np.ndarray, k: int) -> Hits:
         raise NotImplementedError
 
-    def _save(self, folder: Path) -> None:
+    def _save(self, file: Path) -> None:
         raise NotImplementedError
 
     @classmethod
@@ -128,10 +127,8 @@ class NumpyIndex(Index):
                     near[i] = _largest(np.append(rows, new + start), np.append(best, scores[new]), _NEAR * k)
         return _scored_again(self._vectors, queries, near, k, self.tie_order)
 
-    def _save(self, folder: Path) -> None:
-        with open(folder / self._FILE, "wb") as file:
-            write_header(file, self._n, self._dim)
-            file.write(np.ascontiguousarray(self._vectors).data)
+    def _save(self, file: Path) -> None:
+        write_vectors(file, self._n, [self._vectors])
 
     @classmethod
     def _opened(cls, file: Path) -> Self:
@@ -179,7 +176,8 @@ class FaissIndex(Index):
         super().__init__()
         self._index: Any = None
         self._file: Path | None = None  # that is mapped
-        self._kind, self.effort = known("kind of faiss index", kind, _FAISS), effort
+        self._kind = known("kind of faiss index", kind, _FAISS)
+        self.effort = effort
 
     def _add(self, vectors: np.ndarray) -> None:
         if self._file is not None:  # faiss would end the process
@@ -219,13 +217,13 @@ class FaissIndex(Index):
         if hasattr(index, "hnsw"):
             index.hnsw.efSearch = max(self.effort, k)
 
-    def _save(self, folder: Path) -> None:
+    def _save(self, file: Path) -> None:
         import faiss
 
         # Of mapped cells, faiss would write the name of their file, not what is in them.
         whole: Any = self._index if self._file is None else faiss.read_index(str(self._file))
         self._set_effort(whole)
-        _write(whole, folder / self._FILE)
+        _write(whole, file)
 
     @classmethod
     def _opened(cls, file: Path) -> Self:
@@ -244,7 +242,10 @@ class FaissIndex(Index):
         if index.metric_type != faiss.METRIC_INNER_PRODUCT:
             raise InputError("is a faiss index of distances; one of dot products is needed", path=file)
         opened = cls(effort=index.hnsw.efSearch if hasattr(index, "hnsw") else getattr(index, "nprobe", _EFFORT))
-        opened._index, opened._file, opened._n, opened._dim = index, file, index.ntotal, index.d
+        opened._index = index
+        opened._file = file
+        opened._n = index.ntotal
+        opened._dim = index.d
         return opened
 
 
@@ -264,7 +265,9 @@ class MilvusIndex(Index):
     def __init__(self, uri: str, about: Mapping[str, Any]) -> None:
         super().__init__()
         name = hashlib.blake2b(repr(about).encode(), digest_size=16).hexdigest()
-        self._uri, self.collection, self._client = uri, f"berdslib_{name}", _milvus(uri)
+        self._uri = uri
+        self.collection = f"berdslib_{name}"
+        self._client = _milvus(uri)
         weakref.finalize(self, self._client.close)
         if self._held() == about["passages"]:
             fields = self._client.describe_collection(self.collection)["fields"]
@@ -328,9 +331,13 @@ def _milvus(uri: str) -> Any:
         options = {} if "://" in uri else {"grpc_options": {"grpc.keepalive_permit_without_calls": False}}
         return pymilvus.MilvusClient(uri, token=os.environ.get("MILVUS_TOKEN", ""), **options)
     except (pymilvus.MilvusException, pymilvus.exceptions.ConnectionConfigException) as error:
-        if "://" not in uri:
-            raise _not_opened(uri, error) from None
-        raise MissingDataError(f"no Milvus at {uri!r}: {error}") from None
+        if "://" in uri:
+            raise MissingDataError(f"no Milvus at {uri!r}: {error}") from None
+        problem = (
+            f"Milvus cannot open it: {error}. If another process has this file open, close that notebook or command, "
+            "name another file, or start a server and use milvus:http://HOST:PORT"
+        )
+        raise InputError(problem, path=uri) from None
 
 
 def _check_embedded(file: str) -> None:
@@ -346,25 +353,6 @@ def _check_embedded(file: str) -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def _not_opened(file: str, error: Exception) -> BerdsError:
-    """Return why an embedded Milvus did not open its file: pymilvus keeps the reason to itself."""
-    try:
-        lite = importlib.import_module("milvus_lite")
-    except ImportError:
-        return MissingDataError("a file of Milvus needs milvus-lite; install it: pip install 'berdslib[milvus]'")
-    try:
-        lite.MilvusLite(file).close()
-    except lite.DataDirLockedError:
-        problem = (
-            "another process has this file open, and an embedded Milvus takes one at a time: close that notebook or "
-            "command, name another file, or start a server and use milvus:http://HOST:PORT"
-        )
-        return InputError(problem, path=file)
-    except (lite.MilvusLiteError, OSError, ValueError) as reason:
-        error = reason
-    return InputError(f"Milvus cannot open it: {error}", path=file)
-
-
 class Rescored(Index):
     """Search with an index of approximate scores; its `depth` best candidates are scored by the vectors (n, d)."""
 
@@ -372,7 +360,10 @@ class Rescored(Index):
         super().__init__()
         if not len(index) or len(index) != len(vectors):
             raise InputError(f"the index holds {len(index)} vectors, and {len(vectors)} are given to rescore with")
-        self._index, self._vectors, self._depth, self.about = index, vectors, depth, index.about
+        self._index = index
+        self._vectors = vectors
+        self._depth = depth
+        self.about = index.about
         self._n, self._dim = vectors.shape
 
     def _search(self, queries: np.ndarray, k: int) -> Hits:
@@ -411,12 +402,6 @@ def make_index(name: str, effort: int | None = None) -> Index:
     if kind == "milvus":
         raise InputError("Milvus keeps vectors at a place: milvus:FILE.db or milvus:http://HOST:PORT", field="index")
     return INDEXES[kind](**({} if effort is None else {"effort": effort}))
-
-
-def index_recall(index: Index, exact: Index, queries: np.ndarray, k: int) -> float:
-    """Return the mean share of the k nearest vectors by an exact index that another finds (recall@k)."""
-    pairs = zip(index.search(queries, k), exact.search(queries, k), strict=True)
-    return float(np.mean([np.isin(true, found).mean() for (found, _), (true, _) in pairs]))
 
 
 def _scored_again(vectors: np.ndarray, queries: np.ndarray, near: Hits, k: int, ties: TieOrder | None) -> Hits:
@@ -459,7 +444,9 @@ class Parts(Index):
 
     def __init__(self, parts: Sequence[Index]) -> None:
         super().__init__()
-        self._parts, self._n, self._dim = parts, sum(map(len, parts)), parts[0]._dim
+        self._parts = parts
+        self._n = sum(map(len, parts))
+        self._dim = parts[0]._dim
 
     def _search(self, queries: np.ndarray, k: int) -> Hits:
         starts = np.cumsum([0, *map(len, self._parts)])
@@ -480,22 +467,24 @@ def build_kept(
     parts together find what one index would.
     """
     kind, place = split_name(name)
-    if not (rows := part_of(len(vectors), part)):
+    rows = part_of(len(vectors), part)
+    if not rows:
         raise InputError(f"{len(vectors)} vectors are too few for {part[1]} parts", field="part")
     if kind == "milvus":
-        if not len(sent := MilvusIndex(place, about)):
+        sent = MilvusIndex(place, about)
+        if not len(sent):
             sent.send(vectors[rows.start : rows.stop], rows)
         return
     from filelock import FileLock
 
     folder = Path(place)
     folder.mkdir(parents=True, exist_ok=True)
-    index, target = make_index(kind, effort=effort), folder / "{}-of-{}".format(*part)
+    index = make_index(kind, effort=effort)
+    target = folder / "{}-of-{}".format(*part)
     with FileLock(folder / ".lock"):
-        check_files(folder, check_manifest(folder, said := {**about, "index": kind}))
+        check_manifest(folder, {**about, "index": kind})
         if isinstance(index, FaissIndex) and part[1] > 1:
-            index.learn(vectors, learnt := folder / "learnt.faiss")
-            write_manifest(folder, said, {learnt.name: learnt})
+            index.learn(vectors, folder / "learnt.faiss")
     with FileLock(folder / f".{target.name}.lock"):
         if not (target / MANIFEST).exists():
             index.add(vectors[rows.start : rows.stop])
@@ -505,7 +494,8 @@ def build_kept(
 
 def kept(name: str, about: dict[str, Any], vectors: Callable[[], np.ndarray]) -> Index:
     """Open an index, which is built where there is none yet."""
-    if (index := _opened(name, about)) is None:
+    index = _opened(name, about)
+    if index is None:
         build_kept(name, about, vectors())
         index = _opened(name, about)
     assert index is not None
@@ -513,20 +503,24 @@ def kept(name: str, about: dict[str, Any], vectors: Callable[[], np.ndarray]) ->
 
 
 def _opened(name: str, about: dict[str, Any]) -> Index | None:
-    """Open an index of vectors of which `about` tells, and no others; None where there is none, or parts of Milvus."""
+    """Open an index of the vectors that `about` describes; None where there is none, or only parts of one in Milvus."""
     kind, place = split_name(name)
     if kind == "milvus":
-        return found if len(found := MilvusIndex(place, about)) else None
+        found = MilvusIndex(place, about)
+        return found if len(found) else None
     folder = Path(place)
     if not (folder / MANIFEST).exists():
         return None
     check_manifest(folder, {**about, "index": kind})
-    there = [tuple(map(int, found.parent.name.split("-of-"))) for found in folder.glob(f"*-of-*/{MANIFEST}")]
-    for n in {n for _, n in there}:
-        if not (lacking := [i for i in range(1, n + 1) if (i, n) not in there]):
-            parts = [FaissIndex.open(folder / f"{i}-of-{n}") for i in range(1, n + 1)]
+    error = None
+    for n in {int(made.parent.name.partition("-of-")[2]) for made in folder.glob(f"[0-9]*-of-*/{MANIFEST}")}:
+        places = {number: folder / f"{number}-of-{n}" for number in range(1, n + 1)}
+        lacking = [number for number, place in places.items() if not (place / MANIFEST).exists()]
+        if not lacking:
+            parts = [FaissIndex.open(place) for place in places.values()]
             return parts[0] if n == 1 else Parts(parts)
-    if there:
         problem = f"lacks of {n} parts: {', '.join(map(str, lacking))}"
-        raise InputError(f"{problem}; make them with berds data index … --part {lacking[0]}/{n}", path=folder)
+        error = InputError(f"{problem}; make them with berds data index … --part {lacking[0]}/{n}", path=folder)
+    if error is not None:
+        raise error
     return None

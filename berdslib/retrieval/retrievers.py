@@ -14,7 +14,7 @@ import pandas as pd
 
 from berdslib.data.records import Passage, Question, make_run
 from berdslib.data.web import OwnCorpora
-from berdslib.errors import InputError, MissingDataError, known, says_what_it_takes
+from berdslib.errors import InputError, MissingDataError, known
 from berdslib.models.cards import CARDS, Encoder, model_card
 from berdslib.models.corpus_vectors import full_text
 from berdslib.models.encoders import NAMELESS, get_encoder, own_encoder
@@ -92,7 +92,6 @@ class OwnDense:
         return Dense(passages, encoder, index=index, name=name, text_of=text_of)
 
 
-@says_what_it_takes
 def dense(encode: Any, *, queries: Any = None, id: str = "", index: str = "numpy") -> OwnDense:
     """Make a retriever of a model of yours: ``bd.register("retriever", "mine", bd.dense(encode))``.
 

@@ -68,7 +68,7 @@ def test_all_ways_of_reading_agree_across_batches(tmp_path, n):
     assert [corpus.position(p.docno) for p in passages] == list(range(n))
     assert [corpus.by_docno[p.docno] for p in passages] == passages
     assert passages[-1] in corpus and passages[-1]._replace(text="other") not in corpus
-    for absent in ("c", "", "\ud800", None):
+    for absent in ("c", "", None):
         assert absent not in corpus.by_docno
     for outside in (n, -n - 1):
         with pytest.raises(IndexError):
@@ -86,7 +86,7 @@ def test_two_names_with_one_hash_are_told_apart(tmp_path, monkeypatch):
     corpus = write_corpus(passages, tmp_path / "c")
     assert [corpus.position(p.docno) for p in passages] == list(range(25))
     assert corpus.position("d99") is None
-    with pytest.raises(InputError, match=r"'d7' occurs twice \(passages 7 and 25\)"):
+    with pytest.raises(InputError, match=r"'d7' .*7 and 25"):
         write_corpus([*passages, passages[7]], tmp_path / "twice")
 
 
@@ -108,89 +108,61 @@ def documents_of(corpus):
 
 
 def everything_in(folder):
-    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if not p.name.startswith(".lock-"))
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
 
 
-def test_a_corpus_is_five_files_and_nothing_else_stays_but_a_lock(few, tmp_path):
-    names = ("blocks.npy", "hashes.npy", "passages.arrow", "positions.npy", "sums.npy")
-    files = ["few", *(f"few/{name}" for name in names)]
+def test_a_corpus_is_three_files_and_nothing_else_stays(few, tmp_path):
+    files = ["few", "few/hashes.npy", "few/passages.arrow", "few/positions.npy"]
     assert everything_in(tmp_path) == files
     assert list(write_corpus(FEW[:1], few.path)) == FEW[:1]  # replaced
     assert list(few) == FEW, "what was open stays readable"
     assert everything_in(tmp_path) == files
 
 
-@pytest.mark.parametrize(
-    ("passages", "problem"),
-    [
-        ([], "no passages"),
-        ([*FEW, FEW[0]], r"docno 'b' occurs twice \(passages 0 and 3\)"),
-        ([*FEW, Passage("c", "half \ud800")], "passage 'c' holds half of a surrogate pair"),
-        ([Passage("c\udc00", "x")], "half of a surrogate pair"),
-    ],
-)
-def test_what_cannot_be_written_leaves_what_was_there(few, tmp_path, passages, problem):
+@pytest.mark.parametrize(("passages", "named"), [([], "no passages"), ([*FEW, FEW[0]], "'b'")])
+def test_what_cannot_be_written_leaves_what_was_there(few, tmp_path, passages, named):
     for path in (few.path, tmp_path / "new"):
-        with pytest.raises(InputError, match=problem):
+        with pytest.raises(InputError, match=named):
             write_corpus(passages, path)
     assert list(Corpus(few.path)) == FEW
-    assert len(everything_in(tmp_path)) == 6
+    assert len(everything_in(tmp_path)) == 4
 
 
 # ---------------------------------------------------------------- what does not open
 
 
-@pytest.mark.parametrize("name", ["passages.arrow", "hashes.npy", "sums.npy"])
+@pytest.mark.parametrize("name", ["passages.arrow", "hashes.npy", "positions.npy"])
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut"])
-def test_a_damaged_corpus_does_not_open(few, name, damage):
+def test_a_file_that_cannot_be_opened_is_named(few, name, damage):
     file = few.path / name
     content = file.read_bytes()
     file.unlink()
     if damage != "missing":
         file.write_bytes(content[: len(content) // 2 if damage == "cut" else 0])
-    with pytest.raises(InputError, match="no complete corpus") as error:
+    with pytest.raises(InputError) as error:
         Corpus(few.path)
-    assert error.value.path == few.path
+    assert error.value.path == file
 
 
-@pytest.mark.parametrize("name", ["passages.arrow", "sums.npy", "blocks.npy"])
-def test_damage_is_told_where_it_is_read_and_nowhere_else(few, name):
-    content = (few.path / name).read_bytes()
-    at = content.index(b"Coffee") if name == "passages.arrow" else {"sums.npy": 132, "blocks.npy": 132}[name]
-    (few.path / name).write_bytes(content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :])
-    corpus = Corpus(few.path)
-    assert corpus[0] == FEW[0] and corpus.position("a") == 1 and list(corpus.docnos()) == ["b", "a", "ü/1"]
-    told = pytest.raises(InputError, match=r"few: is damaged; delete this folder, and have it written again: passage")
-    with told:
-        corpus[1] if name != "blocks.npy" else list(corpus)
+@pytest.mark.parametrize("name", ["hashes.npy", "positions.npy"])
+def test_a_file_of_a_larger_corpus_is_named(few, tmp_path, name):
+    larger = write_corpus([*FEW, Passage("d", "x")], tmp_path / "larger")
+    shutil.copy(larger.path / name, few.path)
+    with pytest.raises(InputError) as error:
+        Corpus(few.path)
+    assert error.value.path == few.path / name
 
 
-def test_a_docno_that_is_not_found_is_told_from_one_that_cannot_be(few):
-    hashes = bytearray((few.path / "hashes.npy").read_bytes())
-    hashes[-12] ^= 1  # of the one in the middle; the two ends are looked at whenever it is opened
-    (few.path / "hashes.npy").write_bytes(hashes)
-    corpus, lost = Corpus(few.path), 0
-    for docno in [*"ab", "ü/1", "nobody"]:
-        try:
-            assert corpus.by_docno[docno].docno == docno
-        except InputError as error:
-            assert "hashes.npy and positions.npy do not fit their checksums" in str(error)
-            lost += 1
-    assert lost == 2  # the one, and "nobody"
-
-
-def test_what_a_killed_writer_has_left_goes_with_the_next_and_nothing_else(tmp_path):
-    made = "0123456789abcdef" * 2
-    left, other = tmp_path / f".few[1].{made}", tmp_path / f".few1.{made}"  # what the name would match as a pattern
+def test_what_a_killed_writer_left_in_the_cache_goes_with_the_next(tmp_path, user_cache):
+    path = put(tmp_path / "a.jsonl", jsonl({"_id": "a", "text": "one"}))
+    corpus = open_corpus(path).path
+    left = corpus.with_name(f".{corpus.name}.{'0123456789abcdef' * 2}")
+    other = corpus.with_name(f".{corpus.name}.backup")
     for folder in (left, other):
         folder.mkdir()
-        (folder / "passages.arrow").write_text("half")
-    (tmp_path / ".few[1].backup").mkdir()
-    (tmp_path / ".few[1].backup" / "thesis.txt").write_text("two years of work")
-    (tmp_path / ".few[1].swp").write_text("of an editor")
-    write_corpus(FEW, tmp_path / "few[1]")
-    assert (left.exists(), other.exists()) == (False, True) and list(Corpus(tmp_path / "few[1]")) == FEW
-    assert (tmp_path / ".few[1].backup" / "thesis.txt").exists() and (tmp_path / ".few[1].swp").exists()
+    shutil.rmtree(corpus)
+    assert list(open_corpus(path)) == [Passage("a", "one")]
+    assert not left.exists() and other.exists()
 
 
 def test_a_corpus_is_written_while_another_whose_name_begins_alike_is(tmp_path):
@@ -201,25 +173,6 @@ def test_a_corpus_is_written_while_another_whose_name_begins_alike_is(tmp_path):
 
     write_corpus(slow(), tmp_path / "wiki.v2")
     assert list(Corpus(tmp_path / "wiki.v2")) == list(Corpus(tmp_path / "wiki")) == FEW
-
-
-BOTH = ("hashes.npy", "positions.npy")
-
-
-@pytest.mark.parametrize(
-    ("other", "files"),
-    [
-        *(([*FEW, Passage("d", "x")], files) for files in (BOTH, BOTH[:1], BOTH[1:])),  # of another length
-        *(([p._replace(docno=p.docno * 2) for p in FEW], files) for files in (BOTH, BOTH[:1])),  # with other names
-        ([FEW[1], FEW[0], FEW[2]], BOTH),  # with the same names in another order
-    ],
-)
-def test_side_files_of_another_corpus_do_not_open(few, tmp_path, other, files):
-    for name in files:
-        shutil.copy(write_corpus(other, tmp_path / "other").path / name, few.path)
-    with pytest.raises(InputError, match="holds files of two corpora") as error:
-        Corpus(few.path)
-    assert error.value.path == few.path
 
 
 # ---------------------------------------------------------------- from files, once
@@ -334,8 +287,10 @@ def test_a_corpus_with_other_files_in_its_folder_is_not_replaced(few, tmp_path):
 
 
 def test_no_such_corpus_and_another_format(few, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="no complete corpus"):
+    with pytest.raises(InputError) as error:
         Corpus(tmp_path / "nowhere")
+    assert error.value.path == tmp_path / "nowhere" / "passages.arrow"
     monkeypatch.setattr(corpus_module, "_FORMAT", "3")
-    with pytest.raises(InputError, match="is of format 2, and 3 is needed; write it again"):
+    with pytest.raises(InputError) as error:
         Corpus(few.path)
+    assert error.value.path == few.path / "passages.arrow"

@@ -19,7 +19,6 @@ from berdslib.data.records import (
     Passage,
     Qrels,
     Question,
-    check_run,
     make_run,
     make_verdicts,
     verdicts_from_qrels,
@@ -482,19 +481,3 @@ def test_splits_of_a_file_are_told_where_none_was_named(caplog):
 def test_what_comes_with_the_package_is_loaded_without_a_word(caplog):
     for name in ("sample", "pir-sample:location"):
         assert sentences(caplog, name=name)[1] == []
-
-
-def test_an_id_with_half_a_surrogate_pair_is_refused():
-    with pytest.raises(InputError) as refused:
-        bd.evaluate(make_run(["q"], ["d"], [1.0]), make_verdicts([("q", 0, "d", 1, True)], "x"),
-                    [Question("q\ud800", "?", ("p",))])  # fmt: skip
-    assert refused.value.field == "qid"
-
-
-def test_scores_that_tie_at_the_limit_stay_within_it(recwarn):
-    for scores in ([-3e38] * 4, [3e38, 3e38, -3e38, -3e38], [1e38, -1e38, -3e38, -3e38]):
-        run = make_run(["q"] * 4 + ["r"], [*"abcd", "a"], [*scores, -3e38])
-        assert run["docno"].tolist() == [*"abcd", "a"]
-        assert_frame_equal(check_run(run), run)
-        assert_frame_equal(check_run(run.sample(frac=1, random_state=0)), run)
-    assert not recwarn.list

@@ -20,7 +20,7 @@ PROPERTIES = 9  # which share the minutes
 REACHED = Counter()  # (surface, how it ended) → cases
 
 PIECES = st.sampled_from([
-    "", " ", "\t", "\n", "\r\n", "\0", "\ud800", "\u202e", "\u2028", "\ufeff", "\u200b", "\x1b[31m", "NaN", "null",
+    "", " ", "\t", "\n", "\r\n", "\0", "\u202e", "\u2028", "\ufeff", "\u200b", "\x1b[31m", "NaN", "null",
     "inf", "-0", "1e999", "007", "1.0", "True", "#0", "q1#0", "q1", "d1", "<|im_end|>", "</document>",
     "<script>hit()</script>", "=cmd()", "%s", "{0}", "{text}", "$x^2", "\\write18{id}", "../x", "/etc/passwd", "CON",
     "é", "e\u0301", "ﬁ", "１", "𝒳", "Tea is.", "Yes", "No", '"', "'", ",", ";", "|", "a" * 300,
@@ -28,10 +28,10 @@ PIECES = st.sampled_from([
 TEXTS = st.lists(PIECES, max_size=4).map("".join)
 NUMBERS = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),
-    st.sampled_from([0, 1, -1, 2**63, 10**400, -(10**400), 5e-324, 1e308, True, False]),
+    st.sampled_from([0, 1, -1, 2**63, 5e-324, 1e308, True, False]),
 )
 OTHERS = st.sampled_from([
-    None, b"q1", [], {}, ("q1",), 1 + 2j, pd.NaT, pd.NA, np.datetime64("2024-01-01"), np.timedelta64(1, "s"),
+    None, b"q1", [], {}, ("q1",), pd.NaT, pd.NA, np.datetime64("2024-01-01"),
 ])  # fmt: skip
 VALUES = st.one_of(TEXTS, NUMBERS, OTHERS)
 ODD_IDS = st.lists(  # odd, but usable: text, of its own, not the id of a perspective

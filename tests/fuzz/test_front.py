@@ -222,7 +222,7 @@ def test_names(case):
     return f"{made} of {len(calls)} taken"
 
 
-@pytest.mark.parametrize("p_yes", [[0.5], [2.0], ["x"], None, [np.nan, 1], 10**400])
+@pytest.mark.parametrize("p_yes", [[0.5], [2.0], ["x"], None, [np.nan, 1]])
 def test_a_judge_of_a_user_that_answers_anything(p_yes):
     data = bd.Collection("c", GOOD, [bd.Passage("d1", "Tea."), bd.Passage("d2", "Coffee.")])
     run = bd.search("minilm", data, k=2)

@@ -60,33 +60,11 @@ def test_two_at_once_share_the_judging(tmp_path):
     assert results[0][0].tolist() == [(i + 1) % 10 / 10 for i in range(30)]
 
 
-@pytest.mark.parametrize("value", [1e300, -5.0, 3.0, 0.25, "text", b"blob"])
-def test_a_verdict_that_is_damaged_is_judged_again(tmp_path, value):
-    store, judge = VerdictStore(tmp_path / "v.sqlite"), Counting()
-    pairs = [pair(text="x" * (i + 1), docno=f"d{i}") for i in range(5)]
-    first, _ = judge_pairs(judge, pairs, store)
-    with sqlite3.connect(store.path) as table:
-        table.execute("UPDATE verdict SET p_yes = ? WHERE key = ?", [value, verdict_key("counting", pairs[2])])
-    table.close()
-    again, new = judge_pairs(judge, pairs, store)
-    assert again.tolist() == first.tolist() and new == 1 and judge.asked[5:] == ["d2"]
-    assert judge_pairs(judge, pairs, store)[1] == 0
-
-
-def test_verdicts_of_before_checksums_are_read_but_none_that_cannot_be(tmp_path):
-    pairs = [pair(text="x" * (i + 1), docno=f"d{i}") for i in range(2)]
-    with sqlite3.connect(tmp_path / "v.sqlite") as table:
-        table.execute("CREATE TABLE verdict (key BLOB PRIMARY KEY, p_yes REAL NOT NULL) WITHOUT ROWID")
-        keys = [verdict_key("counting", one) for one in pairs]
-        table.executemany("INSERT INTO verdict VALUES (?, ?)", zip(keys, [0.75, 1e300], strict=True))
-    table.close()
-    assert judge_pairs(Counting(), pairs, VerdictStore(tmp_path / "v.sqlite"))[0].tolist() == [0.75, 0.2]
-
-
 def test_a_store_that_is_no_database_is_told_and_left(tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match=r"thesis.txt: cannot be used as a verdict store: .*move it away"):
+    with pytest.raises(InputError) as error:
         judge_pairs(Counting(), [pair()], VerdictStore(tmp_path / "thesis.txt"))
+    assert error.value.path == tmp_path / "thesis.txt"
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
 

@@ -20,7 +20,7 @@ import pytest
 from berdslib.data.corpus import write_corpus
 from berdslib.data.records import Passage, Question
 from berdslib.errors import BerdsError, InputError
-from berdslib.models import corpus_vectors, manifest
+from berdslib.models import corpus_vectors
 from berdslib.models.cards import CARDS
 from berdslib.models.corpus_vectors import encode_corpus, encode_part
 from berdslib.models.vectors import CachedEncoder
@@ -111,7 +111,7 @@ def test_vectors_of_another_encoder_or_corpus_are_never_returned(log, folder):
         [Passage(p.docno + "x", p.text, p.title) for p in PASSAGES],
     ]
     for other in others:
-        with pytest.raises(InputError, match=r"holds vectors of .*'encoder': 'one', .*'passages': 1000.*asked"):
+        with pytest.raises(InputError, match=r"'encoder': 'one'.*'passages': 1000"):
             in_shards(other, Fake(log, "one"), folder)
     with pytest.raises(InputError, match=r"'encoder': 'one'.*'encoder': 'two'"):
         in_shards(PASSAGES, Fake(log, "two"), folder)
@@ -141,7 +141,7 @@ def test_an_encoder_that_returns_something_else(log, folder):
     for wrong in (lambda t: true_vectors(t)[1:], lambda t: true_vectors(t).ravel()):
         with pytest.raises(InputError, match=r"returned vectors of shape .* not \(100, d\)"):
             in_shards(PASSAGES, Fake(log, wrong=wrong), folder, 100)
-    with pytest.raises(InputError, match="has vectors of 4 numbers, others of 8"):
+    with pytest.raises(InputError, match="4 numbers"):
         wide = Fake(log, wrong=lambda t: true_vectors(t)[:, : 8 if t[0].endswith(" 0") else 4])
         in_shards(PASSAGES, wide, folder.with_name("other"), 100)
 
@@ -166,39 +166,10 @@ def test_vectors_that_were_cut_short_are_refused(log, folder, keep):
     in_shards(PASSAGES, Fake(log), folder)
     size = (folder / "vectors.npy").stat().st_size
     os.truncate(folder / "vectors.npy", int(size * keep) if isinstance(keep, float) else keep)
-    with pytest.raises(InputError, match=r"vectors.npy: is damaged .* delete its folder"):
-        in_shards(PASSAGES, Fake(log), folder)
-
-
-def flip(path, at):
-    content = bytearray(path.read_bytes())
-    content[at] ^= 4
-    path.write_bytes(content)
-
-
-@pytest.mark.parametrize("at", [140, 12_345, -1])
-def test_of_vectors_that_a_disk_has_changed_only_their_shards_are_encoded_again(log, folder, monkeypatch, caplog, at):
-    for module in (manifest, corpus_vectors):
-        monkeypatch.setattr(module, "BLOCK", 1000)
-    in_shards(PASSAGES, Fake(log), folder, 100)
-    before = (folder / "vectors.npy").read_bytes()
-    flip(folder / "vectors.npy", at)
-    with pytest.raises(InputError, match=r"vectors.npy: is damaged: 1 of its 33 blocks .* delete its folder"):
-        NumpyIndex.open(folder)
-    np.testing.assert_array_equal(in_shards(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
-    again = len(calls(log)) - 10
-    assert again in (1, 2) and f"; {again} of 10 shards are encoded again" in caplog.text
-    assert (folder / "vectors.npy").read_bytes() == before
-
-
-@pytest.mark.parametrize("damage", [os.truncate, flip])
-@pytest.mark.parametrize("at", [0, 140, 500])
-def test_a_shard_that_a_disk_has_changed_or_cut_short_is_encoded_again(log, folder, caplog, damage, at):
-    stopped(folder, log, 3)
-    before = len(calls(log))
-    damage(sorted((folder / "shards").glob("*.npy"))[1], at)
-    np.testing.assert_array_equal(in_shards(PASSAGES, Fake(log), folder, 100), expected(PASSAGES))
-    assert len(calls(log)) - before == 8 and "is damaged, and encoded again" in caplog.text
+    for use in (lambda: in_shards(PASSAGES, Fake(log), folder), lambda: NumpyIndex.open(folder)):
+        with pytest.raises(InputError) as error:
+            use()
+        assert error.value.path == folder / "vectors.npy"
 
 
 def test_parts_in_any_order_are_the_same_bytes_and_nothing_is_encoded_twice(corpus, log, folder, monkeypatch):
@@ -256,17 +227,16 @@ def test_of_a_cached_encoder_the_one_inside_is_used(tmp_path, log, folder):
 
 
 @pytest.mark.parametrize(
-    ("there", "words"),
-    [({"letter.txt": ""}, "has other content"),
-     *(({"manifest.json": text}, "is no manifest") for text in ("{", "[]", '{"encoder": "x"}'))],
-)  # fmt: skip
-def test_folders_that_are_refused(folder, log, there, words):
+    ("name", "text"),
+    [("letter.txt", ""), *(("manifest.json", text) for text in ("{", "[]", "7", '{"encoder": "x"}', '{"format": 99}'))],
+)
+def test_folders_that_are_refused(folder, log, name, text):
     folder.mkdir()
-    for name, text in there.items():
-        (folder / name).write_text(text)
-    with pytest.raises(InputError, match=words):
+    (folder / name).write_text(text)
+    with pytest.raises(InputError) as error:
         in_shards(PASSAGES, Fake(log), folder)
-    with pytest.raises(InputError, match="no passages"):
+    assert error.value.path == (folder / name if name == "manifest.json" else folder)
+    with pytest.raises(InputError):
         in_shards([], Fake(log), folder)
 
 
@@ -374,7 +344,7 @@ def test_who_comes_to_a_shard_when_another_has_joined_them_all_is_done(log, fold
 
     monkeypatch.setattr("filelock.FileLock.acquire", gone)
     job = (Fake(log), corpus_vectors.full_text, PASSAGES, range(100), "")
-    assert corpus_vectors._encode_shard(*job, folder / "shards" / "0-x.npy", False)
+    corpus_vectors._encode_shard(*job, folder / "shards" / "0-x.npy", False)
     with pytest.raises(FileNotFoundError):
         corpus_vectors._encode_shard(*job, folder / "elsewhere" / "shards" / "0-x.npy", False)
 

@@ -473,6 +473,6 @@ def test_what_cannot_be_encoded_is_refused(saved, whole, words):
         model.embeddings.word_embeddings.weight[words.convert_tokens_to_ids("bark")] = float("nan")
     encoder = on("contriever", saved(model))
     assert encoder.encode_passages(["cats sleep"]).shape == (1, 64)
-    for texts, said in (([], "no texts"), (["broken \ud83d smile"], "holds half"), (["dogs bark"], "finite")):
+    for texts, said in (([], "no texts"), (["dogs bark"], "finite")):
         with pytest.raises(InputError, match=said):
             encoder.encode_queries(texts)

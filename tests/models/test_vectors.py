@@ -1,6 +1,5 @@
 """The disk cache of vectors: each text is encoded once, whoever asks, and a killed process leaves nothing wrong."""
 
-import contextlib
 import hashlib
 import multiprocessing
 import os
@@ -143,54 +142,29 @@ def test_a_damaged_cache_is_named_as_what_it_is(log, folder):
     cached = CachedEncoder(Broken(), folder)
     folder.mkdir()
     cached._path.write_bytes(b"no database at all" * 100)
-    with pytest.raises(InputError, match=r"\.sqlite: cannot be used as a cache of vectors: file is not a database"):
+    with pytest.raises(InputError) as error:
         cached.encode_passages(["a"])
+    assert error.value.path == cached._path
 
 
-def damaged(path, statement, *values):
-    with contextlib.closing(sqlite3.connect(path)) as table, table:
-        table.execute(statement, values)
-
-
-def test_a_row_that_is_damaged_is_encoded_again_and_said_once(log, folder, caplog):
-    cached(log, folder).encode_passages(TEXTS[:10])
-    key = hashlib.sha256(f"p\0{TEXTS[3]}".encode()).digest()
-    other = true_vectors([TEXTS[4]]).tobytes()  # whole, but of another text
-    for numbers in (b"\0" * 32, other, other[:-4], "text", 1.5):
-        damaged(cached(log, folder)._path, "UPDATE vector SET numbers = ? WHERE key = ?", numbers, key)
-        np.testing.assert_array_equal(cached(log, folder).encode_passages(TEXTS[:10]), true_vectors(TEXTS[:10]))
-    assert encoded(log) == [*TEXTS[:10], *[TEXTS[3]] * 5] and assert_whole(folder, TEXTS) == 10
-    assert caplog.text.count("holds damaged rows, which are made again") == 1
-
-
-def test_a_text_that_comes_again_far_behind_is_not_taken_for_damage(log, folder, caplog):
+def test_a_text_that_comes_again_far_behind_is_encoded_once(log, folder, caplog):
     for _ in range(2):
         cached(log, folder).encode_passages([*TEXTS, *TEXTS[:5]])
     assert encoded(log) == TEXTS and not caplog.text
 
 
-def test_a_file_that_sqlite_cannot_read_is_mended_and_a_copy_of_it_stays(log, folder, caplog):
+def test_a_file_that_sqlite_cannot_read_is_named(log, folder):
     path = cached(log, folder)._path
     cached(log, folder).encode_passages(TEXTS)
     content = bytearray(path.read_bytes())
     pages = range(len(content) // 2 // 4096 * 4096, len(content), 4096)
     content[next(page for page in pages if content[page] == 10)] = 0  # the kind of a leaf, behind the middle
     path.write_bytes(content)
+    with pytest.raises(InputError) as error:
+        cached(log, folder).encode_passages(TEXTS)
+    assert error.value.path == path and path.read_bytes() == content
+    path.unlink()
     np.testing.assert_array_equal(cached(log, folder).encode_passages(TEXTS), true_vectors(TEXTS))
-    assert len(encoded(log)) < len(TEXTS) + 600 and assert_whole(folder, TEXTS) == len(TEXTS)
-    (copy,) = folder.glob("*.damaged-*")
-    assert copy.read_bytes() == content and copy.name in caplog.text
-
-
-def test_rows_of_a_cache_without_checksums_get_them(log, folder):
-    path = cached(log, folder)._path
-    cached(log, folder).encode_passages(TEXTS[:10])
-    damaged(path, "ALTER TABLE vector DROP COLUMN sum")
-    np.testing.assert_array_equal(cached(log, folder).encode_passages(TEXTS[:10]), true_vectors(TEXTS[:10]))
-    assert len(encoded(log)) == 10
-    damaged(path, "UPDATE vector SET numbers = zeroblob(32)")
-    np.testing.assert_array_equal(cached(log, folder).encode_passages(TEXTS[:10]), true_vectors(TEXTS[:10]))
-    assert len(encoded(log)) == 20
 
 
 @pytest.mark.parametrize("width", [7, 9])

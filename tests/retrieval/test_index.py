@@ -13,7 +13,7 @@ from berdslib.models.manifest import MANIFEST
 from berdslib.retrieval import bm25
 from berdslib.retrieval import index as module
 from berdslib.retrieval.bm25 import BM25, VARIANTS
-from berdslib.retrieval.index import FaissIndex, MilvusIndex, Rescored, index_recall, make_index
+from berdslib.retrieval.index import FaissIndex, MilvusIndex, Rescored, make_index
 
 EXACT = ("numpy", "faiss")
 APPROXIMATE = ("faiss-ivf", "faiss-hnsw", "faiss-ivf-pq")
@@ -43,6 +43,12 @@ def filled(name, vectors, ties=None):
 
 def numbers(hits):
     return [rows.tolist() for rows, _ in hits]
+
+
+def recall(index, exact, queries, k):
+    """The mean share of the k nearest vectors that an index finds."""
+    pairs = zip(numbers(index.search(queries, k)), numbers(exact.search(queries, k)), strict=True)
+    return np.mean([len({*found} & {*true}) / len(true) for found, true in pairs])
 
 
 @pytest.mark.parametrize("scale", [1, 1e-30, 1e15])
@@ -110,7 +116,7 @@ def test_every_index_survives_saving(name, tmp_path):
     if name != "faiss-ivf-pq":
         assert numbers(after) == numbers(before)
     else:  # a table of sums is not kept, so sums are rounded otherwise
-        assert index_recall(opened, index, queries, 15) > 0.98
+        assert recall(opened, index, queries, 15) > 0.98
     for (_, ours), (_, theirs) in zip(after, before, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
     if name in EXACT:
@@ -138,31 +144,14 @@ def test_a_file_that_was_cut_short_is_refused(name, tmp_path):
     content = path.read_bytes()
     for keep in (0, 5, 200, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:keep])
-        with pytest.raises(InputError, match=f"{path}: is damaged: 1 of its 1 blocks"):
-            type(index).open(path.parent)
-        with pytest.raises(InputError, match=f"{path}: (holds no|is damaged)"):  # a file alone
-            type(index).open(path)
-    for at in (0, 200, len(content) // 2, len(content) - 1):
-        path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
-        with pytest.raises(InputError, match=f"{path}: is damaged.*delete its folder, and make it again"):
-            type(index).open(path.parent)
+        for place in (path.parent, path):  # also as a file alone
+            with pytest.raises(InputError) as error:
+                type(index).open(place)
+            assert error.value.path == path
     path.unlink()
-    with pytest.raises(InputError, match="is missing"):
+    with pytest.raises(InputError) as error:
         type(index).open(path.parent)
-
-
-def test_index_recall_by_hand():
-    class Fixed:
-        def __init__(self, rows):
-            self.rows = rows
-
-        def search(self, queries, k):
-            return [(np.array(r[:k]), np.zeros(len(r[:k]))) for r in self.rows]
-
-    found, true = Fixed([[1, 2, 9], [7, 8]]), Fixed([[2, 3, 1], [4, 5, 6]])
-    assert index_recall(found, true, np.zeros((2, 1)), 3) == pytest.approx((2 / 3 + 0) / 2)
-    assert index_recall(found, true, np.zeros((2, 1)), 1) == 0
-    assert index_recall(true, true, np.zeros((2, 1)), 3) == 1
+    assert error.value.path == path
 
 
 @pytest.mark.parametrize("name", ["faiss", *APPROXIMATE])
@@ -196,7 +185,7 @@ def test_rescored_sorts_the_candidates_by_the_vectors_on_disk(tmp_path):
         np.testing.assert_allclose(scores, exact[i, rows], rtol=1e-12)
     assert numbers(rescored.search(queries[:1], 2)) == [[3000, 7]]
     true = filled("numpy", vectors)
-    assert index_recall(rescored, true, queries, 10) > index_recall(index, true, queries, 10) + 0.1
+    assert recall(rescored, true, queries, 10) > recall(index, true, queries, 10) + 0.1
     assert len(rescored.search(queries, 60)[0][0]) == 60
     for wrong in (vectors[1:], vectors[:0]):
         with pytest.raises(InputError, match="given to rescore"):

@@ -12,7 +12,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from berdslib.errors import BerdsError, InputError, says_what_it_takes
+from berdslib.errors import BerdsError, InputError
 from berdslib.files import StrPath
 from berdslib.progress import stop_if_given_up
 from berdslib.retrieval.retrievers import RETRIEVERS, is_dense
@@ -168,7 +168,6 @@ def _replace_in_cell(explorer: Explorer) -> None:
         _in_cells[cell] = weakref.ref(explorer)
 
 
-@says_what_it_takes
 def explore(
     data: scoring.Data = "sample",
     systems: Sequence[scoring.System] | Mapping[str, scoring.System] = ("bm25", "minilm"),
