@@ -220,7 +220,8 @@ class Fetcher:
     def fetch(self, url: str, *, robots: bool = False) -> Page:
         """Return the page, or why there is none: a failure is an outcome, not an exception.
 
-        Redirects are followed, and each address is checked as the first was. For a robots.txt no other one is asked.
+        Redirects are followed, and each address is checked as the first was. For a robots.txt no other one is asked. In
+        a notebook's own thread an event loop runs already; take :meth:`fetch_all` there.
         """
         fetched = datetime.now(UTC).isoformat(timespec="seconds")
         began = time.monotonic()
