@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from berdslib.evaluation.measures import nDCG as nDCG
     from berdslib.evaluation.measures import pRecall as pRecall
     from berdslib.evaluation.measures import rKL as rKL
+    from berdslib.judging.finetune import fine_tune as fine_tune
     from berdslib.retrieval.retrievers import dense as dense
     from berdslib.study import figures as figures
     from berdslib.study import published as published
@@ -65,6 +66,7 @@ _PLACES = {
     "berdslib.evaluation.measures": (
         "Coverage", "ERR_IA", "MRecall", "P", "Precision", "StRecall", "alpha_nDCG", "nDCG", "pRecall", "rKL",
     ),
+    "berdslib.judging.finetune": ("fine_tune",),
     "berdslib.retrieval.retrievers": ("dense",),
     "berdslib.study.exercises": ("check_answer",),
     "berdslib.study.experiment": ("Experiment", "choose", "experiment"),

@@ -38,7 +38,7 @@ from berdslib.errors import BerdsError
 from berdslib.files import write_text
 from berdslib.judging.causal import load_causal
 from berdslib.judging.examples import Example, sample_examples
-from berdslib.judging.finetune import Recipe, fine_tune_causal, split_by_question
+from berdslib.judging.finetune import Recipe, fine_tune, split_by_question
 from berdslib.judging.laptop import FAST, Design, load_laptop
 from berdslib.judging.registry import make_judge
 from berdslib.models.encoders import get_encoder
@@ -113,11 +113,12 @@ def judging(sizes: Sizes, folder: Path, *, four_bit: bool) -> dict[str, Any]:
 
 def qlora(sizes: Sizes, folder: Path) -> dict[str, Any]:
     """Steps of 4-bit fine-tuning at the paper's settings, and what its 3,000 pairs would take."""
-    judge, recipe = load_causal(str(random_mistral(sizes, folder)), four_bit=True), Recipe()
+    checkpoint, recipe = str(random_mistral(sizes, folder)), Recipe()
     examples = (sample_examples() * 10)[: sizes.qlora_steps * recipe.batch_size]
     shutil.rmtree(folder / "qlora", ignore_errors=True)  # its steps are timed: none may come from a checkpoint
+    judge = load_causal(checkpoint, four_bit=True)
     with measured() as spent:
-        trained = fine_tune_causal(judge, examples, replace(recipe, epochs=1, save_every=10**6), folder / "qlora")
+        trained = fine_tune(examples, folder / "qlora", judge, held_out=0, epochs=1, save_every=10**6)
     whole = recipe.epochs * lora.QUESTIONS * lora.PAIRS_EACH / recipe.batch_size
     step = spent["seconds"] / trained.steps
     return {"steps": trained.steps, "seconds_a_step": step, "hours_of_the_paper": whole * step / 3600, **spent}

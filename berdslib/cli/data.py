@@ -247,8 +247,7 @@ def data_index(
 @options.output("Folder for QID.jsonl, pages.csv and corpora.json.", FOLDER)
 @number("--top", 100, "Search results for each question.")
 @text("--extractor", "What takes a page's text: or readability+html2text.", "trafilatura")
-@number("--workers", 16, "Hosts that are asked at a time.")
-@flag("--offline", "Read from the cache only; ask nobody.")
+@number("--workers", 16, "Pages that are fetched at a time.")
 @flag("--retry-failed", "Fetch pages again that failed the last time.")
 @JSON
 def data_web(output: Path, top: int, extractor: str, **given: Any) -> None:
@@ -259,11 +258,9 @@ def data_web(output: Path, top: int, extractor: str, **given: Any) -> None:
     commands search each question in its own.
     """
     from berdslib.data.web import Web, failures, web_corpora
-    from berdslib.data.webpage import check_extractor
 
-    refuse(given["offline"] and given["retry_failed"], "--offline fetches nothing, so it cannot --retry-failed")
     asked = list(read_collection(given, need_passages=False, need_perspectives=False).questions)
-    report = web_corpora(asked, output, Web(num=top, extractor=check_extractor(extractor), **given))
+    report = web_corpora(asked, output, Web(num=top, extractor=extractor, **given))
     answered, n = report.loc[report["passages"] > 0, "qid"].nunique(), int(report["passages"].sum())
     summary = {"output": output, "questions": len(asked), "with_passages": answered, "pages": len(report)}
     summary |= {"passages": n, "outcomes": report["outcome"].value_counts().to_dict()}

@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import re
-import time
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,13 +20,12 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from berdslib.data import fetch
 from berdslib.data.formats import read_passages, write_passages
 from berdslib.data.passages import split_words
 from berdslib.data.records import Passage, Question, check_questions
 from berdslib.data.tables import read_json
-from berdslib.data.webpage import Fetcher, Limits, Page, PageText, TextReader
-from berdslib.errors import BerdsError, InputError, MissingDataError
+from berdslib.data.webpage import Fetcher, Limits, Page, PageText, check_extractor, page_text
+from berdslib.errors import BerdsError, InputError
 from berdslib.files import StrPath, atomic_path, write_text
 from berdslib.paths import cache_dir
 from berdslib.progress import bar
@@ -38,17 +36,14 @@ REPORT_COLUMNS = [
     "qid", "position", "url", "outcome", "status", "seconds", "words", "passages", "docid", "final_url", "fetched",
     "reason",
 ]  # fmt: skip
-MISSING = "missing"  # the outcome of a page that is not in the cache, offline
-_REPORT, _LIST = "pages.csv", "corpora.json"
-
-
-# ---------------------------------------------------------------- searching
-
+SERPER = "https://google.serper.dev/search"
+_REPORT = "pages.csv"
+_LIST = "corpora.json"
 _KEY = "SERPER_API_KEY"  # the environment variable that holds it
 
 
 class SearchError(BerdsError):
-    """A search engine that refuses, fails for good, or answers in another form."""
+    """A search engine that refuses, fails, or answers in another form."""
 
 
 class Result(NamedTuple):
@@ -59,98 +54,146 @@ class Result(NamedTuple):
     position: int
 
 
-class Serper:
-    """Google results through serper.dev (BeRDS section 4.2); the key is read from the environment when it is needed.
+@dataclass(frozen=True)
+class Web:
+    """How the web is asked: `num` results a question (the paper takes 100), and up to `workers` pages at a time.
 
-    `retries` are further attempts after a failure that may pass (no answer, 429, 5xx).
+    ``service`` is the address of serper.dev, or of what answers as it does. The extractor is "trafilatura", or the
+    paper's "readability+html2text"; ``retry_failed`` fetches pages again whose last attempt failed.
     """
 
-    def __init__(self, url: str = "https://google.serper.dev/search", retries: int = 3) -> None:
-        self.url, self.retries, self.id = url, retries, f"serper({url})"
+    service: str = SERPER
+    num: int = 100
+    extractor: str = "trafilatura"
+    limits: Limits = field(default_factory=Limits)
+    retry_failed: bool = False
+    workers: int = 16
 
-    def ask(self, query: str, num: int) -> bytes:
-        """Return the service's answer without the key; waits and tries again after failures that may pass."""
-        import httpx
 
-        key = os.environ.get(_KEY, "").strip()
-        if not key or not key.isascii() or not key.isprintable():
-            state = "holds characters that no key has" if key else "is not set"
-            raise SearchError(f"{self.url} asks for a key; the variable {_KEY} {state}")
-        for attempt in range(self.retries + 1):
-            time.sleep(fetch.BACK_OFF * (2**attempt - 1))
-            try:
-                answer = httpx.post(self.url, json={"q": query, "num": num}, headers={"X-API-KEY": key}, timeout=30)
-            except httpx.RequestError as error:
-                problem = f"no answer ({error or type(error).__name__})"
-                continue
-            if answer.is_success:
-                return answer.content.replace(key.encode(), b"[key]")
-            problem = f"status {answer.status_code}: {answer.text.replace(key, '[key]')[:300]}"
-            if answer.status_code in (401, 403):
-                problem = f"status {answer.status_code}; the key in the variable {_KEY} is refused"
-            if answer.status_code not in fetch.TRANSIENT:
-                break
-        raise SearchError(f"{self.url}: {problem}")
+# ---------------------------------------------------------------- searching
 
-    def read(self, answer: bytes) -> list[Result]:
-        """Return the organic results in their order."""
-        try:
-            # Half of a surrogate pair is legal JSON, but no text: it cannot be written.
-            rows = json.loads(json.dumps(json.loads(answer)["organic"], ensure_ascii=False).encode("utf-8", "replace"))
-            found = [(row["link"].partition("#")[0], str(row.get("title") or "")) for row in rows]
-            return [Result(url, title, place) for place, (url, title) in enumerate(found, start=1)]
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            problem = f"{self.url} answered in another form than serper's ({type(error).__name__})"
-            raise SearchError(problem) from None
+
+def search(query: str, web: Web | None = None) -> list[Result]:
+    """Return the results for a query, from the cache if it was asked before; each page once (BeRDS section 4.2)."""
+    web = web or Web()
+    service = f"serper({web.service})"
+    path = cache_path("search", service, query, web.num)
+    kept = _recall(path)
+    if kept:
+        results = _read_results(kept[1], web.service)
+    else:
+        answer = _ask(web.service, query, web.num)
+        results = _read_results(answer, web.service)  # an answer that cannot be read is not kept
+        _keep(path, {"provider": service, "query": query, "num": web.num}, answer)
+    first: dict[str, Result] = {}
+    for result in results[: web.num]:
+        first.setdefault(result.url, result)
+    return list(first.values())
+
+
+def _ask(service: str, query: str, num: int) -> bytes:
+    """Return the service's answer, in which the key is blotted out."""
+    import httpx
+
+    key = os.environ.get(_KEY, "").strip()
+    if not key:
+        raise SearchError(f"{service} asks for a key; the variable {_KEY} is not set")
+    try:
+        answer = httpx.post(service, json={"q": query, "num": num}, headers={"X-API-KEY": key}, timeout=30)
+    except httpx.RequestError as error:
+        raise SearchError(f"{service}: no answer ({error or type(error).__name__})") from None
+    if answer.status_code in (401, 403):
+        raise SearchError(f"{service}: status {answer.status_code}; the key in the variable {_KEY} is refused")
+    if not answer.is_success:
+        raise SearchError(f"{service}: status {answer.status_code}: {answer.text.replace(key, '[key]')[:300]}")
+    return answer.content.replace(key.encode(), b"[key]")
+
+
+def _read_results(answer: bytes, service: str) -> list[Result]:
+    """Return the organic results in their order."""
+    try:
+        rows = json.loads(answer)["organic"]
+        return [
+            Result(row["link"].partition("#")[0], str(row.get("title") or ""), position)
+            for position, row in enumerate(rows, start=1)
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        problem = f"{service} answered in another form than serper's ({type(error).__name__})"
+        raise SearchError(problem) from None
 
 
 # ---------------------------------------------------------------- the corpora of questions
 
 
-@dataclass(frozen=True)
-class Web:
-    """How the web is asked: `num` results a question (the paper takes 100), and up to `workers` hosts at a time.
-
-    The extractor is "trafilatura", or the paper's "readability+html2text"; ``offline`` reads from the cache only,
-    ``retry_failed`` fetches pages again whose last attempt failed.
-    """
-
-    provider: Serper = field(default_factory=Serper)
-    num: int = 100
-    extractor: str = "trafilatura"
-    limits: Limits = field(default_factory=Limits)
-    offline: bool = False
-    retry_failed: bool = False
-    workers: int = 16
-
-
-def web_corpora(questions: Sequence[Question], folder: StrPath, web: Web | None = None) -> pd.DataFrame:
+def web_corpora(
+    questions: Sequence[Question],
+    folder: StrPath,
+    web: Web | None = None,
+    addresses: Mapping[str, Sequence[str]] | None = None,
+) -> pd.DataFrame:
     """Write a corpus for each question, QID.jsonl, pages.csv with what came of each page, and corpora.json (BeRDS 4.2).
 
-    The last one lists the questions' files. The folder appears when all is done, and replaces an earlier one that holds
-    no more than it. Returned is what pages.csv holds: qid, position, url, outcome (see :class:`Page` and
-    :class:`PageText`), status, seconds, words, passages, docid (what the page's docnos begin with), final_url, fetched,
-    reason.
+    Pages are those that a search finds, or of `addresses`, by qid. The folder appears when all is done, and replaces an
+    earlier one that holds no more than it. Returned is what pages.csv holds: qid, position, url, outcome (see
+    :class:`Page` and :class:`PageText`), status, seconds, words, passages, docid (what the page's docnos begin with),
+    final_url, fetched, reason.
     """
     check_questions(questions)
-    web, rows = web or Web(), list[tuple[Any, ...]]()
-    files = {q.qid: corpus_name(q.qid) for q in questions}
+    web = web or Web()
+    check_extractor(web.extractor)
+    unknown = [q.qid for q in questions if q.qid not in addresses] if addresses is not None else []
+    if unknown:
+        raise InputError(f"there are no addresses for question {unknown[0]!r}", field="qid")
     fetcher = Fetcher(web.limits, web.workers)
-    with atomic_path(Path(folder), marker=_LIST) as unfinished, TextReader(web.extractor) as reader:
+    files = {q.qid: corpus_name(q.qid) for q in questions}
+    rows: list[tuple[Any, ...]] = []
+    with atomic_path(Path(folder), marker=_LIST) as unfinished:
         for question in bar(questions, desc="web corpora", unit="question"):
-            passages, pages = _corpus(question, web, fetcher, reader)
-            rows += pages
+            if addresses is None:
+                results = search(question.text, web)
+            else:
+                given = dict.fromkeys(addresses[question.qid])
+                results = [Result(url, "", position) for position, url in enumerate(given, start=1)]
+            passages: list[Passage] = []
+            pages = _pages([result.url for result in results], web, fetcher)
+            for result, page in zip(results, pages, strict=True):
+                text, of_page = _passages(result, page, web.extractor)
+                passages += of_page
+                rows.append(_row(question.qid, result, page, text, len(of_page)))
             if not passages:
                 logger.warning("no page for question %r gave any text", question.qid)
             write_passages(unfinished / files[question.qid], passages)
         report = pd.DataFrame(rows, columns=REPORT_COLUMNS)
         report.to_csv(unfinished / _REPORT, index=False, lineterminator="\n")
         (unfinished / _LIST).write_text(json.dumps(files, ensure_ascii=False, indent=1), encoding="utf-8")
-    missing = report.loc[report["outcome"] == MISSING, "url"].tolist()
-    if missing:
-        some = ", ".join(missing[:10]) + (" …" if len(missing) > 10 else "")
-        logger.warning("offline, and %d of %d pages are not in the cache: %s", len(missing), len(report), some)
     return report
+
+
+def _passages(result: Result, page: Page, extractor: str) -> tuple[PageText, list[Passage]]:
+    """Return the text of a page, and its passages of 100 words."""
+    if page.outcome != "ok":
+        return PageText(page.outcome), []
+    text = page_text(page.body, page.headers.get("content-type", ""), extractor)
+    pieces = split_words(text.text) if text.text else []
+    title = text.title or result.title
+    return text, [Passage(f"{_docid(result.url)}-{i}", piece, title) for i, piece in enumerate(pieces)]
+
+
+def _row(qid: str, result: Result, page: Page, text: PageText, passages: int) -> tuple[Any, ...]:
+    return (
+        qid,
+        result.position,
+        page.url,
+        text.outcome,
+        page.status,
+        page.seconds,
+        len(text.text.split()),
+        passages,
+        _docid(result.url),
+        page.final_url,
+        page.fetched,
+        " ".join(page.reason.split()),
+    )
 
 
 def corpus_name(qid: str) -> str:
@@ -193,7 +236,8 @@ def open_web_corpora(folder: StrPath) -> dict[str, list[Passage]]:
     folder = Path(folder)
     if not is_web_corpora(folder):
         raise InputError(f"holds no corpora from the web ({_LIST}, {_REPORT})", path=folder)
-    if not isinstance(qids := read_json(folder / _LIST), dict):
+    qids = read_json(folder / _LIST)
+    if not isinstance(qids, dict):
         raise InputError("is no list of corpora from the web, {qid: file}", path=folder / _LIST)
     # Which file is opened is up to the question's id, not to what a list from elsewhere says.
     return {qid: _read_corpus(qid, folder / corpus_name(qid)) for qid in qids}
@@ -231,51 +275,12 @@ class OwnCorpora(list[Passage]):
         return qid
 
 
-# ---------------------------------------------------------------- one question
-
-
-def _corpus(
-    question: Question, web: Web, fetcher: Fetcher, reader: TextReader
-) -> tuple[list[Passage], list[tuple[Any, ...]]]:
-    results = search(question.text, web)
-    pages = _pages([r.url for r in results], web, fetcher)
-    passages: list[Passage] = []
-    rows = []
-    for result, page in zip(results, pages, strict=True):
-        text = PageText(page.outcome)
-        if page.outcome == "ok":
-            text = reader.read(page.body, page.headers.get("content-type", ""))
-        pieces = split_words(text.text) if text.text else []
-        docid, title = _hash(result.url)[:16], text.title or result.title
-        passages += [Passage(f"{docid}-{i}", piece, title) for i, piece in enumerate(pieces)]
-        row = (question.qid, result.position, page.url, text.outcome, page.status, page.seconds, len(text.text.split()))
-        rows.append((*row, len(pieces), docid, page.final_url, page.fetched, " ".join(page.reason.split())))
-    return passages, rows
-
-
-def search(query: str, web: Web | None = None) -> list[Result]:
-    """Return the results for a query, from the cache if it was asked before; each page once."""
-    web = web or Web()
-    path, provider = cache_path("search", web.provider.id, query, web.num), web.provider
-    if kept := _recall(path):
-        results = provider.read(kept[1])
-    elif web.offline:
-        raise MissingDataError(f"offline, and {provider.id} was never asked for {web.num} x {query!r}")
-    else:
-        answer = provider.ask(query, web.num)
-        results = provider.read(answer)  # an answer that cannot be read is not kept
-        _keep(path, {"provider": provider.id, "query": query, "num": web.num}, answer)
-    found: dict[str, Result] = {}
-    for result in results[: web.num]:
-        found.setdefault(result.url, result)
-    return list(found.values())
+# ---------------------------------------------------------------- pages and their cache
 
 
 def _pages(urls: Sequence[str], web: Web, fetcher: Fetcher) -> list[Page]:
     """Return the pages in order, from the cache or the web."""
-    pages = {url: page for url in urls if (page := _recalled(url)) is not None}
-    if web.offline:
-        return [pages.get(url) or Page(url, MISSING, "offline, and not in the cache") for url in urls]
+    pages = {page.url: page for page in map(_recalled, urls) if page is not None}
     needed = [url for url in urls if url not in pages or (web.retry_failed and pages[url].outcome != "ok")]
     for page in bar(fetcher.fetch_all(needed), desc="pages", total=len(needed), unit="page"):
         pages[page.url] = page
@@ -283,9 +288,6 @@ def _pages(urls: Sequence[str], web: Web, fetcher: Fetcher) -> list[Page]:
     if needed and all(pages[url].outcome == "network" for url in needed):
         logger.warning("no answer from any of %d pages (is there a network?); --retry-failed asks again", len(needed))
     return [pages[url] for url in urls]
-
-
-# ---------------------------------------------------------------- the cache
 
 
 def cache_path(kind: str, *key: object) -> Path:
@@ -296,9 +298,7 @@ def cache_path(kind: str, *key: object) -> Path:
 
 def _recalled(url: str) -> Page | None:
     kept = _recall(cache_path("page", url))
-    if kept is None:
-        return None
-    return Page(**{**kept[0], "body": kept[1]})
+    return Page(**kept[0], body=kept[1]) if kept else None
 
 
 def _keep_page(page: Page) -> None:
@@ -322,6 +322,10 @@ def _keep(path: Path, note: dict[str, Any], body: bytes) -> None:
     """Write a line of JSON and an answer to the disk; the file appears under its name only when complete."""
     with write_text(path) as file:
         file.buffer.write(json.dumps(note).encode() + b"\n" + body)
+
+
+def _docid(url: str) -> str:
+    return _hash(url)[:16]
 
 
 def _hash(text: str) -> str:

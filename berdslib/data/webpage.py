@@ -1,7 +1,6 @@
 """One page from the web: fetched politely, within limits and from public addresses only; and its text.
 
-A page, redirect or name server may point anywhere, and a small page can keep a parser busy for hours: so requests go to
-addresses that were checked, without a proxy, and pages are parsed in a process of their own, which can be ended.
+A page, a redirect or a name server may point anywhere: a request goes to an address that was checked, without a proxy.
 """
 
 from __future__ import annotations
@@ -10,22 +9,19 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
-import multiprocessing
-import os
 import re
 import socket
 import ssl
 import threading
 import time
-import weakref
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin
 
 from berdslib.errors import MissingDataError, known
@@ -43,7 +39,7 @@ _KEPT = ("content-type", "content-language", "last-modified", "date", "location"
 _ASKED = {
     "User-Agent": f"{AGENT}/{__version__}",
     "Accept": "text/html,application/xhtml+xml,text/plain;q=0.8,*/*;q=0.1",
-    "Accept-Encoding": "identity",  # what unpacks to gigabytes is not for us
+    "Accept-Encoding": "identity",
     "Connection": "close",
 }
 _ROBOTS_BYTES = 500 * 1024  # of a robots.txt are read: what RFC 9309 asks for at least
@@ -81,8 +77,8 @@ class Limits(NamedTuple):
 class Page(NamedTuple):
     """What came of an attempt to fetch a page.
 
-    ``outcome`` is "ok", or "refused" (address), "robots", "status", "type", "size", "timeout", "network", "redirects"
-    or "encoding", with its ``reason``; ``status`` the last HTTP status, 0 if none, that of robots.txt where this
+    ``outcome`` is "ok", or "refused" (address), "robots", "status", "type", "size", "timeout", "network" or
+    "redirects", with its ``reason``; ``status`` the last HTTP status, 0 if none, that of robots.txt where this
     failed; ``seconds`` count from the first attempt, waiting for its turn included.
     """
 
@@ -102,7 +98,8 @@ class PageError(Exception):
 
     def __init__(self, outcome: str, reason: str, status: int = 0) -> None:
         super().__init__(reason)
-        self.outcome, self.status = outcome, status
+        self.outcome = outcome
+        self.status = status
 
 
 # ---------------------------------------------------------------- addresses
@@ -175,21 +172,22 @@ def robots_rules(text: str) -> Protego:
 
 @dataclass
 class _Host:
-    """Whose turn it is at a host, and when the next request may start."""
+    """Whose turn it is at a host, when the next request may start, and the robots.txt of each of its origins."""
 
     pause: float
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     free_at: float = 0.0
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    reading_robots: threading.Lock = field(default_factory=threading.Lock)
+    robots: dict[str, Protego | Page] = field(default_factory=dict)  # a page says why there are no rules
 
 
 # ---------------------------------------------------------------- fetching
 
 
 class Fetcher:
-    """Fetches pages, and remembers robots.txt and turns at hosts; `resolve` is (host, port) → IP addresses.
+    """Fetches pages, up to `workers` at a time, and remembers hosts and their robots.txt.
 
-    Requests run in an event loop in a thread of its own: a time limit ends whatever a page is at, and notebooks, which
-    have a loop already, are not disturbed.
+    `resolve` is (host, port) → IP addresses; `transport` makes what sends a request.
     """
 
     def __init__(
@@ -198,65 +196,68 @@ class Fetcher:
         workers: int = 16,
         *,
         resolve: Resolve = system_addresses,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: Callable[[], httpx.AsyncBaseTransport] | None = None,
     ) -> None:
         if find_spec("protego") is None:
             raise MissingDataError("fetching pages needs protego; install with: pip install 'berdslib[web]'")
         import httpx
 
-        self.limits, self.resolve = limits or Limits(), resolve
-        self._transport = transport or httpx.AsyncHTTPTransport(verify=ssl.create_default_context())
-        self._workers = asyncio.Semaphore(workers)
-        self._hosts: defaultdict[str, _Host] = defaultdict(lambda: _Host(self.limits.pause))
-        self._robots: dict[str, asyncio.Task[Protego | Page]] = {}  # of an origin, or why there is none
-        self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, daemon=True, name="web").start()
-        weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
-
-    def fetch(self, url: str) -> Page:
-        """Return the page, or why there is none; a failure is an outcome, not an exception."""
-        return next(self.fetch_all([url]))
+        self.limits = limits or Limits()
+        self.workers = workers
+        self.resolve = resolve
+        self._transport = transport or partial(httpx.AsyncHTTPTransport, verify=ssl.create_default_context())
+        self._hosts: dict[str, _Host] = {}
 
     def fetch_all(self, urls: Iterable[str]) -> Iterator[Page]:
-        """Yield the pages as they come: hosts side by side, the pages of a host one after the other."""
-        pages = [asyncio.run_coroutine_threadsafe(self._fetch(url), self._loop) for url in urls]
-        try:
-            for page in as_completed(pages):
-                yield page.result()
-        finally:
-            for page in pages:
-                page.cancel()  # an interrupt must not leave the rest running
+        """Yield the pages as they come."""
+        with ThreadPoolExecutor(self.workers) as pool:
+            try:
+                for page in as_completed([pool.submit(self.fetch, url) for url in urls]):
+                    yield page.result()
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)  # an interrupt must not start the rest
 
-    async def _fetch(self, url: str, *, robots: bool = False) -> Page:
-        """Follow redirects; each address is checked as the first was. For a robots.txt no other one is asked."""
-        fetched, began, place = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic(), url
+    def fetch(self, url: str, *, robots: bool = False) -> Page:
+        """Return the page, or why there is none: a failure is an outcome, not an exception.
+
+        Redirects are followed, and each address is checked as the first was. For a robots.txt no other one is asked. In
+        a notebook's own thread an event loop runs already; take :meth:`fetch_all` there.
+        """
+        fetched = datetime.now(UTC).isoformat(timespec="seconds")
+        began = time.monotonic()
+        place = url
         try:
-            asked = page_url(url)
+            address = page_url(url)
             for _ in range(_MOST_REDIRECTS + 1):
-                place = str(asked)
-                if not robots and not (await self._rules(asked)).can_fetch(place, AGENT):
+                place = str(address)
+                if not robots and not self._rules(address).can_fetch(place, AGENT):
                     raise PageError("robots", "robots.txt does not allow it")
-                page = await self._ask_in_turn(asked, any_type=robots)
+                page = self._ask_in_turn(address, any_type=robots)
                 if page.status not in _REDIRECTS:
                     break
-                asked = page_url(page.headers["location"], place)
+                address = page_url(page.headers["location"], place)
             else:
                 raise PageError("redirects", f"more than {_MOST_REDIRECTS} redirects", page.status)
         except PageError as error:
             page = Page(url, error.outcome, str(error), error.status)
         return page._replace(url=url, final_url=place, seconds=round(time.monotonic() - began, 3), fetched=fetched)
 
-    async def _rules(self, url: httpx.URL) -> Protego:
+    def _host(self, url: httpx.URL) -> _Host:
+        return self._hosts.setdefault(url.host, _Host(self.limits.pause))
+
+    def _rules(self, url: httpx.URL) -> Protego:
+        host = self._host(url)
         origin = f"{url.scheme}://{url.netloc.decode()}"
-        if origin not in self._robots:
-            self._robots[origin] = asyncio.create_task(self._read_robots(origin, self._hosts[url.host]))
-        rules = await asyncio.shield(self._robots[origin])
+        with host.reading_robots:
+            if origin not in host.robots:
+                host.robots[origin] = self._read_robots(origin, host)
+        rules = host.robots[origin]
         if isinstance(rules, Page):
             raise PageError(rules.outcome, f"robots.txt: {rules.reason}", rules.status)
         return rules
 
-    async def _read_robots(self, origin: str, host: _Host) -> Protego | Page:
-        page = await self._fetch(f"{origin}/robots.txt", robots=True)
+    def _read_robots(self, origin: str, host: _Host) -> Protego | Page:
+        page = self.fetch(f"{origin}/robots.txt", robots=True)
         absent = page.outcome == "status" and 400 <= page.status < 500 and page.status != 429
         if page.outcome != "ok" and not absent:
             return page
@@ -265,49 +266,29 @@ class Fetcher:
         host.free_at = time.monotonic() + host.pause
         return rules
 
-    async def _ask_in_turn(self, url: httpx.URL, *, any_type: bool) -> Page:
+    def _ask_in_turn(self, url: httpx.URL, *, any_type: bool) -> Page:
         """Ask one at a time at a host, with a pause between two."""
-        host = self._hosts[url.host]
-        async with host.turn:
-            await asyncio.sleep(host.free_at - time.monotonic())
-            async with self._workers:
-                try:
-                    async with asyncio.timeout(self.limits.total):
-                        return await self._ask(url, any_type=any_type)
-                except TimeoutError:
-                    raise PageError("timeout", f"not complete after {self.limits.total:g} s") from None
-                finally:
-                    host.free_at = time.monotonic() + host.pause
-
-    async def _ask(self, url: httpx.URL, *, any_type: bool) -> Page:
-        """Send one request to the first of the host's addresses that answers."""
-        import httpx
-
-        failure = PageError("network", f"{url.host} has no address")
-        timeout = httpx.Timeout(self.limits.silence).as_dict()
-        for address in await self._addresses(url):
-            request = httpx.Request(
-                "GET",
-                url.copy_with(host=address),
-                headers={"Host": url.netloc.decode(), **_ASKED},
-                extensions={"timeout": timeout, "sni_hostname": url.raw_host.decode()},
-            )
+        host = self._host(url)
+        with host.turn:
+            time.sleep(max(0.0, host.free_at - time.monotonic()))
             try:
-                response = await self._transport.handle_async_request(request)
-                async with contextlib.aclosing(response):
-                    return await self._read(response, any_type)
-            except httpx.TransportError as error:
-                outcome = "timeout" if isinstance(error, httpx.TimeoutException) else "network"
-                failure = PageError(outcome, f"{type(error).__name__}: {str(error)[:200]}")
-                if not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
-                    break
-        raise failure
+                return self._ask(url, any_type=any_type)
+            finally:
+                host.free_at = time.monotonic() + host.pause
 
-    async def _addresses(self, url: httpx.URL) -> Collection[str]:
+    def _ask(self, url: httpx.URL, *, any_type: bool) -> Page:
+        addresses = self._addresses(url)
+        try:
+            # An event loop can end a request whose server sends a byte now and then; a thread cannot.
+            return asyncio.run(asyncio.wait_for(self._send(url, addresses, any_type), self.limits.total))
+        except TimeoutError:
+            raise PageError("timeout", f"not complete after {self.limits.total:g} s") from None
+
+    def _addresses(self, url: httpx.URL) -> Collection[str]:
         """Return the addresses of a host, each of them checked."""
         port = PORTS[url.scheme] if url.port is None else url.port
         try:
-            found = await asyncio.to_thread(self.resolve, url.raw_host.decode(), port)
+            found = self.resolve(url.raw_host.decode(), port)
         except (OSError, ValueError) as error:
             raise PageError("network", f"{url.host} is not known ({error})") from None
         for address in found:
@@ -319,20 +300,43 @@ class Fetcher:
                 raise PageError("refused", f"port {port}; only 80 and 443 are reached")
         return found
 
+    async def _send(self, url: httpx.URL, addresses: Collection[str], any_type: bool) -> Page:
+        """Send one request to the first of the host's addresses that answers."""
+        import httpx
+
+        failure = PageError("network", f"{url.host} has no address")
+        timeout = httpx.Timeout(self.limits.silence).as_dict()
+        async with self._transport() as transport:
+            for address in addresses:
+                request = httpx.Request(
+                    "GET",
+                    url.copy_with(host=address),
+                    headers={"Host": url.netloc.decode(), **_ASKED},
+                    extensions={"timeout": timeout, "sni_hostname": url.raw_host.decode()},
+                )
+                try:
+                    response = await transport.handle_async_request(request)
+                    async with contextlib.aclosing(response):
+                        return await self._read(response, any_type)
+                except httpx.TransportError as error:
+                    outcome = "timeout" if isinstance(error, httpx.TimeoutException) else "network"
+                    failure = PageError(outcome, f"{type(error).__name__}: {str(error)[:200]}")
+                    if not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+                        break
+        raise failure
+
     async def _read(self, response: httpx.Response, any_type: bool) -> Page:
-        status, sent = response.status_code, response.headers
-        kept = {name: sent[name] for name in _KEPT if name in sent}
+        status = response.status_code
+        kept = {name: response.headers[name] for name in _KEPT if name in response.headers}
         if status in _REDIRECTS and "location" in kept:
             return Page("", status=status, headers=kept)
         if not response.is_success:
             raise PageError("status", f"status {status}", status)
-        kind = re.split("[;,]", sent.get("content-type", ""))[0].strip().lower()
+        kind = re.split("[;,]", kept.get("content-type", ""))[0].strip().lower()
         if kind not in _TYPES and not any_type:
             raise PageError("type", f"not a page but {kind[:60]}", status)
-        if (coding := sent.get("content-encoding", "identity").strip().lower()) not in ("", "identity"):
-            raise PageError("encoding", f"packed by {coding[:40]!r}, which was not asked for", status)
         body = bytearray()
-        async for chunk in response.aiter_raw():
+        async for chunk in response.aiter_raw():  # nothing is unpacked: a small page could grow to gigabytes
             body += chunk
             if len(body) > self.limits.max_bytes:
                 raise PageError("size", f"more than {self.limits.max_bytes:,} bytes", status)
@@ -342,6 +346,7 @@ class Fetcher:
 # ---------------------------------------------------------------- text
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ufffd]")
+_HUGE_TAG = re.compile(r"(<\w*)[^<>]{50000,}")  # one of a hundred thousand attributes would take the parser hours
 _LONGEST_TITLE = 300
 
 
@@ -393,8 +398,6 @@ def _readability(html: str) -> tuple[str, str]:
     return document.title(), writer.handle(document.summary())
 
 
-# What the process that reads pages keeps of the environment, beside PYTHON…
-_ENVIRONMENT = frozenset({"HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR"})
 EXTRACTORS = {"trafilatura": _trafilatura, "readability+html2text": _readability}
 
 
@@ -407,66 +410,29 @@ def check_extractor(name: str) -> str:
     return name
 
 
+def _extract(extractor: str, html: str) -> tuple[str, str]:
+    """Return title and text; what trafilatura logs about a page is hidden, since its outcome is reported."""
+    messages = logging.getLogger("trafilatura")
+    level = messages.level
+    messages.setLevel(logging.CRITICAL)
+    try:
+        return EXTRACTORS[extractor](html)
+    finally:
+        messages.setLevel(level)
+
+
 def page_text(body: bytes, content_type: str = "", extractor: str = "trafilatura") -> PageText:
-    """Return title and text of a page, in this process and without a time limit; see :class:`TextReader`."""
-    kind, title = content_type.partition(";")[0].strip().lower(), ""
+    """Return title and text of a page."""
+    kind = content_type.partition(";")[0].strip().lower()
+    title = ""
     try:
         text = decode(body, content_type)
         if 20 * len(_CONTROL.findall(text)) > len(text):
             return PageText("binary")
         if kind != "text/plain" and (kind or "<" in text[:1024]):
-            title, text = EXTRACTORS[extractor](_CONTROL.sub(" ", text))
+            title, text = _extract(extractor, _HUGE_TAG.sub(r"\1", _CONTROL.sub(" ", text)))
     except Exception as error:  # noqa: BLE001  the libraries document no errors, and the page is anything at all
         logging.getLogger(__name__).info("the parser failed: %r", error)
         return PageText("parser")
     text = _CONTROL.sub(" ", text).strip()
     return PageText("ok" if text else "no text", " ".join(_CONTROL.sub(" ", title).split())[:_LONGEST_TITLE], text)
-
-
-class TextReader:
-    """Reads pages in another process, one at a time, in at most so many seconds each; a context manager."""
-
-    def __init__(self, extractor: str = "trafilatura", seconds: float = 20.0) -> None:
-        self.extractor, self.seconds = check_extractor(extractor), seconds
-        self._pool: Any = None
-
-    def __enter__(self) -> TextReader:
-        # Else the process would look for its own modules in the current folder first, which may be somebody else's.
-        self._before = os.environ.get("PYTHONSAFEPATH", "")
-        os.environ["PYTHONSAFEPATH"] = "1"
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.environ["PYTHONSAFEPATH"] = self._before  # blank counts as unset
-        self._end()
-
-    def _end(self) -> None:
-        if self._pool is not None:
-            self._pool.terminate()
-            self._pool = None
-
-    def read(self, body: bytes, content_type: str = "") -> PageText:
-        """Return title and text of a page."""
-        if self._pool is None:
-            self._pool = multiprocessing.get_context("spawn").Pool(1, _prepare)
-            self._pool.apply(int)  # it is ready: no page's time goes into loading the libraries
-        try:
-            found: PageText = self._pool.apply_async(page_text, (body, content_type, self.extractor)).get(self.seconds)
-        except multiprocessing.TimeoutError:  # the page is too much for it, or broke it
-            self._end()
-            return PageText("parser")
-        return found
-
-
-def _prepare() -> None:
-    """Make a new process ready to read pages."""
-    kept = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT or name.startswith("PYTHON")}
-    os.environ.clear()  # keys of services and the like: a page that broke a parser would find none
-    os.environ.update(kept)
-    import signal
-
-    import trafilatura  # noqa: F401
-    import w3lib.encoding  # noqa: F401
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
-    logging.disable()  # the libraries complain about pages; outcomes tell what is to be told

@@ -20,12 +20,10 @@ from berdslib.models.loading import (
     WeightsMark,
     checkpoint_mark,
     language_model_numbers,
-    load_model,
     load_weights,
     number_format_mark,
-    read_tokenizer,
 )
-from berdslib.models.pair_classifier import PairClassifier
+from berdslib.models.pair_classifier import PairClassifier, load_classifier, load_tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +48,10 @@ class PairJudge:
         title_position: str = "before",
         loaded: bool = False,
     ) -> None:
-        self.named, self.classifier, self.threshold, self.title_position = named, classifier, threshold, title_position
+        self.named = named
+        self.classifier = classifier
+        self.threshold = threshold
+        self.title_position = title_position
         self._weights = WeightsMark(classifier.model, named=loaded)
 
     @property
@@ -82,19 +83,10 @@ def cross_encoder(model: Any, tokenizer: Any, name: str, **options: Any) -> Pair
 
 def load_cross_encoder(checkpoint: str, **options: Any) -> PairJudge:
     """Load a cross-encoder judge: a classifier of one output, or a folder with a LoRA adapter for one."""
-    from transformers import AutoModelForSequenceClassification
-
     # An adapter brings its own head; the base's config may tell of another.
-    outputs: dict[str, Any] = {"num_labels": 1} if (Path(checkpoint) / "adapter_config.json").is_file() else {}
-    model = load_weights(AutoModelForSequenceClassification, checkpoint, **outputs)
-    name = checkpoint + checkpoint_mark(checkpoint)
-    return cross_encoder(model, _tokenizer(checkpoint), name, loaded=True, **options)
-
-
-def _tokenizer(checkpoint: str) -> Any:
-    from transformers import AutoTokenizer
-
-    return load_model(checkpoint, lambda local: read_tokenizer(AutoTokenizer, checkpoint, local))
+    outputs = {"num_labels": 1} if (Path(checkpoint) / "adapter_config.json").is_file() else {}
+    model, tokenizer = load_classifier(checkpoint, **outputs)
+    return cross_encoder(model, tokenizer, checkpoint + checkpoint_mark(checkpoint), loaded=True, **options)
 
 
 # ---------------------------------------------------------------- natural-language inference
@@ -121,10 +113,8 @@ def entailment_class(labels: dict[int, str]) -> int:
 
 def load_nli(checkpoint: str, **options: Any) -> PairJudge:
     """Load an NLI judge from the Hugging Face cache, a local folder, or the hub."""
-    from transformers import AutoModelForSequenceClassification
-
-    model = load_weights(AutoModelForSequenceClassification, checkpoint)
-    return nli(model, _tokenizer(checkpoint), checkpoint + checkpoint_mark(checkpoint), loaded=True, **options)
+    model, tokenizer = load_classifier(checkpoint)
+    return nli(model, tokenizer, checkpoint + checkpoint_mark(checkpoint), loaded=True, **options)
 
 
 def nli_t5(model: Any, tokenizer: Any, name: str, *, max_length: int = 512, **options: Any) -> PairJudge:
@@ -175,7 +165,7 @@ def load_nli_t5(checkpoint: str = NLI_T5, **options: Any) -> PairJudge:
     dtype = language_model_numbers()
     if checkpoint == NLI_T5:
         logger.warning("%s needs %d GB of memory on this machine", NLI_T5, 22 if dtype == torch.bfloat16 else 45)
-    tokenizer = _tokenizer(checkpoint)
+    tokenizer = load_tokenizer(checkpoint)
     model = load_weights(AutoModelForSeq2SeqLM, checkpoint, dtype=dtype)
     name = checkpoint + checkpoint_mark(checkpoint) + number_format_mark(dtype)
     return nli_t5(model, tokenizer, name, loaded=True, **options)

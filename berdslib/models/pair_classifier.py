@@ -9,7 +9,7 @@ import numpy as np
 
 from berdslib.errors import InputError
 from berdslib.llm.untrusted import control_tokens, defuse
-from berdslib.models.loading import length_batches
+from berdslib.models.loading import length_batches, load_model, load_weights, read_tokenizer
 from berdslib.progress import bar
 
 
@@ -35,8 +35,12 @@ class PairClassifier:
         max_length: int = 512,
         batch_size: int = 32,
     ) -> None:
-        self.model, self.tokenizer, self.wanted, self.cut = model.eval(), tokenizer, wanted, cut
-        self.max_length, self.batch_size = max_length, batch_size
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.wanted = wanted
+        self.cut = cut
+        self.max_length = max_length
+        self.batch_size = batch_size
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         """Return float64 (n,); log-odds, since probabilities near 1 would be equal where these are not.
@@ -46,8 +50,9 @@ class PairClassifier:
         """
         import torch
 
-        inputs, found = self.encode(pairs), np.empty(len(pairs), dtype=np.float64)
-        batches = list(length_batches([len(one["input_ids"]) for one in inputs], self.batch_size))
+        inputs = self.encode(pairs)
+        found = np.empty(len(pairs), dtype=np.float64)
+        batches = list(length_batches([len(pair["input_ids"]) for pair in inputs], self.batch_size))
         for rows in bar(batches, desc="reading pairs", unit="batch"):
             batch = self.tokenizer.pad([inputs[i] for i in rows], return_tensors="pt").to(self.model.device)
             with torch.inference_mode():
@@ -66,6 +71,20 @@ class PairClassifier:
     def logits(self, batch: Any) -> Any:
         """Return the logit of each class, (n, classes), for a padded batch."""
         return self.model(**batch).logits
+
+
+def load_classifier(checkpoint: str, **options: Any) -> tuple[Any, Any]:
+    """Load a sequence classifier and its tokenizer; weights that are missing are refused, not drawn at random."""
+    from transformers import AutoModelForSequenceClassification
+
+    return load_weights(AutoModelForSequenceClassification, checkpoint, **options), load_tokenizer(checkpoint)
+
+
+def load_tokenizer(checkpoint: str) -> Any:
+    """Load the tokenizer of a checkpoint."""
+    from transformers import AutoTokenizer
+
+    return load_model(checkpoint, lambda local: read_tokenizer(AutoTokenizer, checkpoint, local))
 
 
 def encode_pairs(

@@ -12,7 +12,7 @@ from berdslib.data.corpus import by_docno
 from berdslib.data.records import Passage, Question, check_k, make_run
 from berdslib.errors import InputError
 from berdslib.models.loading import NO_CODE, load_model, load_weights, read_tokenizer
-from berdslib.models.pair_classifier import PairClassifier
+from berdslib.models.pair_classifier import PairClassifier, load_classifier
 from berdslib.retrieval.base import Ours, Retriever, check_corpus, check_search, checked_search
 
 # Asai et al. (2023); BeRDS lets it sort the first hundred of Contriever (section 6).
@@ -101,18 +101,17 @@ class EncT5Scorer(PairScorer):
 
 def load_scorer(checkpoint: str, **options: Any) -> PairScorer:
     """Load the scorer of a sequence-pair classifier, or of an encoder-only T5 such as TART-full, by id or folder."""
-    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, T5Tokenizer
+    from transformers import AutoConfig, T5Tokenizer
 
     config = load_model(
         checkpoint, lambda local: AutoConfig.from_pretrained(checkpoint, local_files_only=local, **NO_CODE)
     )
-    enc_t5 = "EncT5ForSequenceClassification" in (config.architectures or [])
-    # TART's files name a tokenizer class of its authors' own; the vocabulary is T5's.
-    reader = T5Tokenizer if enc_t5 else AutoTokenizer
-    tokenizer = load_model(checkpoint, lambda local: read_tokenizer(reader, checkpoint, local))
-    if enc_t5:
+    if "EncT5ForSequenceClassification" in (config.architectures or []):
+        # TART's files name a tokenizer class of its authors' own; the vocabulary is T5's.
+        tokenizer = load_model(checkpoint, lambda local: read_tokenizer(T5Tokenizer, checkpoint, local))
         return EncT5Scorer(load_weights(_enc_t5(), checkpoint), tokenizer, **options)
-    return PairScorer(load_weights(AutoModelForSequenceClassification, checkpoint), tokenizer, **options)
+    model, tokenizer = load_classifier(checkpoint)
+    return PairScorer(model, tokenizer, **options)
 
 
 def _enc_t5() -> Any:

@@ -32,7 +32,7 @@ from berdslib.files import write_text
 from berdslib.judging.base import PUBLISHED_POSITIVE_SHARE, Judge, Pair
 from berdslib.judging.causal import load_causal
 from berdslib.judging.examples import Example
-from berdslib.judging.finetune import Recipe, fine_tune_causal
+from berdslib.judging.finetune import Recipe, fine_tune
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.models.encoders import get_encoder
 from berdslib.stats import choose_threshold
@@ -63,7 +63,7 @@ def examples(questions: int = QUESTIONS, each: int = PAIRS_EACH, seed: int = 0) 
 def tune(checkpoint: str, folder: Path, recipe: Recipe, pairs: Sequence[Example], held_out: Sequence[Example]) -> None:
     """Train, choose the threshold of the tuned and of the untrained model, and write result.json and loss.png."""
     judges, started = {"untrained": load_causal(checkpoint)}, time.perf_counter()
-    trained = fine_tune_causal(load_causal(checkpoint), pairs, recipe, folder, held_out[:LOSS_PAIRS])
+    trained = fine_tune(pairs, folder, checkpoint, held_out=held_out[:LOSS_PAIRS], **asdict(recipe))
     result: dict[str, Any] = {
         "checkpoint": checkpoint,
         "recipe": asdict(recipe),

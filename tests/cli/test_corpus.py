@@ -79,7 +79,7 @@ def servers(monkeypatch):
     monkeypatch.setenv("SERPER_API_KEY", KEY)
     with running(NastyServer()) as pages, running(FakeSerper()) as serper:
         limits = SMALL._replace(allow={pages.address})
-        local = partial(web.Web, provider=web.Serper(serper.url, retries=0), limits=limits)
+        local = partial(web.Web, service=serper.url, limits=limits)
         monkeypatch.setattr(web, "Web", local)
         yield pages, serper
 
@@ -104,12 +104,10 @@ def test_corpora_from_the_web_say_what_failed_and_the_same_command_again_asks_no
     assert [len(p.text.split()) for p in read_passages(folder / "q1.jsonl")] == [100, words - 100]
     assert rows(folder)[0] | {"corpora": 2, "passages": 2, "documents": 1} == rows(folder)[0]
     asked = (len(pages.seen), len(serper.seen))
-    for flag in ((), ("--offline",)):
-        berds(*command, tmp_path / "b", *flag)
-        for name in ("q1.jsonl", "pages.csv"):
-            assert (folder / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    berds(*command, tmp_path / "b")
+    for name in ("q1.jsonl", "pages.csv"):
+        assert (folder / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     assert (len(pages.seen), len(serper.seen)) == asked
-    assert "was never asked for 100 x 'Who pays?'" in said(*command[:4], "-o", tmp_path / "c", "--offline")
     pages.pages["not-found"] = ({}, html(SENTENCE))
     again = json.loads(berds(*command, tmp_path / "d", "--limit", "1", "--retry-failed", "--json").stdout)
     assert (again["questions"], again["outcomes"]) == (1, {"ok": 2, "robots": 1})

@@ -6,13 +6,12 @@ import ipaddress
 import itertools
 import json
 import logging
-import os
+import re
 import shutil
 import socket
 import ssl
 import subprocess
-import time
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -26,12 +25,11 @@ from nasty_server import PUBLIC, SENTENCE, SMALL, FakeSerper, NastyServer, Priva
 from berdslib.data.datasets import describe_corpus
 from berdslib.data.formats import read_passages
 from berdslib.data.records import Question
-from berdslib.data.web import SearchError, Serper, Web, cache_path, corpus_name, open_web_corpora, search, web_corpora
+from berdslib.data.web import SearchError, Web, cache_path, corpus_name, open_web_corpora, search, web_corpora
 from berdslib.data.webpage import (
     AGENT,
     Fetcher,
     PageError,
-    TextReader,
     check_extractor,
     decode,
     is_public,
@@ -50,7 +48,6 @@ def surroundings(monkeypatch, user_cache):
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.setenv(name, "*")
     monkeypatch.setenv("SERPER_API_KEY", KEY)
-    monkeypatch.setattr("berdslib.data.fetch.BACK_OFF", 0.01)
 
 
 @pytest.fixture
@@ -70,7 +67,7 @@ def limits(server, **changes):
 
 
 def web_of(server, serper, **changes):
-    return Web(provider=Serper(serper.url, retries=1), limits=limits(server), **changes)
+    return Web(service=serper.url, limits=limits(server), **changes)
 
 
 @pytest.fixture
@@ -160,7 +157,7 @@ class Recorder(httpx.AsyncBaseTransport):
 @given(st.lists(ADDRESSES.map(str), max_size=4), st.sampled_from([80, 443, 22, 8080]))
 def test_a_request_goes_only_to_an_address_that_was_checked(addresses, port):
     recorder = Recorder()
-    fetcher = Fetcher(SMALL, resolve=lambda *_: addresses, transport=recorder)
+    fetcher = Fetcher(SMALL, resolve=lambda *_: addresses, transport=lambda: recorder)
     page = fetcher.fetch(f"http://some.example:{port}/")
     if addresses and all(map(is_public, addresses)) and port in (80, 443):
         assert page.outcome == "status"
@@ -177,8 +174,8 @@ def cases(kind):
 
 
 def test_an_address_that_is_none_for_us():
-    for url, why in [*cases("refused"), ("http://example.org/" + "a" * 90_000, "too long")]:
-        with pytest.raises(PageError, match=why) as caught:
+    for url, _ in [*cases("refused"), ("http://example.org/" + "a" * 90_000, "too long")]:
+        with pytest.raises(PageError) as caught:
             page_url(url)
         assert caught.value.outcome == "refused"
 
@@ -187,10 +184,10 @@ def test_only_the_port_that_is_allowed(server):
     with running(PrivateService()) as private:
         page = Fetcher(limits(server)).fetch(f"http://127.0.0.1:{private.port}/")
         assert (page.outcome, private.reached) == ("refused", 0)
-    fetcher = Fetcher(SMALL, resolve=lambda *_: [PUBLIC], transport=World(server, server))
+    fetcher = Fetcher(SMALL, resolve=lambda *_: [PUBLIC], transport=partial(World, server, server))
     for port in (0, 22, 8080, 99999):
         page = fetcher.fetch(f"http://web.example:{port}/good")
-        assert (page.outcome, page.reason) == ("refused", f"robots.txt: port {port}; only 80 and 443 are reached")
+        assert page.outcome == "refused" and f"port {port}" in page.reason
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
@@ -212,14 +209,7 @@ def test_the_certificate_must_be_that_of_the_name(server, tmp_path, monkeypatch)
 
 
 def secure(server):
-    return Fetcher(SMALL, resolve=lambda *_: [PUBLIC], transport=World(server, server))
-
-
-def test_a_name_server_that_hangs_does_not_outlast_the_time(server):
-    fetcher = Fetcher(SMALL._replace(total=0.3), resolve=lambda *_: time.sleep(3))
-    began = time.monotonic()
-    assert fetcher.fetch("http://slow.example/").outcome == "timeout"
-    assert time.monotonic() - began < 2
+    return Fetcher(SMALL, resolve=lambda *_: [PUBLIC], transport=partial(World, server, server))
 
 
 # ---------------------------------------------------------------- politeness
@@ -238,24 +228,23 @@ def test_only_rules_forbid(server):
     for status in (404, 403, 410, 429, 500, 503):
         server.robots = status
         page = Fetcher(limits(server)).fetch(server.url("good"))
-        found[status] = (page.outcome, page.status, page.reason)
-    assert {found.pop(status) for status in (404, 403, 410)} == {("ok", 200, "")}
-    assert found == {status: ("status", status, f"robots.txt: status {status}") for status in (429, 500, 503)}
+        found[status] = (page.outcome, page.status)
+    assert {found.pop(status) for status in (404, 403, 410)} == {("ok", 200)}
+    assert found == {status: ("status", status) for status in (429, 500, 503)}
     assert server.count("good") == 3
     with socket.socket() as deaf:  # bound, so that nobody else takes the port, but listening to none
         deaf.bind(("127.0.0.1", 0))
         port = deaf.getsockname()[1]
         fetcher = Fetcher(SMALL._replace(allow={f"127.0.0.1:{port}"}))
         pages = [fetcher.fetch(f"http://127.0.0.1:{port}/{i}") for i in range(2)]
-    assert {(page.outcome, page.reason[:24]) for page in pages} == {("network", "robots.txt: ConnectError")}
+    assert {page.outcome for page in pages} == {"network"} and "ConnectError" in pages[0].reason
 
 
 @pytest.mark.slow
 def test_one_request_at_a_time_with_a_pause(server):
     server.pause = 0.05
     fetcher = Fetcher(limits(server, pause=0.3))
-    with ThreadPoolExecutor(4) as pool:
-        pages = list(pool.map(fetcher.fetch, [server.url("good")] * 4))
+    pages = list(fetcher.fetch_all([server.url("good")] * 4))
     assert [page.outcome for page in pages] == ["ok"] * 4
     assert server.most_active == 1
     assert min(gaps(server)) >= 0.3
@@ -279,7 +268,6 @@ def gaps(server):
 def test_the_key_is_nowhere(server, serper, user_cache, tmp_path, monkeypatch, caplog):
     caplog.set_level(logging.DEBUG)
     serper.links = [server.url("good")]
-    serper.failures = [(503, {}, {"message": KEY})]
     web_corpora([Question("q1", "Who pays?")], tmp_path / "out", web_of(server, serper))
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.endswith(".lock")]
     assert len(kept) == 5  # a search, a page, a corpus, a report, a list
@@ -290,27 +278,21 @@ def test_the_key_is_nowhere(server, serper, user_cache, tmp_path, monkeypatch, c
     for failures in ([], [(400, {}, {"message": "bad another-k3y"})], [(302, {"Location": serper.url}, {})]):
         serper.failures = failures
         with pytest.raises(SearchError) as caught:
-            Serper(serper.url).ask("x", 1)
+            search("another", Web(serper.url))
         assert "k3y" not in f"{caught.value!r} {caught.value.__cause__!r}"
     assert "k3y" not in caplog.text
-    assert "k3y" not in repr(vars(Serper(serper.url)))
 
 
 @pytest.mark.parametrize(
-    ("status", "message", "requests"),
-    [
-        (403, "403; the key in the variable SERPER_API_KEY is refused", 1),
-        (400, r"status 400: .*Not enough credits", 1),
-        (429, "status 429", 3),
-        (302, "status 302", 1),
-    ],
+    ("status", "named"), [(403, "SERPER_API_KEY"), (400, "Not enough credits"), (429, "429"), (302, "302")]
 )
-def test_a_search_engine_that_refuses(serper, status, message, requests):
+def test_a_search_engine_that_refuses(serper, status, named):
     body = {"message": "Not enough credits", "statusCode": status}
-    serper.failures = [(status, {"Location": "http://10.0.0.7/"}, body)] * 9
-    with pytest.raises(SearchError, match=message):
-        Serper(serper.url, retries=2).ask("x", 1)
-    assert len(serper.seen) == requests
+    serper.failures = [(status, {"Location": "http://10.0.0.7/"}, body)]
+    with pytest.raises(SearchError, match=re.escape(serper.url)) as caught:
+        search("x", Web(serper.url))
+    assert named in str(caught.value) and len(serper.seen) == 1
+    assert search("x", Web(serper.url)) == []  # a failure is not kept
 
 
 @pytest.mark.parametrize(
@@ -321,7 +303,7 @@ def test_a_search_engine_that_refuses(serper, status, message, requests):
 def test_an_answer_in_another_form_is_an_error_and_not_kept(server, serper, answer):
     web = web_of(server, serper)
     serper.failures = [(200, {}, answer)]
-    with pytest.raises(SearchError, match="another form than serper's"):
+    with pytest.raises(SearchError, match=re.escape(serper.url)):
         search("x", web)
     assert search("x", web) == []
     assert len(serper.seen) == 2
@@ -361,12 +343,21 @@ def test_corpora_and_report(server, serper, tmp_path):
     assert server.count("good") == 1  # the second question found the same pages
 
 
+def test_addresses_in_place_of_a_search(server, serper, tmp_path):
+    addresses = {"q1": [server.url("good"), server.url("good")], "q/2": []}
+    report = web_corpora(questions(), tmp_path / "out", web_of(server, serper), addresses)
+    assert report[["qid", "url", "outcome"]].to_numpy().tolist() == [["q1", server.url("good"), "ok"]]
+    assert [p.title for p in open_web_corpora(tmp_path / "out")["q1"]] == ["A nasty page"]
+    assert serper.seen == []
+
+
 def test_a_folder_of_other_files_is_left_alone(server, serper, tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "q1.jsonl").write_text("my own work")
-    with pytest.raises(InputError, match="has other content; it is not replaced"):
+    with pytest.raises(InputError) as caught:
         web_corpora(questions(), folder, web_of(server, serper))
+    assert caught.value.path == folder
     assert (folder / "q1.jsonl").read_text() == "my own work" and serper.seen == []
 
 
@@ -379,24 +370,22 @@ def test_a_network_that_was_away_is_asked_again_on_request(server, serper, tmp_p
                 raise httpx.ConnectError("down")
             return await super().handle_async_request(request)
 
-    network = Network(server, server)
-    fetcher = lambda limits, _: Fetcher(limits, resolve=lambda *_: [PUBLIC], transport=network)  # noqa: E731
+    transport = partial(Network, server, server)
+    fetcher = lambda limits, _: Fetcher(limits, resolve=lambda *_: [PUBLIC], transport=transport)  # noqa: E731
     monkeypatch.setattr("berdslib.data.web.Fetcher", fetcher)
     serper.links = ["http://first.example/good"]
 
     def outcomes(name, **changes):
-        web = Web(provider=Serper(serper.url), limits=SMALL, **changes)
+        web = Web(serper.url, limits=SMALL, **changes)
         return web_corpora(questions()[:1], tmp_path / name, web)["outcome"].tolist()
 
     assert outcomes("away") == ["network"]
-    assert "no answer from any of 1 pages (is there a network?); --retry-failed asks again" in caplog.text
-    network.up = True
+    assert "--retry-failed" in caplog.text
+    Network.up = True
     assert outcomes("again") == ["network"]
     assert outcomes("retry", retry_failed=True) == ["ok"]
-    assert outcomes("offline", offline=True) == ["ok"]
-    cache_path("page", serper.links[0]).unlink()
-    assert outcomes("less", offline=True) == ["missing"]
-    assert "1 of 1 pages are not in the cache: http://first.example/good" in caplog.text
+    Network.up = False
+    assert outcomes("kept") == ["ok"]
 
 
 def test_a_folder_holds_the_questions_of_its_run_or_is_not_there(server, serper, tmp_path, monkeypatch):
@@ -420,11 +409,12 @@ def test_a_folder_holds_the_questions_of_its_run_or_is_not_there(server, serper,
     assert corpora == {"none": [], "q1": found, "q/2": found, "": found} and server.count("good") == 1
     told = describe_corpus(str(folder))
     assert (told["corpora"], told["passages"], told["documents"], told["mean_words"]) == (4, 0.75, 0.75, 48)
-    with pytest.raises(InputError, match="beside files of its own; it is not replaced"):
+    with pytest.raises(InputError, match=re.escape(str(folder))):
         web_corpora(questions(), folder, web)
     (folder / corpus_name("q/2")).unlink()
-    with pytest.raises(InputError, match="is missing, the corpus of question 'q/2'"):
+    with pytest.raises(InputError, match="q/2") as caught:
         open_web_corpora(folder)
+    assert caught.value.path == folder / corpus_name("q/2")
 
 
 def test_a_list_from_elsewhere_opens_nothing_but_corpora(tmp_path):
@@ -433,33 +423,32 @@ def test_a_list_from_elsewhere_opens_nothing_but_corpora(tmp_path):
     folder.mkdir()
     (folder / "pages.csv").write_text("qid\n")
     (folder / "corpora.json").write_text('{"q": "../q.jsonl"}')
-    with pytest.raises(InputError, match=r"out/q\.jsonl: is missing, the corpus of question 'q'"):
+    with pytest.raises(InputError) as caught:
         open_web_corpora(folder)
+    assert caught.value.path == folder / "q.jsonl"
     for content in ("", "3", "qid,file\n"):
         (folder / "corpora.json").write_text(content)
         with pytest.raises(InputError, match=r"corpora\.json"):
             open_web_corpora(folder)
 
 
-def test_what_cannot_be_had(corpus, server, serper, tmp_path, monkeypatch):
-    web = web_of(server, serper)
-    web_corpora(questions()[:1], tmp_path / "out", web)
-    (tmp_path / "file").write_text("a file")
+def test_what_cannot_be_had(corpus, tmp_path, monkeypatch):
+    nobody = "http://127.0.0.1:1/"
     refused = [
-        (lambda: corpus(Web(extractor="trafilature")), r"unknown extractor 'trafilature'\. Did you mean 'trafilatura'"),
-        (lambda: open_web_corpora(tmp_path), "holds no corpora from the web"),
-        (
-            lambda: search("Who decides?", Web(provider=web.provider, offline=True)),
-            "never asked for 100 x 'Who decides",
-        ),
-        (lambda: Serper("http://127.0.0.1:1/", retries=0).ask("x", 1), r"127.0.0.1:1/: no answer"),
+        (lambda: corpus(Web(extractor="trafilature")), InputError, "trafilature"),
+        (lambda: open_web_corpora(tmp_path), InputError, str(tmp_path)),
+        (lambda: search("x", Web(nobody)), SearchError, nobody),
+        (lambda: web_corpora(questions(), tmp_path / "out", addresses={"q1": []}), InputError, "q/2"),
     ]
-    for call, words in refused:
-        with pytest.raises((InputError, MissingDataError, SearchError), match=words):
+    for call, error, named in refused:
+        with pytest.raises(error, match=re.escape(named)):
             call()
+    monkeypatch.delenv("SERPER_API_KEY")
+    with pytest.raises(SearchError, match="SERPER_API_KEY"):
+        search("x", Web(nobody))
     monkeypatch.setattr("berdslib.data.webpage.find_spec", lambda name: None)
     for call, package in ((Fetcher, "protego"), (lambda: check_extractor("readability+html2text"), "readability")):
-        with pytest.raises(MissingDataError, match=rf"needs {package}; install with: pip install 'berdslib\[web"):
+        with pytest.raises(MissingDataError, match=package):
             call()
 
 
@@ -511,33 +500,6 @@ def test_any_bytes_are_read(body, content_type):
     assert (text.outcome == "ok") == bool(text.text)
 
 
-def test_nothing_is_run_from_the_current_folder(tmp_path, monkeypatch):
-    """Somebody else's folder may hold a file with the name of a library."""
-    for name in ("trafilatura", "json", "runpy", "pickle", "w3lib"):
-        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()")
-    monkeypatch.chdir(tmp_path)
-    with TextReader() as reader:
-        assert reader.read(html(SENTENCE).encode(), "text/html").text == SENTENCE.strip()
-    assert not (tmp_path / "mark").exists()
-    assert not os.environ.get("PYTHONSAFEPATH")
-
-
-def test_the_process_that_reads_pages_knows_no_secrets(tmp_path, monkeypatch):
-    """Its environment is seen from within: a library that it loads writes down what is there."""
-    (tmp_path / "sitecustomize.py").write_text(
-        "import atexit, os, sys\n"
-        "def seen(event, arguments):\n"
-        "    if event == 'import' and arguments[0] == 'trafilatura':\n"
-        f"        open({str(tmp_path / 'seen')!r}, 'w').write(' '.join(os.environ))\n"
-        "sys.addaudithook(seen)\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    with TextReader() as reader:
-        assert reader.read(html(SENTENCE).encode(), "text/html").text == SENTENCE.strip()
-    names = (tmp_path / "seen").read_text().split()
-    assert "PATH" in names and "SERPER_API_KEY" not in names
-
-
 def test_nothing_of_a_page_is_loaded_or_run(server, tmp_path):
     mark = tmp_path / "mark"
     page = (
@@ -572,6 +534,7 @@ def test_b22_the_papers_extractor_and_ours(server, serper, corpus):
 def test_the_contract_of_serper(server, serper):
     serper.links = [server.url("good"), server.url("good#part"), "https://other.example/a"]
     results = search("Who pays?", web_of(server, serper, num=50))
+    assert search("Who pays?", web_of(server, serper, num=50)) == results  # of the cache
     assert serper.seen == [(KEY, {"q": "Who pays?", "num": 50})]
     assert [(r.url, r.title, r.position) for r in results] == [
         (server.url("good"), "Result 1", 1),

@@ -154,8 +154,8 @@ def test_judges_of_ones_own_are_named(tmp_path):
 FRONT_DOOR = {
     "Collection", "Coverage", "ERR_IA", "Experiment", "InputError", "MRecall", "MissingDataError", "P", "Passage",
     "Precision", "Question", "StRecall", "alpha_nDCG", "build", "check_answer", "choose", "dense", "evaluate",
-    "experiment", "explore", "judge", "load", "nDCG", "names", "figures", "output_folder", "pRecall", "rKL",
-    "published", "read_run", "register", "save", "search", "sides", "stats", "supports",
+    "experiment", "explore", "fine_tune", "judge", "load", "nDCG", "names", "figures", "output_folder", "pRecall",
+    "published", "rKL", "read_run", "register", "save", "search", "sides", "stats", "supports",
 }  # fmt: skip
 
 

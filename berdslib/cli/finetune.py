@@ -1,0 +1,60 @@
+"""`berds finetune`: train a judge on labelled pairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from berdslib.cli import options
+from berdslib.cli.options import FOLDER, JSON, NATURAL, flag, number, say, text
+from berdslib.cli.root import main
+
+
+@main.command()
+@click.argument("pairs")
+@text("-m --model", "A causal language model on Hugging Face, a folder, or smollm2.", "smollm2")
+@options.output("Folder for checkpoints and, in FOLDER/model, the adapter.", FOLDER)
+@number("--held-out", 0.1, "Share of the questions that is not trained on; their loss is followed.",
+        click.FloatRange(0, 1, max_open=True))  # fmt: skip
+@text("--wording", "Of the prompt; see `berds prompts list`.", "ours")
+@flag("--four-bit", "QLoRA: load the model in 4 bits.")
+@number("--learning-rate", 1e-4, "At its highest.", click.FLOAT)
+@number("--warmup", 0.1, "Share of the steps in which the learning rate rises.", click.FLOAT)
+@number("--epochs", 2.0, "Passes over the pairs; may be a fraction.", click.FLOAT)
+@number("--weight-decay", 0.001, "Of AdamW.", click.FLOAT)
+@number("--rank", 64, "Of the LoRA matrices; 0 trains all weights.", NATURAL)
+@number("--batch-size", 16, "Pairs in a batch.")
+@number("--accumulate", 1, "Batches in a step.")
+@flag("--checkpoint-gradients", "Take less memory and more time.")
+@options.SEED
+@JSON
+def finetune(pairs: str, output: Path, model: str, wording: str, four_bit: bool, rank: int, **recipe: Any) -> None:
+    """Fine-tune a causal language model as a judge on PAIRS, with LoRA. BeRDS section A.5.
+
+    PAIRS is a table with the columns question, document, perspective and label (1 or 0), as `berds rate pairs` writes
+    it, or "sample". The defaults are the paper's. A run that was killed goes on with the same command.
+
+    \b
+    berds finetune pairs.tsv -m smollm2 --epochs 1 --batch-size 4 -o tuned
+    berds rate judge --data pairs.tsv -j causal:smollm2+adapter:tuned/model
+    """
+    from berdslib.judging.finetune import fine_tune
+
+    trained = fine_tune(pairs, output, model, wording=wording, four_bit=four_bit, rank=rank, **recipe)
+    judge = f"causal:{model}+adapter:{trained.folder}" if rank else f"causal:{trained.folder}"
+    if four_bit:
+        judge += "+4bit"
+    if wording != "ours":
+        judge += f"@{wording}"
+    losses = {"losses": trained.losses, "held_out": trained.held_out}
+    followed = [f"loss {_first_and_last(trained.losses)}"]
+    if trained.held_out:
+        followed.append(f"of questions held out {_first_and_last(trained.held_out)}")
+    summary = {"judge": judge, "folder": trained.folder, "steps": trained.steps, **losses}
+    say(summary, f"{trained.steps} steps, {', '.join(followed)} → -j {judge}")
+
+
+def _first_and_last(losses: list[tuple[int, float]]) -> str:
+    return f"{losses[0][1]:.3f} → {losses[-1][1]:.3f}"
