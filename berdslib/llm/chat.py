@@ -85,6 +85,16 @@ class Reply(NamedTuple):
     completion_tokens: int = 0
 
 
+def check_no_address(name: str) -> None:
+    """Refuse an address in a model's name: a name may come with a shared file, and would say where the key is sent.
+
+    The address is not shown, since it may hold a password.
+    """
+    if "://" in name:
+        problem = "the name of a model holds an address; set the environment variable BERDS_CHAT_URL to the address"
+        raise InputError(problem, field="chat")
+
+
 class ChatModel(Protocol):
     """Answers a list of messages; ``id`` names what the answers depend on."""
 

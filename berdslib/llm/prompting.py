@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from berdslib.errors import InputError, MissingDataError, errors_in, known
 from berdslib.files import write_text
-from berdslib.llm.chat import Form, Request, system_in_first_turn
+from berdslib.llm.chat import Form, Request, check_no_address, system_in_first_turn
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.paths import cache_dir
 
@@ -155,11 +155,12 @@ def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = (), *, 
 def split_wording(task: str, name: str) -> tuple[str, str]:
     """Return a model's name, and the wording of a task that it is asked by: what follows its last @, or "".
 
-    The @ before an address, and one in the path of a folder or file that is there, are part of the name.
+    The @ in the path of a folder or file that exists is part of the name.
 
-    >>> split_wording("perspective_detection", "org/m@published"), split_wording("perspective_detection", "m@http://h/v1")
-    (('org/m', 'published'), ('m@http://h/v1', ''))
+    >>> split_wording("perspective_detection", "org/m@published"), split_wording("perspective_detection", "org/m")
+    (('org/m', 'published'), ('org/m', ''))
     """
+    check_no_address(name)
     model, _, wording = name.rpartition("@")
     path = name.rpartition(":")[2].removesuffix("+4bit")  # of an adapter, of recorded answers
     if not model or "/" in wording or Path(name).exists() or Path(path).exists():

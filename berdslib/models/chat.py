@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from berdslib.errors import InputError
-from berdslib.llm.chat import ChatModel, Endpoint, Form, Messages, Reply
+from berdslib.llm.chat import ChatModel, Endpoint, Form, Messages, Reply, check_no_address
 from berdslib.llm.prompting import FORMS, SHORT, templated_ids
 from berdslib.llm.recorded import Recorded
 from berdslib.llm.untrusted import control_tokens, defuse
@@ -54,9 +54,10 @@ def make_chat(
         options: passed to :class:`LocalChat` or :class:`~berdslib.llm.chat.Endpoint`.
 
     Raises:
-        InputError: no name, or a file that cannot be read or holds the answers of several models.
+        InputError: no name, an address in it, or a file that cannot be read or holds the answers of several models.
         MissingDataError: a local model that is not there.
     """
+    check_no_address(name)
     name, more = _settings_in(name)
     max_tokens = more.pop("max_tokens", max_tokens)
     kind, _, rest = name.partition(":")

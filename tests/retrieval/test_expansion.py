@@ -291,8 +291,8 @@ def test_a_wording_behind_a_models_name_is_what_is_asked(user_cache, tmp_path, m
     assert expansions_by("chat:gpt-4-0613@published", [Q1, Q2]) == READ
     assert {one[-1]["content"] for one in model.asked} == {f"Sides of this, as JSON: {q.text}" for q in (Q1, Q2)}
     model.asked.clear()
-    assert expansions_by("chat:m@http://host/v1", [Q1, Q2]) == READ
+    assert expansions_by("chat:org/m", [Q1, Q2]) == READ
     assert not any("Sides of this" in one[-1]["content"] for one in model.asked)
-    assert named == ["gpt-4-0613", "gpt-4-0613", "m@http://host/v1"]
+    assert named == ["gpt-4-0613", "gpt-4-0613", "org/m"]
     with pytest.raises(InputError):  # a wording of another task
         expansions_by("chat:gpt-4-0613@published-one-shot", [Q1, Q2])
