@@ -17,7 +17,7 @@ from berdslib.data.records import Passage, Question
 from berdslib.errors import BerdsError, MissingDataError
 from berdslib.judging.store import VerdictStore
 from berdslib.llm.chat import Reply
-from berdslib.llm.recorded import Kept, Recorded
+from berdslib.llm.recorded import Recorded
 from berdslib.models.vectors import CachedEncoder
 from berdslib.retrieval.bm25 import BM25
 
@@ -75,9 +75,9 @@ def asked(text):
 def recording(folder):
     """An answer that is missing is asked again."""
     if not any(folder.iterdir()):
-        kept = Kept(Echo(), folder / "said.jsonl")
+        kept = Recorded(folder / "said.jsonl", Echo())
         return [kept.complete(asked(text)) for text in TEXTS] == []
-    recorded = Recorded(folder / "said.jsonl", "echo")
+    recorded = Recorded(folder / "said.jsonl", model_id="echo")
     again = False
     for text in TEXTS:
         try:

@@ -29,7 +29,7 @@ from berdslib.data.tables import write_jsonl
 from berdslib.errors import InputError, known, printable
 from berdslib.llm.chat import ChatModel
 from berdslib.llm.prompting import OURS, load_prompt, wordings
-from berdslib.llm.recorded import Kept
+from berdslib.llm.recorded import Recorded
 from berdslib.models.chat import make_chat
 from berdslib.statements.contradiction import same_text
 
@@ -348,7 +348,7 @@ def _chat(model: str | ChatModel) -> ChatModel:
 
 
 def _answers(model: str | ChatModel, folder: Path, workers: int) -> Answers:
-    return ByRule() if model == ByRule.id else ByChat(Kept(_chat(model), folder / EXCHANGES), workers)
+    return ByRule() if model == ByRule.id else ByChat(Recorded(folder / EXCHANGES, _chat(model)), workers)
 
 
 def _write(path: Path, rejections: Sequence[Rejection]) -> None:

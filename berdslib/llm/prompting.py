@@ -26,7 +26,9 @@ from berdslib.paths import cache_dir
 
 OURS = ("ours", "short")  # the second for small models: brief, and with an example
 SHORT = "prompts=short"  # in the id of a chat model: what it is asked for
-_DIVIDER, _EXAMPLE, _ANSWER = "=== user ===", "=== example ===", "=== answer ==="
+_DIVIDER = "=== user ==="
+_EXAMPLE = "=== example ==="
+_ANSWER = "=== answer ==="
 # The papers write their placeholders as [Document], [Doc 1] or [P1]; ours read {document} and {first}.
 _BRACKETED = re.compile(r"\[([A-Za-z]+[\s_-]?[12]?)\]|\{([A-Za-z]+[\s_-]?[12]?)\}")
 _NAMED = re.compile(r"\{([a-z]+)\}")
@@ -224,7 +226,8 @@ def _divided(text: str) -> str:
     if turns[-1] == ("assistant", ""):  # opens the answer, as a chat template does by itself
         turns.pop()
     system = turns.pop(0)[1] if turns and turns[0][0] == "system" else ""
-    roles, parts = [role for role, _ in turns], [part for _, part in turns]
+    roles = [role for role, _ in turns]
+    parts = [part for _, part in turns]
     if roles != ["user", "assistant"] * (len(turns) // 2) + ["user"]:
         raise InputError(
             f"the turns are {', '.join(roles)}; examples by user and assistant, and then user, were expected"

@@ -14,7 +14,7 @@ from berdslib.judging.registry import check_judge, make_judge
 from berdslib.llm.chat import Reply
 from berdslib.llm.extraction import extract_by
 from berdslib.llm.prompting import TASKS, import_prompt, load_prompt, wordings
-from berdslib.llm.recorded import Kept
+from berdslib.llm.recorded import Recorded
 from berdslib.models.chat import make_chat
 from berdslib.retrieval.expansion import expansions_by
 
@@ -144,8 +144,15 @@ def test_each_wording_is_another_judge_and_an_example_is_a_shot(folders, publish
         assert text.count("Say one word.") == (wording != "ours")
 
 
-@pytest.mark.parametrize("name", ["chat:m@http://me:pass-word@host/v1", "chat:m@https://host/v1@published",
-                                  "chat:m?base_url=http://me:pass-word@host", "chat:https://me:pass-word@host/v1"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "chat:m@http://me:pass-word@host/v1",
+        "chat:m@https://host/v1@published",
+        "chat:m?base_url=http://me:pass-word@host",
+        "chat:https://me:pass-word@host/v1",
+    ],
+)
 def test_an_address_in_a_models_name_is_refused_before_anything_is_sent(name):
     """A shared grid file could send the key anywhere."""
     uses = [check_judge, make_judge, lambda name: extract_by(name, ["Find a book"], make_chat=make_chat)]
@@ -166,7 +173,7 @@ class Always:
 def test_recorded_answers_are_those_to_the_wording_that_is_named(published, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     one_shot = make_judge("chat:never-asked@published-one-shot")
-    Kept(Always(), tmp_path / "said@2.jsonl").complete(one_shot.messages(pair()))
+    Recorded(tmp_path / "said@2.jsonl", Always()).complete(one_shot.messages(pair()))
     replayed = make_judge("chat:recorded:said@2.jsonl@published-one-shot")
     assert replayed.p_yes([pair()]).tolist() == [1.0]
     assert make_judge("chat:recorded:said@2.jsonl").prompt.name == f"{TASK}/ours"
