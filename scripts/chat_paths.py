@@ -31,7 +31,7 @@ from berdslib.errors import InputError
 from berdslib.llm.answers import parse_perspectives
 from berdslib.llm.extraction import read_extraction
 from berdslib.llm.prompting import load_prompt
-from berdslib.llm.recorded import Kept
+from berdslib.llm.recorded import Recorded
 from berdslib.models.chat import LocalChat, load_local_chat
 from berdslib.paths import shipped
 from berdslib.retrieval.expansion import MAX_TOKENS as EXPANSION_TOKENS
@@ -77,7 +77,7 @@ def readable(folder: Path) -> pd.DataFrame:
         for name, chat in (("left free", free), ("held", now)):
             prompt = load_prompt(task, asked=chat.id)
             asked, start = [prompt.about(**one) for one in values], time.perf_counter()
-            kept = Kept(chat, folder / "readable.jsonl")
+            kept = Recorded(folder / "readable.jsonl", chat)
             replies = [r for at in range(0, len(asked), 8) for r in kept.complete_all(asked[at : at + 8])]
             rows.append(
                 {
@@ -119,7 +119,7 @@ def expansion(folder: Path, questions: int = 10) -> pd.DataFrame:
 
 def writing(folder: Path, n: int = 30) -> pd.DataFrame:
     """Answers to queries of PIR's demo release and essays from what minilm finds; what an essay's tone goes with."""
-    chat = Kept(load_local_chat("smollm2"), folder / "writing.jsonl")
+    chat = Recorded(folder / "writing.jsonl", load_local_chat("smollm2"))
     asked = bd.load("pir-demo:ambigqa")
     questions, corpus = asked.queries[:n], {p.docno: p for p in asked.passages}
     run = bd.search("minilm", bd.Collection("ambigqa", questions, asked.passages), 3)
@@ -181,7 +181,7 @@ def swapped(folder: Path, most: int = 3, run_of: int = 3) -> pd.DataFrame:
 
     found = bd.search("minilm", bd.Collection("perspectrum", queries, task.passages), most)
     runs = {"supporting": of_side(1), "opposing": of_side(-1), "found": found, "none": None}
-    chat, frames = Kept(load_local_chat("smollm2"), folder / "swapped.jsonl"), []
+    chat, frames = Recorded(folder / "swapped.jsonl", load_local_chat("smollm2")), []
     for name, run in runs.items():
         essays = rag.write_essays(queries, run, corpus, chat, depth=most).assign(passages=name)
         shown = [docnos.split() for docnos in essays["docnos"]]
@@ -230,16 +230,16 @@ def record(_: Path) -> pd.DataFrame:
     SHIPPED.mkdir(exist_ok=True)
     sample = bd.load("sample", split="all")
 
-    def build(chat: Kept) -> None:
+    def build(chat: Recorded) -> None:
         make("arguana", read_items("arguana", shipped("raw") / "arguments.jsonl", BUILT).drafts, ByChat(chat))
 
-    def write(chat: Kept) -> None:
+    def write(chat: Recorded) -> None:
         task = rag.stance_task(sample.questions, sample.gold, sample.passages)
         queries = task.queries[:ESSAYS]
         run = bd.search("minilm", bd.Collection("full", queries, task.passages), 3)
         rag.write_essays(queries, run, {p.docno: p for p in task.passages}, chat, depth=3)
 
-    uses: dict[str, tuple[int, Callable[[Kept], object]]] = {
+    uses: dict[str, tuple[int, Callable[[Recorded], object]]] = {
         "build": (BUILD_TOKENS, build),
         "expand": (EXPANSION_TOKENS, lambda chat: chat_expansions(sample.questions, chat)),
         "write": (200, write),
@@ -247,7 +247,7 @@ def record(_: Path) -> pd.DataFrame:
     rows = []
     for name, (longest, use) in uses.items():
         path = SHIPPED / f"{name}.jsonl"
-        chat = Kept(load_local_chat("smollm2", max_tokens=longest), path)
+        chat = Recorded(path, load_local_chat("smollm2", max_tokens=longest))
         use(chat)
         said = (row for _, row in read_jsonl(path) if row["model"] == chat.id)  # not of an earlier prompt or form
         kept = [{k: v for k, v in row.items() if k not in ("messages", "first_token")} for row in said]

@@ -30,7 +30,7 @@ from berdslib.errors import BerdsError, InputError
 from berdslib.evaluation.pir_tables import groups_shown, root_bias, task_statistics, word_overlap
 from berdslib.evaluation.sides import group_heatmap, labels_of, root_versus_full
 from berdslib.llm.extraction import extract
-from berdslib.llm.recorded import Kept
+from berdslib.llm.recorded import Recorded
 from berdslib.models.chat import make_chat
 from berdslib.retrieval.retrievers import is_dense
 from berdslib.stats import mean_interval
@@ -98,7 +98,7 @@ def accepted_answers(path: Path, queries: Sequence[bd.Question]) -> dict[str, li
 def table_5(asked: argparse.Namespace) -> Rows:
     chat = make_chat(asked.chat)
     if asked.recordings:
-        chat = Kept(chat, asked.recordings)
+        chat = Recorded(asked.recordings, chat)
     who = {"judge": asked.chat if asked.wording == "ours" else f"{asked.chat}, {asked.wording} prompt"}
 
     task = task_of(asked, "ambigqa")

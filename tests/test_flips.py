@@ -8,7 +8,7 @@ from pathlib import Path
 
 from berdslib.errors import BerdsError, MissingDataError
 from berdslib.llm.chat import Reply
-from berdslib.llm.recorded import Kept, Recorded
+from berdslib.llm.recorded import Recorded
 
 TEXTS = [f"text number {i}" for i in range(300)]
 
@@ -29,9 +29,9 @@ def asked(text):
 def recording(folder):
     """An answer that is missing is asked again."""
     if not any(folder.iterdir()):
-        kept = Kept(Echo(), folder / "said.jsonl")
+        kept = Recorded(folder / "said.jsonl", Echo())
         return [kept.complete(asked(text)) for text in TEXTS] == []
-    recorded = Recorded(folder / "said.jsonl", "echo")
+    recorded = Recorded(folder / "said.jsonl", model_id="echo")
     again = False
     for text in TEXTS:
         try:

@@ -29,7 +29,7 @@ from berdslib.data.tables import write_jsonl
 from berdslib.errors import InputError, known
 from berdslib.llm.chat import ChatModel
 from berdslib.llm.prompting import OURS, load_prompt, wordings
-from berdslib.llm.recorded import Kept
+from berdslib.llm.recorded import Recorded
 from berdslib.models.chat import make_chat
 from berdslib.statements.contradiction import same_text
 
@@ -246,7 +246,7 @@ def build(
     with _alone_in(folder):
         answers: Answers = ByRule()
         if model != ByRule.id:
-            answers = ByChat(Kept(_chat(model), folder / EXCHANGES), workers)
+            answers = ByChat(Recorded(folder / EXCHANGES, _chat(model)), workers)
         made = make(builder, items.drafts, answers, wording)
         rejected = [*items.unusable, *made.rejected]
         if not made.drafts:

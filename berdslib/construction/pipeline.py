@@ -151,7 +151,7 @@ class Rehearsal:
 
     def __init__(self, chat: ChatModel, recorded: Path) -> None:
         self.id = chat.id
-        self._recorded = Recorded(recorded, chat.id) if recorded.is_file() else None
+        self._recorded = Recorded(recorded, model_id=chat.id) if recorded.is_file() else None
         self._rows: list[tuple[str, int, int, int]] = []
 
     def __call__(self, step: Step, drafts: Sequence[Draft], asked: Sequence[Messages], /) -> list[Answer]:

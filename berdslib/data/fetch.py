@@ -11,7 +11,6 @@ import os
 import shutil
 import socket
 import ssl
-import time
 import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -29,8 +28,6 @@ from berdslib.progress import bar
 logger = logging.getLogger(__name__)
 
 LARGEST = 16 * 2**30  # bytes, where the size is not on record
-SLOWEST = 1_000  # bytes a second, on average; a server that sends less is given up
-PATIENCE = 60.0  # seconds before that is looked at
 BACK_OFF = 0.5  # seconds before the first new attempt; doubled for each further one
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})  # statuses that may pass
 
@@ -161,7 +158,8 @@ def _fetch_repository(one: Dataset, repo: str) -> list[Path]:
     """Copy a Hugging Face repository as it is."""
     import huggingface_hub
 
-    folder, clone = cache_of(one), _clone(repo)
+    folder = cache_of(one)
+    clone = _clone(repo)
     try:
         if clone is not None:
             shutil.copytree(clone, folder, ignore=shutil.ignore_patterns(".*"), dirs_exist_ok=True)
@@ -249,39 +247,49 @@ def _differs(path: Path, sha256: str | None, size: int | None) -> str:
 
 
 def _retrieve(url: str, target: Path, sha256: str | None, size: int | None, timeout: float, retries: int) -> None:
-    """Fetch a file, again after what may pass; it gets its name once it is found right."""
+    """Fetch a file, again after failures that may pass."""
+    import httpx
+    import tenacity
+
+    attempts = tenacity.Retrying(
+        retry=tenacity.retry_if_exception(_may_pass),
+        wait=tenacity.wait_exponential(BACK_OFF),
+        stop=tenacity.stop_after_attempt(retries + 1),
+        reraise=True,
+    )
+    try:
+        attempts(_fetch_once, url, target, sha256, size, timeout)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:  # the latter: a redirect to "data:,x"
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        hint = "Check the network (or the proxy in HTTPS_PROXY) and try again, or fetch it by hand and put it at"
+        raise MissingDataError(f"{url} could not be fetched: {reason}. {hint} {target}") from None
+
+
+def _may_pass(error: BaseException) -> bool:
     import httpx
 
-    for attempt in range(retries + 1):
-        try:
-            with atomic_path(target) as unfinished:
-                _stream(url, unfinished, size or LARGEST, timeout)
-                if problem := _differs(unfinished, sha256, size):
-                    hint = "it has changed at its source, or something on the way (a proxy, a login page) answered"
-                    raise MissingDataError(f"{url}: {problem}. Not written to {target}: {hint}")
-            return
-        except httpx.HTTPStatusError as error:
-            why = f"the server answered {error.response.status_code} {error.response.reason_phrase}"
-            passes = error.response.status_code in TRANSIENT
-        except (httpx.RequestError, httpx.InvalidURL) as error:  # the latter: a redirect to "data:,x"
-            why = str(error) or type(error).__name__
-            final = isinstance(error, httpx.UnsupportedProtocol | httpx.TooManyRedirects | httpx.InvalidURL)
-            passes = not final and "CERTIFICATE_VERIFY_FAILED" not in why
-        if not passes or attempt == retries:
-            break
-        logger.warning("%s: %s; attempt %d of %d follows", url, why, attempt + 2, retries + 1)
-        time.sleep(BACK_OFF * 2**attempt)
-    hint = "Check the network (or the proxy in HTTPS_PROXY) and try again, or fetch it by hand and put it at"
-    raise MissingDataError(f"{url} could not be fetched: {why}. {hint} {target}")
+    if isinstance(error, httpx.HTTPStatusError):
+        return error.response.status_code in TRANSIENT
+    if isinstance(error, httpx.UnsupportedProtocol | httpx.TooManyRedirects):
+        return False
+    return isinstance(error, httpx.RequestError) and "CERTIFICATE_VERIFY_FAILED" not in str(error)
+
+
+def _fetch_once(url: str, target: Path, sha256: str | None, size: int | None, timeout: float) -> None:
+    """Write a file under its name once it is complete and found right."""
+    with atomic_path(target) as unfinished:
+        _stream(url, unfinished, size or LARGEST, timeout)
+        if problem := _differs(unfinished, sha256, size):
+            hint = "it has changed at its source, or something on the way (a proxy, a login page) answered"
+            raise MissingDataError(f"{url}: {problem}. Not written to {target}: {hint}")
 
 
 def _stream(url: str, path: Path, most: int, timeout: float) -> None:
-    """Write what the server sends, unless it is too much."""
+    """Write what the server sends, unless it is more than `most` bytes."""
     import httpx
 
     headers = {"User-Agent": "berdslib", "Accept-Encoding": "identity"}
     options: dict[str, Any] = {"follow_redirects": True, "timeout": timeout, "verify": ssl.create_default_context()}
-    began = time.monotonic()
     with httpx.stream("GET", url, headers=headers, **options) as response:
         response.raise_for_status()
         if response.status_code != httpx.codes.OK:  # 206 is a part, 204 is nothing
@@ -297,6 +305,3 @@ def _stream(url: str, path: Path, most: int, timeout: float) -> None:
                     raise MissingDataError(f"{url} has more than the {most:,} bytes that are expected; it was not kept")
                 file.write(chunk)
                 shown.update(len(chunk))
-                seconds = time.monotonic() - began
-                if seconds > PATIENCE and file.tell() < SLOWEST * seconds:
-                    raise httpx.ReadTimeout(f"fewer than {SLOWEST:,} bytes a second came")

@@ -11,9 +11,9 @@ import numpy as np
 
 from berdslib.errors import known
 from berdslib.judging.base import EachByItself, Pair, document_text
-from berdslib.llm.answers import CUT_OFF, UnreadError, answer_of
+from berdslib.llm.answers import CUT_OFF, answer_of
 from berdslib.llm.asking import Answer, ask_until_end, by_reason, hint
-from berdslib.llm.chat import ChatModel, Reply, UnavailableError
+from berdslib.llm.chat import ChatModel, Reply, UnavailableError, UnreadError
 from berdslib.llm.prompting import Prompt, load_prompt
 from berdslib.llm.untrusted import defuse_tag, one_line
 
@@ -61,7 +61,10 @@ class Chat(EachByItself):
         workers: int = 4,
         title_position: str = "after",
     ) -> None:
-        self.model, self.parser, self.workers, self.title_position = model, parser, workers, title_position
+        self.model = model
+        self.parser = parser
+        self.workers = workers
+        self.title_position = title_position
         self.prompt = prompt or load_prompt("perspective_detection", needs=("document", "statement"), asked=model.id)
         self._parse = PARSERS[known("parser", parser, PARSERS)]
         self._first: dict[Pair, Answer] = {}

@@ -1,25 +1,27 @@
 """Reading a chat model's answer: perspectives out of what should be a JSON object.
 
-json5 reads what models write besides plain JSON: a comma too many, single quotes, keys without quotes, comments. What
-it cannot read is refused, and not left to a library that repairs JSON, such as json_repair: of an answer that breaks
-off, a part would pass for the whole. An endpoint, and a model of this machine, can be held
-to the form (prompts.toml).
+A model that is held to a schema (prompts.toml) answers in JSON. Where a server takes no schema, json5 reads what models
+write besides: text around the object, a comma too many, single quotes, keys without quotes, comments. What it cannot
+read is refused, and not left to a library that repairs JSON, such as json_repair: of an answer that breaks off, a part
+would pass for the whole.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from berdslib.errors import InputError, known
-from berdslib.llm.chat import FILTER, Reply
+from berdslib.llm.chat import FILTER, Reply, UnreadError
 
 NESTED = ("all", "first")
 CUT_OFF = "cut off before an answer"
 # Characters. A hundred perspectives as long as those of BeRDS (44 words, A.7) have 30,000; json5 is written in Python
 # and takes 8 to 50 microseconds for each, and some milliseconds for each place at which it finds no JSON.
-LONGEST, MOST_BLOCKS = 50_000, 500
+LONGEST = 50_000
+MOST_BLOCKS = 500
 # In {"name": "Animal welfare", "statement": "…"} the one is the name of the other. "perspective" is used for both.
 _NAME_KEYS = ("name", "title", "label", "perspective")
 _TEXT_KEYS = ("statement", "text", "description", "content", "argument", "explanation", "viewpoint", "perspective")
@@ -35,10 +37,9 @@ _BEGINS = re.compile(r"[\[{\s]*+(?:[\"'“‘]|[^\W\d][\w -]*+:\s*[\"'“‘\[{]
 def parse_perspectives(text: str, nested: str = "all") -> list[tuple[str, str]]:
     """Read (name, statement) pairs from an answer that should be a JSON object.
 
-    Read with it: code fences and prose around, several objects, one key twice, and what json5 allows. Every text in
-    lists and inner objects is a statement (divergences.md B14): {"Costs": {"short term": "…"}} is named "Costs: short
-    term"; an object with a name and a statement in it is one pair. Underscores in names are read as blanks. Numbers
-    and empty texts are no statements.
+    Every text in lists and inner objects is a statement (divergences.md B14): {"Costs": {"short term": "…"}} is named
+    "Costs: short term"; an object with a name and a statement in it is one pair. Underscores in names are read as
+    blanks. Numbers and empty texts are no statements.
 
     Args:
         text: the answer.
@@ -55,23 +56,13 @@ def parse_perspectives(text: str, nested: str = "all") -> list[tuple[str, str]]:
     if len(text) > LONGEST:
         raise InputError(f"it has {len(text)} characters; at most {LONGEST} are read")
     found: list[tuple[str, str]] = []
-    for value in _blocks(strip_reasoning(text)):
-        flat = isinstance(value, tuple) and not _record(value)
-        entries = [(pair,) for pair in value] if flat else value if isinstance(value, list) else [value]
-        for entry in entries:
+    for value in _json_values(strip_reasoning(text)):
+        for entry in _entries(value):
             pairs = list(_pairs(entry, ()))
             found += pairs if nested == "all" else pairs[:1]
     if not found:
         raise InputError("no perspective can be read from it; a JSON object of names and statements was expected")
     return found
-
-
-class UnreadError(InputError):
-    """An answer that cannot be read; ``reason`` says why in two or three words, for counts."""
-
-    def __init__(self, problem: str, reason: str) -> None:
-        super().__init__(problem)
-        self.reason = reason
 
 
 def answer_of(reply: Reply) -> str:
@@ -112,28 +103,46 @@ def strip_reasoning(answer: str) -> str:
     return rest
 
 
-def _blocks(text: str) -> Iterator[Any]:
-    """Yield every JSON value in brackets: a list, or an object as a tuple of (key, value)."""
+def _json_values(text: str) -> list[Any]:
+    """Return the lists and objects of an answer; an object is a tuple of (key, value), as a key may come twice."""
+    try:
+        value = json.loads(text, object_pairs_hook=tuple)
+    except (ValueError, RecursionError):
+        return list(_values_within(text))
+    return [value] if isinstance(value, list | tuple) else []
+
+
+def _values_within(text: str) -> Iterator[Any]:
+    """Yield what json5 reads from each opening bracket on; brackets of prose are passed over."""
     import json5
 
-    at = tried = 0
-    while start := _START.search(text, at):
-        at, tried = start.start(), tried + 1
-        if tried > MOST_BLOCKS:
-            raise InputError(f"it has more than {MOST_BLOCKS} blocks in brackets")
+    options: dict[str, Any] = {"consume_trailing": False, "strict": False, "object_pairs_hook": tuple}
+    end = 0
+    for _ in range(MOST_BLOCKS):
+        bracket = _START.search(text, end)
+        if bracket is None:
+            return
+        start = bracket.start()
         try:
-            value, problem, end = json5.parse(
-                text, start=at, consume_trailing=False, strict=False, object_pairs_hook=tuple
-            )
+            value, problem, end = json5.parse(text, start=start, **options)
         except (RecursionError, ValueError):  # ValueError: a number of thousands of digits
-            value, problem, end = None, "nested too deeply, or a number too long", len(text)
+            problem = "nested too deeply, or a number too long"
+            end = len(text)
         if not problem:
             yield value
-        elif _BEGINS.match(text, at):
+        elif _BEGINS.match(text, start):
             why = "breaks off (is max_tokens too small?)" if "end of input" in problem else f"is no JSON ({problem})"
-            raise InputError(f"what begins with {text[at : at + 40]!r} {why}")
+            raise InputError(f"what begins with {text[start : start + 40]!r} {why}")
         # What was read in vain is not read again, or the time would grow with the square of the length.
-        at = max(end, at + 1)
+        end = max(end, start + 1)
+    raise InputError(f"it has {MOST_BLOCKS} blocks in brackets or more")
+
+
+def _entries(value: Any) -> list[Any]:
+    """Return the parts of a value of which the published reading keeps one text each."""
+    if isinstance(value, list):
+        return value
+    return [value] if _record(value) else [(pair,) for pair in value]
 
 
 def _pairs(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -142,17 +151,18 @@ def _pairs(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         if statement := _plain(value):
             yield ": ".join(path), statement
     elif isinstance(value, list):
-        for one in value:
-            yield from _pairs(one, path)
+        for item in value:
+            yield from _pairs(item, path)
     elif isinstance(value, tuple):
         name_key = _record(value)
-        own = next(v for k, v in value if _name(k).lower() == name_key) if name_key else ""
-        for key, one in value:
+        own_name: Any = next((inner for key, inner in value if _name(key).lower() == name_key), None)
+        if name_key:
+            path = (_name(own_name),)
+        for key, inner in value:
             word = _name(key)
-            if name_key and word.lower() == name_key and one is own:
+            if inner is own_name and word.lower() == name_key:
                 continue
-            inner = (_name(own),) if name_key else path
-            yield from _pairs(one, inner if word.lower() in _GENERIC else (*inner, word))
+            yield from _pairs(inner, path if word.lower() in _GENERIC else (*path, word))
 
 
 def _record(pairs: tuple[tuple[str, Any], ...]) -> str | None:

@@ -12,23 +12,22 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from berdslib.errors import InputError
 from berdslib.llm.answers import CUT_OFF, answer_of
-from berdslib.llm.chat import ChatError, ChatModel, Messages, RefusedError, Reply, UnavailableError
+from berdslib.llm.chat import ChatError, ChatModel, Messages, Reply, UnavailableError, UnreadError
 from berdslib.progress import bar, begin, given_up
 
 logger = logging.getLogger(__name__)
 
 Said = TypeVar("Said")
 
-_GONE = 20  # failures in a row, with nothing else in between, after which nobody seems to be there
-_UNREAD = 5  # refused or unreadable ones at the start, with none that was read, after which it is not the questions
+_GONE = 20  # failures in a row after which the model seems to be gone
+_UNREAD = 5  # unread answers at the start after which the model, and not what it is asked, seems to be the reason
 
 
 class Answer(NamedTuple):
-    """What came of a question: a ``reply``, and what was ``read`` of it; or the ``problem``.
+    """The answer to one conversation: the ``reply``, and what was ``read`` of it; or the ``problem``.
 
-    The problem is that the model could not be reached; or, where the answer is ``unread``, that the question was
-    refused or that the reply, if there is one, cannot be read, and asking again would not help. ``unread`` says why in
-    two or three words.
+    With a problem and no ``unread``, the model could not be reached, and asking again may help. ``unread`` says in two
+    or three words why asking again would not: the server refused the conversation, or the reply cannot be read.
     """
 
     reply: Reply | None
@@ -52,15 +51,14 @@ def ask_all(
 
     A model of this machine, which says how many conversations it takes `together`, gets so many at once.
 
-    A model that cannot be reached for one of them, or refuses it for what is in it, is that one's problem. Any other
-    error, and an interrupt from the keyboard, ends it: nothing new is sent, nothing is tried again, and what is under
-    way is waited for, so that a :class:`~berdslib.llm.recorded.Kept` around the model has it.
+    Where the model cannot be reached, or refuses a conversation for what is in it, that conversation has no reply. Any
+    other error, and an interrupt from the keyboard, ends the asking: no new request is sent, none is tried again, and
+    requests under way are waited for, so that a :class:`~berdslib.llm.recorded.Recorded` around the model has them.
 
     Raises:
         InputError: no workers.
-        UnavailableError: twenty in a row could not be answered, and the rest would be asked in vain.
-        RefusedError, UnreadableAnswerError: five were refused, or have no answer in them, before any that has, and the
-            model is not `proven`.
+        UnavailableError: twenty requests in a row failed.
+        UnreadError: the first five were refused or cannot be read, and the model is not `proven`.
         ChatError: the model refuses or fails for good.
     """
     answers, end = ask_until_end(chat, conversations, proven=proven, workers=workers, desc=desc)
@@ -81,13 +79,16 @@ def ask_until_end(
 ) -> tuple[list[Answer], BaseException | None]:
     """Ask as :func:`ask_all` does, and return the answers with what ended it early, if anything did.
 
-    `read` raises InputError for a reply that it cannot read. Where the first five are all refused or cannot be read,
-    the rest is not asked, unless the model is `proven`: answers of it were read before. Answers from `before` count.
+    `read` raises InputError for a reply that it cannot read. Where the first five answers are unread, the rest is not
+    asked, unless the model is `proven`: one of its answers was read before. Answers from `before` count.
     """
     if workers < 1:
         raise InputError(f"at least one worker is needed to ask anything, not {workers}", field="workers")
-    stop, ends, seen, lock = threading.Event(), list[BaseException](), [*before], threading.Lock()
     size = getattr(chat, "together", 1)
+    seen = [*before]
+    ends: list[BaseException] = []
+    stop = threading.Event()
+    lock = threading.Lock()
 
     def ask(messages: Sequence[Messages]) -> list[Answer]:
         if stop.is_set():
@@ -107,12 +108,13 @@ def ask_until_end(
         return answers
 
     with ThreadPoolExecutor(workers, initializer=given_up.set, initargs=(stop,)) as pool:
-        asked = list[Future[list[Answer]]]()
+        asked: list[Future[list[Answer]]] = []
         begin(f"{desc}: {len(conversations):,} requests")
         try:
             if seen and (in_vain := _why_in_vain(seen, chat, proven)):
                 raise in_vain
-            asked += [pool.submit(ask, conversations[at : at + size]) for at in range(0, len(conversations), size)]
+            starts = range(0, len(conversations), size)
+            asked += [pool.submit(ask, conversations[start : start + size]) for start in starts]
             for _ in bar(as_completed(asked), total=len(asked), desc=desc):
                 if ends:
                     break
@@ -120,14 +122,14 @@ def ask_until_end(
             ends.insert(0, error)
         finally:
             stop.set()  # what waits in the queue is then left alone, and what waits to be tried again is given up
-    answers = [answer for one in asked for answer in one.result()]
+    answers = [answer for batch in asked for answer in batch.result()]
     answers += [_NOT_ASKED] * (len(conversations) - len(answers))
     return answers, ends[0] if ends else None
 
 
 def _asked_together(chat: ChatModel, conversations: Sequence[Messages], read: Callable[[Reply], Any]) -> list[Answer]:
     if len(conversations) > 1:
-        with suppress(UnavailableError, RefusedError, InputError):  # of one of them: each is then asked by itself
+        with suppress(UnavailableError, InputError):  # of one of them: each is then asked by itself
             return [_read(reply, read) for reply in cast(Any, chat).complete_all(conversations)]
     return [_asked(chat, messages, read) for messages in conversations]
 
@@ -137,9 +139,8 @@ def _asked(chat: ChatModel, messages: Messages, read: Callable[[Reply], Any]) ->
         reply = chat.complete(messages)
     except UnavailableError as error:
         return Answer(None, str(error))
-    except (RefusedError, InputError) as error:
-        # An error about a file, such as one that cannot be written, is not about the messages.
-        if isinstance(error, InputError) and error.path is not None:
+    except InputError as error:
+        if error.path is not None:  # such as a recording that cannot be written: the messages are not to blame
             raise
         return Answer(None, str(error), getattr(error, "reason", "not sent"))
     return _read(reply, read)
@@ -152,16 +153,14 @@ def _read(reply: Reply, read: Callable[[Reply], Any]) -> Answer:
         return Answer(reply, error.problem, getattr(error, "reason", "in another form"))
 
 
-def _why_in_vain(seen: Sequence[Answer], chat: ChatModel, proven: bool) -> ChatError | InputError | None:
+def _why_in_vain(seen: Sequence[Answer], chat: ChatModel, proven: bool) -> ChatError | None:
     """Return an error where a model seems to be gone, or where none of what it says at first can be read."""
     last = seen[-1]
     if last.unread and not proven and not any(_was_read(one) for one in seen):
         unread = [one for one in seen if one.unread]
         if len(unread) >= _UNREAD:
             what = f"{_UNREAD} requests to {chat.id}, and no answer that can be read: {by_reason(unread)}. The last"
-            problem = f"{what}: {last.problem}{hint(chat, unread)}"
-            refused = all(one.reply is None for one in unread)
-            return RefusedError(problem) if refused else UnreadableAnswerError(problem)
+            return UnreadError(f"{what}: {last.problem}{hint(chat, unread)}", last.unread)
     if len(seen) >= _GONE and all(one.reply is None and not one.unread for one in seen[-_GONE:]):
         return UnavailableError(f"{_GONE} requests in a row failed, the last with: {last.problem}")
     return None
@@ -188,13 +187,6 @@ def hint(chat: ChatModel, unread: Iterable[Answer]) -> str:
     )
 
 
-# ---------------------------------------------------------------- asking and reading
-
-
-class UnreadableAnswerError(InputError):
-    """No answer of all could be read."""
-
-
 def read_all(
     chat: ChatModel,
     asked: Mapping[str, Messages],
@@ -210,7 +202,7 @@ def read_all(
     Questions whose answers cannot be read, or are refused, are left out, and a warning counts and names them.
 
     Raises:
-        UnreadableAnswerError: that is so of all.
+        UnreadError: that is so of all.
         UnavailableError: some have no answer.
         ChatError: the endpoint fails for good.
     """
@@ -234,6 +226,6 @@ def read_all(
         reasons = by_reason(unread.values())
         told = f"{len(unread)} of {len(asked)} answers of {chat.id} are unread: {reasons}. The first, on"
         if len(unread) == len(asked):
-            raise UnreadableAnswerError(f"{told} {problem}")
+            raise UnreadError(f"{told} {problem}", first.unread)
         logger.warning("%s %s", told, problem)
     return {name: one.read for name, one in answers.items() if not one.unread}

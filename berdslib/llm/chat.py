@@ -11,13 +11,12 @@ import json
 import logging
 import math
 import os
-import random
 import re
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
@@ -32,7 +31,8 @@ _LARGEST = 16 * 1024 * 1024  # bytes of an answer; one of 1,500 tokens with 20 a
 _KEY = "OPENAI_API_KEY"  # the environment variable; it may be unset for a server without keys
 _SHORTEST_SECRET = 4  # blotting out shorter ones would make holes in ordinary words
 _KEY_LENGTH = 16  # for an answer shorter ones may be ordinary words: servers without keys are given "EMPTY" or "test"
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds
+_FIRST_WAIT = 0.5  # seconds
+_LONGEST_WAIT = 30.0
 # What a server says, as a status or in a word besides or in place of one: it may pass; it is about what was sent; the
 # account has no money left, which OpenAI says with 429 or 400 too.
 _PASSING = {"408", "409", "429", "rate_limit_exceeded", "rate_limit_error", "overloaded_error", "server_error"}
@@ -85,6 +85,16 @@ class Reply(NamedTuple):
     completion_tokens: int = 0
 
 
+def check_no_address(name: str) -> None:
+    """Refuse an address in a model's name: a name may come with a shared file, and would say where the key is sent.
+
+    The address is not shown, since it may hold a password.
+    """
+    if "://" in name:
+        problem = "the name of a model holds an address; set the environment variable BERDS_CHAT_URL to the address"
+        raise InputError(problem, field="chat")
+
+
 class ChatModel(Protocol):
     """Answers a list of messages; ``id`` names what the answers depend on."""
 
@@ -100,16 +110,17 @@ class ChatError(BerdsError):
 
 
 class UnavailableError(ChatError):
-    """Nothing came of a request after all attempts, for a reason that may pass."""
+    """A request that has no answer after all attempts, for a reason that may pass."""
 
 
-class RefusedError(ChatError):
-    """An endpoint that refuses this request for what is in it; asking again would not help, others may be answered.
+class UnreadError(ChatError, InputError):
+    """A request that the server refuses for what is in it, or an answer that cannot be read.
 
-    ``reason`` says why in two or three words, for counts.
+    The same request would have the same end; others may be answered. ``reason`` says why in two or three words, for
+    counts.
     """
 
-    def __init__(self, problem: str, reason: str = "refused by the server") -> None:
+    def __init__(self, problem: str, reason: str) -> None:
         super().__init__(problem)
         self.reason = reason
 
@@ -201,7 +212,8 @@ class _Learnt:
         self.silent = False  # whether it gives no log-probabilities where they are asked for
         self.came_back = set[tuple[frozenset[str], str]]()  # the kinds of requests of which one has come back
         self.answered = set[frozenset[str]]()  # the fields of requests that brought a text
-        self.lock, self.turn = threading.Lock(), threading.Lock()
+        self.lock = threading.Lock()
+        self.turn = threading.Lock()
 
 
 _LEARNT: defaultdict[tuple[str, str], _Learnt] = defaultdict(_Learnt)
@@ -263,7 +275,10 @@ class Endpoint:
         if not isinstance(max_tokens, int) or max_tokens < 1:
             raise InputError(f"max_tokens must be a whole number from 1, not {max_tokens!r}")
         self._address = _Address(base_url or os.environ.get("BERDS_CHAT_URL") or "https://api.openai.com/v1")
-        self.max_tokens, self.max_retries, self.timeout, self.deadline = max_tokens, max_retries, timeout, deadline
+        self.max_tokens = max_tokens
+        self.max_retries = max_retries
+        self.timeout = timeout
+        self.deadline = deadline
         self._settings: dict[str, Any] = {"model": model, "temperature": 0, "max_tokens": max_tokens}
         if logprobs:
             self._settings |= {"logprobs": True, "top_logprobs": _MOST_ALTERNATIVES}
@@ -306,25 +321,6 @@ class Endpoint:
             body = change.make(body, said)
         return body
 
-    @contextmanager
-    def _in_turn(self, messages: Messages) -> Iterator[None]:
-        """Let the first request of its kind go alone, so that what the server refuses is found out once."""
-        learnt, kind = self._learnt, (frozenset(self._settings), messages[0]["role"])
-        with ExitStack() as stack:
-            if kind not in learnt.came_back:
-                stack.enter_context(learnt.turn)
-                if kind in learnt.came_back:  # while this one waited
-                    stack.close()
-            changed = False
-            try:
-                yield
-            except _ChangedError:
-                changed = True
-                raise
-            finally:
-                if not changed:
-                    learnt.came_back.add(kind)
-
     def _learn(self, refused: Body, said: str) -> bool:
         """Learn from what a server said what it does not take; return whether it is now asked otherwise."""
         learnt = self._learnt
@@ -350,48 +346,61 @@ class Endpoint:
         return httpx.Client()
 
     def complete(self, messages: Messages) -> Reply:
-        """Return the answer; waits and tries again after failures that may pass, until it is given up.
+        """Return the answer; waits and tries again after failures that may pass.
 
         Raises:
-            UnavailableError: no answer that can be read after all attempts; later there may be one.
-            RefusedError: refused for what is in the messages.
+            UnavailableError: no answer that can be read after all attempts, or all work was given up.
+            UnreadError: the server refuses it for what is in the messages, or sends a reply without an answer.
             ChatError: refused whatever is in them, or failed for good.
             InputError: a message with half a character (a lone surrogate), which cannot be sent.
         """
+        import tenacity
+
         if any("\ud800" <= char <= "\udfff" for message in messages for char in message["content"]):
             raise InputError("a message holds half a character (a lone surrogate), which cannot be sent")
-        stop, end, attempt = given_up.get(NEVER), time.monotonic() + self.deadline, 0
-        if stop.is_set():
-            raise UnavailableError(f"{self.url} was not asked, since all was given up")
-        while True:
-            attempt += 1
-            try:
-                with self._in_turn(messages):
-                    return self._attempt(messages, end)
-            except _ChangedError:  # each change is made once, so this comes to an end
-                attempt -= 1
-                continue
-            except _PassingError as failure:
-                why, wait = str(failure), failure.wait or _back_off(attempt)
-            left = end - time.monotonic()
-            if left <= 0:
-                raise UnavailableError(f"no answer from {self.url} within {self.deadline:g} seconds: {why}")
-            if attempt > self.max_retries:
-                break
-            if wait > left:
-                why += f"; it asks to wait {wait:g} seconds"
-                break
-            if stop.wait(wait):
-                why += "; it was given up"
-                break
-        times = "1 attempt" if attempt == 1 else f"{attempt} attempts"
-        raise UnavailableError(f"no answer from {self.url} after {times}: {why}")
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(_PassingError),
+            wait=_wait,
+            stop=tenacity.stop_after_attempt(self.max_retries + 1) | tenacity.stop_before_delay(self.deadline),
+            sleep=tenacity.sleep_using_event(given_up.get(NEVER)),
+        )
+        try:
+            reply: Reply = attempts(self._ask, messages, time.monotonic() + self.deadline)
+        except tenacity.RetryError as error:
+            failed = error.last_attempt
+            times = "1 attempt" if failed.attempt_number == 1 else f"{failed.attempt_number} attempts"
+            raise UnavailableError(f"no answer from {self.url} after {times}: {failed.exception()}") from None
+        return reply
 
-    def _attempt(self, messages: Messages, end: float) -> Reply:
-        """Ask once, until the end at most."""
+    def _ask(self, messages: Messages, end: float) -> Reply:
+        """Make one attempt, until the end at most.
+
+        The first request of its kind goes alone, so that what the server refuses to take is found out once.
+        """
+        learnt = self._learnt
+        kind = frozenset(self._settings), messages[0]["role"]
+        if kind not in learnt.came_back:
+            with learnt.turn:
+                if kind not in learnt.came_back:  # one may have come back while this request waited
+                    try:
+                        return self._post_until_taken(messages, end)
+                    finally:
+                        learnt.came_back.add(kind)
+        return self._post_until_taken(messages, end)
+
+    def _post_until_taken(self, messages: Messages, end: float) -> Reply:
+        while True:
+            with suppress(_ChangedError):  # each change is made once, so this comes to an end
+                return self._post(messages, end)
+
+    def _post(self, messages: Messages, end: float) -> Reply:
         import httpx
 
-        body, headers, raw = self._body(messages), self._key_header(), bytearray()
+        if given_up.get(NEVER).is_set():
+            raise UnavailableError(f"{self.url} was not asked, since all work was given up")
+        body = self._body(messages)
+        headers = self._key_header()
+        raw = bytearray()
         seconds = min(self.timeout, max(0.001, end - time.monotonic()))
         try:
             request = self._http.stream("POST", self._address.full, json=body, headers=headers, timeout=seconds)
@@ -401,7 +410,7 @@ class Endpoint:
                     if len(raw) > _LARGEST:
                         raise ChatError(f"{response.url.host} sent more than {_LARGEST} bytes")
                     if time.monotonic() > end:
-                        raise _PassingError("it began to answer")
+                        raise _PassingError(f"its answer did not end within {self.deadline:g} seconds")
         except httpx.RequestError as error:
             raise _PassingError(self._redact(f"{type(error).__name__}: {error}")[:300]) from None
         if response.is_success:
@@ -414,7 +423,7 @@ class Endpoint:
         failure = self._failure(said, codes, status, asked_wait)
         # Templates that refuse a turn, and fields that are not implemented, end some servers in an error of their own.
         may_name_a_field = not isinstance(failure, _PassingError) or status in (200, 500, 501)
-        about_the_text = isinstance(failure, RefusedError) and failure.reason == FILTER
+        about_the_text = isinstance(failure, UnreadError) and failure.reason == FILTER
         return _ChangedError() if may_name_a_field and not about_the_text and self._learn(asked, said) else failure
 
     def _key_header(self) -> dict[str, str]:
@@ -440,7 +449,7 @@ class Endpoint:
                 raise self._refusal(asked, *complaint) from None
             # It may be billed, and would be again.
             problem = f"{self.url} answered in another form than OpenAI's ({type(error).__name__}: {error})"
-            raise RefusedError(self._redact(problem)[:300], "no answer in the reply") from None
+            raise UnreadError(self._redact(problem)[:300], "no answer in the reply") from None
         if text:
             self._learnt.answered.add(frozenset(self._settings))
         if "logprobs" in asked and text and not first and not self._learnt.silent:
@@ -486,15 +495,16 @@ class Endpoint:
         if codes & _NO_MONEY:  # which no waiting mends
             return ChatError(what)
         if status not in (401, 408, 409, 429) and any(map(_FILTERED.search, {said, *codes})):
-            return RefusedError(what, FILTER)
+            return UnreadError(what, FILTER)
         if status in (401, 403):
             state = "set" if os.environ.get(_KEY) else "not set"
             return ChatError(f"{what} (if that is about the key: the variable {_KEY} is {state})")
         if codes & _REFUSED:
-            return RefusedError(what)
+            return UnreadError(what, "refused by the server")
         if codes & _PASSING or status >= 500:
             wait = float(asked_wait) if re.fullmatch(r"\d+(\.\d+)?|inf", asked_wait) else 0.0
-            return _PassingError(f"status {status}: {said}", wait)
+            asks = f"; it asks to wait {wait:g} seconds" if wait else ""
+            return _PassingError(f"status {status}: {said}{asks}", wait)
         return UnavailableError(what) if status == 200 else ChatError(what)
 
     def _redact(self, text: str) -> str:
@@ -511,7 +521,8 @@ class Endpoint:
 
 def _text_and_finish(choice: Any) -> tuple[str, str]:
     """Return the text of an answer, and why it ended; thoughts are no part of it. Errors of MALFORMED."""
-    message, finish = choice["message"], choice.get("finish_reason") or ""
+    message = choice["message"]
+    finish = choice.get("finish_reason") or ""
     content = message.get("content") or ""
     refusal = message.get("refusal") or ""
     if isinstance(content, list):  # of parts: text, and thoughts, pictures, sources
@@ -538,24 +549,21 @@ def _words(said: Any) -> str:
 
 
 def token_counts(prompt: Any, completion: Any) -> tuple[int, int]:
-    """Return numbers of tokens that came from outside; TypeError or ValueError where they cannot be right."""
+    """Return numbers of tokens that came from outside; ValueError where they cannot be right."""
     for number in (prompt, completion):
-        if not isinstance(number, int) or isinstance(number, bool):
-            raise TypeError("a whole number of tokens was expected")
-        if not 0 <= number < 1e9:
-            raise ValueError("no request has that many tokens")
+        if type(number) is not int or not 0 <= number < 1e9:
+            raise ValueError("a number of tokens was expected")
     return prompt, completion
 
 
 def alternatives(listed: Sequence[Sequence[Any]]) -> tuple[tuple[str, float], ...]:
     """Return (token, log-probability) pairs that came from outside; TypeError or ValueError where they are none."""
-    for token, logprob in listed:
+    found = tuple((token, float(logprob)) for token, logprob in listed)
+    for token, logprob in found:
         # Rounding may take the logarithm of a sure thing slightly above 0.
-        if not isinstance(token, str) or isinstance(logprob, bool) or not isinstance(logprob, int | float):
-            raise TypeError("a token and its log-probability were expected")
-        if not -math.inf <= logprob <= 0.01:
-            raise ValueError("a log-probability was expected")
-    return tuple((token, float(logprob)) for token, logprob in listed)
+        if not isinstance(token, str) or not -math.inf <= logprob <= 0.01:
+            raise ValueError("a token and its log-probability were expected")
+    return found
 
 
 class _Address:
@@ -583,6 +591,11 @@ def _of_no_endpoint(record: logging.LogRecord) -> bool:
     return "/chat/completions" not in record.getMessage()
 
 
-def _back_off(attempt: int) -> float:
-    """Return how many seconds to wait after an attempt, counted from 1; not the same for all who failed at once."""
-    return random.uniform(0.75, 1.25) * min(_FIRST_WAIT * 2.0 ** (attempt - 1), _LONGEST_WAIT)
+def _wait(attempt: Any) -> float:
+    """Return how many seconds to wait after an attempt: as many as the server asks for, or more and more."""
+    import tenacity
+
+    asked: float = attempt.outcome.exception().wait
+    # Random, so that requests that failed together are not sent together again.
+    grow = tenacity.wait_exponential(_FIRST_WAIT, _LONGEST_WAIT) + tenacity.wait_random(0, _FIRST_WAIT)
+    return asked or grow(attempt)

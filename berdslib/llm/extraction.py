@@ -12,7 +12,7 @@ from berdslib.llm.answers import strip_reasoning
 from berdslib.llm.asking import read_all
 from berdslib.llm.chat import ChatModel
 from berdslib.llm.prompting import load_prompt
-from berdslib.llm.recorded import Kept
+from berdslib.llm.recorded import Recorded
 from berdslib.llm.untrusted import defuse_tag
 
 # "Find", "show me", "please look for", "I am searching for": what asks and says nothing of what is asked for.
@@ -53,7 +53,8 @@ def extract(query: str) -> Extracted:
     if not text:
         raise InputError("a blank query has neither root nor perspective")
     asks = bool(_ASKS.match(text) or _ASKS_WITHIN.search(text))
-    colon, about = _COLON.search(text), _ABOUT_WITHIN.search(text)
+    colon = _COLON.search(text)
+    about = _ABOUT_WITHIN.search(text)
     # The colon is the topic's in "articles about Star Wars: A New Hope", but not in "news on the topic: bees" or in
     # "a talk about bees that supports: …".
     if about and colon and (colon.start() < about.end() or _WHICH.search(text, about.end(), colon.start())):
@@ -75,7 +76,7 @@ def extract_by(
     """Return root and perspective of each query as a way that is named cuts them out.
 
     Queries whose answers cannot be read are named in a warning and taken apart by the rule;
-    :class:`~berdslib.llm.asking.UnreadableAnswerError` where that is so of all.
+    an :class:`~berdslib.llm.chat.UnreadError` where that is so of all.
 
     Args:
         name: "rule", which needs no model, or "chat:MODEL".
@@ -89,7 +90,7 @@ def extract_by(
     if blank := [i for i, query in enumerate(queries) if not query.strip()]:
         raise InputError(f"query {blank[0]} is blank; it has neither root nor perspective")
     chat = make_chat(model, max_tokens=MAX_TOKENS)
-    chat = Kept(chat, recordings) if recordings else chat
+    chat = Recorded(recordings, chat) if recordings else chat
     prompt = load_prompt("perspective_extraction", needs=("query",), asked=chat.id)
     # A query that closes the tag around it could go on as if it were the instruction.
     asked = {query: prompt.messages(query=defuse_tag(query, "request")) for query in queries}

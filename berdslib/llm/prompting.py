@@ -20,13 +20,15 @@ from typing import Any, NamedTuple
 
 from berdslib.errors import InputError, MissingDataError, errors_in, known
 from berdslib.files import write_text
-from berdslib.llm.chat import Form, Request, system_in_first_turn
+from berdslib.llm.chat import Form, Request, check_no_address, system_in_first_turn
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.paths import cache_dir
 
 OURS = ("ours", "short")  # the second for small models: brief, and with an example
 SHORT = "prompts=short"  # in the id of a chat model: what it is asked for
-_DIVIDER, _EXAMPLE, _ANSWER = "=== user ===", "=== example ===", "=== answer ==="
+_DIVIDER = "=== user ==="
+_EXAMPLE = "=== example ==="
+_ANSWER = "=== answer ==="
 # The papers write their placeholders as [Document], [Doc 1] or [P1]; ours read {document} and {first}.
 _BRACKETED = re.compile(r"\[([A-Za-z]+[\s_-]?[12]?)\]|\{([A-Za-z]+[\s_-]?[12]?)\}")
 _NAMED = re.compile(r"\{([a-z]+)\}")
@@ -155,11 +157,12 @@ def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = (), *, 
 def split_wording(task: str, name: str) -> tuple[str, str]:
     """Return a model's name, and the wording of a task that it is asked by: what follows its last @, or "".
 
-    The @ before an address, and one in the path of a folder or file that is there, are part of the name.
+    The @ in the path of a folder or file that exists is part of the name.
 
-    >>> split_wording("perspective_detection", "org/m@published"), split_wording("perspective_detection", "m@http://h/v1")
-    (('org/m', 'published'), ('m@http://h/v1', ''))
+    >>> split_wording("perspective_detection", "org/m@published"), split_wording("perspective_detection", "org/m")
+    (('org/m', 'published'), ('org/m', ''))
     """
+    check_no_address(name)
     model, _, wording = name.rpartition("@")
     path = name.rpartition(":")[2].removesuffix("+4bit")  # of an adapter, of recorded answers
     if not model or "/" in wording or Path(name).exists() or Path(path).exists():
@@ -223,7 +226,8 @@ def _divided(text: str) -> str:
     if turns[-1] == ("assistant", ""):  # opens the answer, as a chat template does by itself
         turns.pop()
     system = turns.pop(0)[1] if turns and turns[0][0] == "system" else ""
-    roles, parts = [role for role, _ in turns], [part for _, part in turns]
+    roles = [role for role, _ in turns]
+    parts = [part for _, part in turns]
     if roles != ["user", "assistant"] * (len(turns) // 2) + ["user"]:
         raise InputError(
             f"the turns are {', '.join(roles)}; examples by user and assistant, and then user, were expected"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from berdslib.errors import InputError
-from berdslib.llm.chat import ChatModel, Endpoint, Form, Messages, Reply
+from berdslib.llm.chat import ChatModel, Endpoint, Form, Messages, Reply, check_no_address
 from berdslib.llm.prompting import FORMS, SHORT, templated_ids
 from berdslib.llm.recorded import Recorded
 from berdslib.llm.untrusted import control_tokens, defuse
@@ -54,23 +54,21 @@ def make_chat(
         options: passed to :class:`LocalChat` or :class:`~berdslib.llm.chat.Endpoint`.
 
     Raises:
-        InputError: no name, or a file that cannot be read or holds the answers of several models.
+        InputError: no name, an address in it, or a file that cannot be read or holds the answers of several models.
         MissingDataError: a local model that is not there.
     """
+    check_no_address(name)
     name, more = _settings_in(name)
     max_tokens = more.pop("max_tokens", max_tokens)
     kind, _, rest = name.partition(":")
-    if name in PACKAGED or kind == "local":
-        options["temperature"] = more.pop("temperature", 0)
+    if kind == "recorded" and rest:
+        return Recorded(Path(rest))
+    if name in PACKAGED or (kind == "local" and rest):
+        temperature = more.pop("temperature", 0)
         if more:
             problem = f"{next(iter(more))!r} is no setting of a model of this machine; max_tokens and temperature are"
             raise InputError(problem, field="chat")
-    if name in PACKAGED:
-        return load_local_chat(name, max_tokens=max_tokens, **options)
-    if kind == "local" and rest:
-        return load_local_chat(rest, max_tokens=max_tokens, **options)
-    if kind == "recorded" and rest:
-        return Recorded(Path(rest))
+        return load_local_chat(rest or name, max_tokens=max_tokens, temperature=temperature, **options)
     if not name.strip() or kind in ("local", "recorded"):
         expected = "smollm2, local:FOLDER, recorded:FILE or an endpoint's model"
         raise InputError(f"{name!r} is not a chat model; use {expected}")
@@ -151,7 +149,10 @@ class LocalChat:
             raise InputError(f"must be a number from 0, not {temperature!r}", field="temperature")
         self.temperature = temperature
         template = tokenizer.chat_template or ""
-        self.model, self.tokenizer, self.max_tokens, self.penalty = model, tokenizer, max_tokens, repetition_penalty
+        self.model = model
+        self.tokenizer = tokenizer
+        self.max_tokens = max_tokens
+        self.penalty = repetition_penalty
         self.held = held and "<think" not in template
         digest = _digest(template) if template else "none"
         # The words are those under which answers were recorded.
@@ -266,7 +267,9 @@ class _Steps:
     ) -> None:
         import torch
 
-        self.matchers, self.start, self.penalties = matchers, start, penalties
+        self.matchers = matchers
+        self.start = start
+        self.penalties = penalties
         self.temperature = temperature
         self.generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         self.first: Any = None
@@ -276,8 +279,10 @@ class _Steps:
 
         said = ids[:, self.start :]  # only the answer's own tokens: the prompt's, and padding, may come again
         if max(self.penalties) > 1:
-            one, by = scores.gather(1, said), scores.new_tensor(self.penalties)[:, None]
-            scores = scores.scatter(1, said, torch.where(one < 0, one * by, one / by))
+            penalties = scores.new_tensor(self.penalties)[:, None]
+            before = scores.gather(1, said)
+            after = torch.where(before < 0, before * penalties, before / penalties)
+            scores = scores.scatter(1, said, after)
         for row, matcher in enumerate(self.matchers):
             if matcher is None:
                 continue

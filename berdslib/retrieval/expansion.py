@@ -24,7 +24,7 @@ from berdslib.llm.answers import NESTED, parse_perspectives, strip_reasoning
 from berdslib.llm.asking import read_all
 from berdslib.llm.chat import ChatModel
 from berdslib.llm.prompting import FORMS, Prompt, load_prompt, split_wording
-from berdslib.llm.recorded import Kept
+from berdslib.llm.recorded import Recorded
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.models.chat import make_chat
 from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search
@@ -250,7 +250,7 @@ def expansions_by(
     task = "perspective_generation" if kind == "chat" else "hypothetical_passage"
     model, wording = split_wording(task, model)
     chat = make_chat(model, max_tokens=MAX_TOKENS, schema=SCHEMA if kind == "chat" else None)
-    chat = Kept(chat, recordings) if recordings else chat
+    chat = Recorded(recordings, chat) if recordings else chat
     make = chat_expansions if kind == "chat" else hyde_expansions
     return make(questions, chat, wording or "ours")
 

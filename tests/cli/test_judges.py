@@ -12,7 +12,7 @@ from berdslib.judging.examples import Example, detection_pairs, write_examples
 from berdslib.judging.registry import make_judge
 from berdslib.llm.chat import Reply
 from berdslib.llm.prompting import TASKS, import_prompt
-from berdslib.llm.recorded import Kept
+from berdslib.llm.recorded import Recorded
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.study.raters import as_asked
 
@@ -96,7 +96,7 @@ def two_judges(found, tmp_path, user_cache):
         for listed in (pairs, as_asked(read_labelled_pairs(tmp_path / "wrong.tsv"))):
             asked = [asker.messages(pair) for pair in listed]
             shown = [tuple(turns[-1]["content"].split(" // ")) for turns in asked]
-            kept = Kept(Answering(name, dict(zip(shown, said[name], strict=True))), tmp_path / f"{name}.jsonl")
+            kept = Recorded(tmp_path / f"{name}.jsonl", Answering(name, dict(zip(shown, said[name], strict=True))))
             for turns in asked:
                 kept.complete(turns)
     return pairs, said

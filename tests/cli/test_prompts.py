@@ -59,9 +59,9 @@ def test_what_cannot_be_fetched_replaces_nothing(web, address, monkeypatch, user
     folder, url, _ = web
     (folder / "page.html").write_text("<html>log in first</html>")
     for source, words in (
-        (("--wording", "published-no-chat"), "Not written to"),  # another file under the authors' address
-        ((f"{url}/none.txt",), "answered 404"),
-        ((f"{url}/page.html",), "lacks the placeholder {document}"),
+        (("--wording", "published-no-chat"), address),  # another file under the authors' address
+        ((f"{url}/none.txt",), "404"),
+        ((f"{url}/page.html",), "{document}"),
     ):
         result = tried("prompts", "fetch", "perspective_detection", *source)
         assert result.exit_code == 1 and words in result.stderr

@@ -18,8 +18,7 @@ from berdslib.construction.review import read_sources
 from berdslib.data.saved import read_card
 from berdslib.data.tables import read_jsonl
 from berdslib.errors import InputError
-from berdslib.llm.asking import UnreadableAnswerError
-from berdslib.llm.chat import Reply, UnavailableError
+from berdslib.llm.chat import Reply, UnavailableError, UnreadError
 from berdslib.llm.prompting import TASKS, import_prompt
 
 
@@ -90,7 +89,7 @@ def test_an_item_that_is_filtered_is_left_out_and_not_asked_again(arguments, tmp
 def test_a_model_that_only_thinks_is_not_asked_to_the_end(arguments, tmp_path):
     faults = {(topic, step): Reply("", finish="length") for topic in TOPICS for step in ("question", "statements")}
     model = Debater(faults=faults)
-    with pytest.raises(UnreadableAnswerError):
+    with pytest.raises(UnreadError):
         build("arguana", arguments, tmp_path / "set", model, workers=1)
     assert sum(model.asked.values()) == 5
 

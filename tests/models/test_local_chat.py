@@ -13,7 +13,7 @@ from berdslib.data.datasets import load_passages
 from berdslib.errors import InputError, MissingDataError
 from berdslib.llm.chat import Endpoint, Form, Request
 from berdslib.llm.prompting import FORMS
-from berdslib.llm.recorded import Kept
+from berdslib.llm.recorded import Recorded
 from berdslib.models.chat import LocalChat, _Steps, load_local_chat, make_chat
 
 TEMPLATE = (
@@ -223,7 +223,7 @@ def test_other_weights_or_numbers_in_the_same_folder_answer_anew(model, tokenize
         torch.manual_seed(seed)
         MistralForCausalLM(model.config).save_pretrained(tmp_path / "m")
         chat = load_local_chat(str(tmp_path / "m"), max_tokens=4)
-        Kept(chat, tmp_path / "kept.jsonl").complete(ASK)
+        Recorded(tmp_path / "kept.jsonl", chat).complete(ASK)
         ids.append(chat.id)
     drawn = make_chat(f"local:{tmp_path / 'm'}?temperature=1.0&max_tokens=4")
     assert drawn.temperature == 1 and drawn.id == chat.id.replace("temperature=0", "temperature=1")

@@ -14,10 +14,9 @@ from berdslib.data.datasets import load_expansions, load_questions
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError, MissingDataError
 from berdslib.evaluation.measures import evaluate, parse_measure
-from berdslib.llm.asking import UnreadableAnswerError
-from berdslib.llm.chat import Reply
+from berdslib.llm.chat import Reply, UnreadError
 from berdslib.llm.prompting import import_prompt
-from berdslib.llm.recorded import Kept, Recorded
+from berdslib.llm.recorded import Recorded
 from berdslib.retrieval.expansion import (
     SCHEMA,
     SEARCHED,
@@ -224,11 +223,11 @@ def test_unreadable_answers_are_named_and_the_others_kept(tmp_path, caplog):
     model = Model({**GOOD, "Bad": "I would rather not say.", "Cut": '{"A": "x'})
     questions = [Question("q8", "Bad?"), Q1, Question("q9", "Cut?"), Q2]
     path = tmp_path / "answers.jsonl"
-    assert chat_expansions(questions, Kept(model, path)) == READ and len(model.asked) == 4
+    assert chat_expansions(questions, Recorded(path, model)) == READ and len(model.asked) == 4
     assert re.search(r"2 of 4 .* some-model .*'q8'.*'I would rather.*'q9'", caplog.text)
     assert len(path.read_text(encoding="utf-8").splitlines()) == 4
-    with pytest.raises(UnreadableAnswerError, match=r"'q9'.*max_tokens"):
-        chat_expansions([questions[2]], Recorded(path, model.id))
+    with pytest.raises(UnreadError, match=r"'q9'.*max_tokens"):
+        chat_expansions([questions[2]], Recorded(path, model_id=model.id))
 
 
 def test_a_hypothetical_passage_is_the_query():
@@ -242,7 +241,7 @@ def test_a_hypothetical_passage_is_the_query():
     assert lists_of(expanded_search(fake, [Q1], found, 3, merge="statement only")) == {"q1": ["d1"]}
     run = expanded_search(fake, [Q1], found, 3, merge="statement only", original=True, fuse="rrf")
     assert lists_of(run) == {"q1": ["d1", "d2"]}
-    with pytest.raises(UnreadableAnswerError, match="'q1'"):
+    with pytest.raises(UnreadError, match="'q1'"):
         hyde_expansions([Q1], Model({Q1.text: " "}))
 
 
@@ -274,7 +273,7 @@ def test_expansions_by_name_are_asked_once_and_held_to_a_form(tmp_path, monkeypa
     assert asked[0] == ("gpt-4o:mini", {"max_tokens": 1500, "schema": SCHEMA})
     monkeypatch.undo()
     assert expansions_by(f"chat:recorded:{path}", [Q1, Q2]) == READ
-    hyde_expansions([Q2], Kept(Model({Q2.text: "Tea is a drink."}), path))
+    hyde_expansions([Q2], Recorded(path, Model({Q2.text: "Tea is a drink."})))
     found = expansions_by(f"hyde:recorded:{path}", [Q2])
     assert found == {"q2": [("hypothetical passage", "Tea is a drink.")]}
     fake = Fake({"Tea is a drink.": ["d1"]})
@@ -291,8 +290,8 @@ def test_a_wording_behind_a_models_name_is_what_is_asked(user_cache, tmp_path, m
     assert expansions_by("chat:gpt-4-0613@published", [Q1, Q2]) == READ
     assert {one[-1]["content"] for one in model.asked} == {f"Sides of this, as JSON: {q.text}" for q in (Q1, Q2)}
     model.asked.clear()
-    assert expansions_by("chat:m@http://host/v1", [Q1, Q2]) == READ
+    assert expansions_by("chat:org/m", [Q1, Q2]) == READ
     assert not any("Sides of this" in one[-1]["content"] for one in model.asked)
-    assert named == ["gpt-4-0613", "gpt-4-0613", "m@http://host/v1"]
+    assert named == ["gpt-4-0613", "gpt-4-0613", "org/m"]
     with pytest.raises(InputError):  # a wording of another task
         expansions_by("chat:gpt-4-0613@published-one-shot", [Q1, Q2])
