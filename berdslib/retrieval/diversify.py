@@ -560,12 +560,19 @@ class Diversified(Ours):
 def passage_vectors(
     passages: Sequence[Passage], encoder: Encoder, text_of: Callable[[Passage], str] = full_text
 ) -> Callable[[list[str]], np.ndarray]:
-    """Return the function from docnos to vectors, float32 (n, d), that diversifiers compare documents by."""
+    """Return the function from docnos to vectors, float32 (n, d), that diversifiers compare documents by.
+
+    It encodes each passage once.
+    """
     corpus = by_docno(passages)
+    encoded: dict[str, np.ndarray] = {}
 
     def vectors_of(docnos: list[str]) -> np.ndarray:
         if unknown := [docno for docno in docnos if docno not in corpus]:
             raise InputError(f"passage {unknown[0]!r} is not in the corpus", field="docno")
-        return encoder.encode_passages([text_of(corpus[docno]) for docno in docnos])
+        if new := [docno for docno in docnos if docno not in encoded]:
+            vectors = encoder.encode_passages([text_of(corpus[docno]) for docno in new])
+            encoded.update(zip(new, vectors, strict=True))
+        return np.stack([encoded[docno] for docno in docnos])
 
     return vectors_of

@@ -51,12 +51,14 @@ from berdslib.llm.extraction import extract_by
 from berdslib.models.chat import make_chat
 from berdslib.retrieval import authors
 from berdslib.retrieval.base import Ours, Retriever, checked_search
+from berdslib.retrieval.dense import Dense
 from berdslib.retrieval.diversify import (
     ASPECTS,
     DIVERSIFIERS,
     VECTORS,
     AspectsOf,
     Diversified,
+    Vectors,
     passage_vectors,
 )
 from berdslib.retrieval.expansion import SEARCHED, Expanded, expansions_by, template_expansions
@@ -126,6 +128,12 @@ class System(NamedTuple):
     def last(self) -> Part:
         """Its last part."""
         return self.parts[-1]
+
+    @property
+    def of_passages(self) -> System:
+        """The longest beginning of it that depends on no question: an expansion knows those that it expands."""
+        depends = [part.kind in (*EXPANDING, PROFILE) or _covers(part.kind) for part in self.parts]
+        return System(self.first, self.parts[: [*depends, True].index(True)])
 
     @property
     def uses_aspects(self) -> bool:
@@ -382,14 +390,14 @@ class Workshop:
         """Return the expansions of a name: recorded, rule, chat:MODEL or hyde:MODEL."""
         return _once(self._of_questions, ("expansions", name), lambda: self._make_expansions(name))
 
-    def vectors(self, first: str) -> Callable[[list[str]], Any]:
-        """Return the vectors of passages, by the retriever's own encoder if it has one."""
+    def vectors(self, first: str) -> Vectors:
+        """Return the vectors of passages: those of the retriever's index, or made by its own encoder, if it has one."""
         name = self._encoder_for(first)
-        return _once(
-            self._of_passages,
-            ("vectors", name),
-            lambda: passage_vectors(self.collection.passages, *encoding_of(name)),
-        )
+        retriever = self._of_passages.get(("first", name))
+        if isinstance(retriever, Dense) and retriever.vectors:
+            return retriever.vectors
+        make = partial(passage_vectors, self.collection.passages, *encoding_of(name))
+        return _once(self._of_passages, ("vectors", name), make)
 
     def aspects(self, system: System) -> AspectsOf:
         """Return what a diversifier in a system covers."""

@@ -27,57 +27,89 @@ from berdslib.judging.base import Pair, how_sure
 from berdslib.judging.registry import JUDGES, as_judge, make_judge
 from berdslib.judging.store import judge_pairs
 from berdslib.registry import Registry
-from berdslib.retrieval.base import Retriever, warn_of_empty_lists
+from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.retrievers import RETRIEVERS
 from berdslib.retrieval.systems import PARTS
 from berdslib.study import scoring
-from berdslib.study.scoring import AnyJudge, Data, Store, collection_of, is_recorded, judge_of, store_of
+from berdslib.study.scoring import (
+    AnyJudge,
+    Data,
+    HeldRetriever,
+    Store,
+    collection_of,
+    is_recorded,
+    judge_of,
+    store_of,
+)
 
 logger = logging.getLogger(__name__)
 
 
 @says_what_it_takes
-def search(
+def retriever(
     system: str | Retriever,
-    data: Data,
-    k: int = 100,
+    data: Data | Sequence[Passage],
     *,
-    perspectives: bool = False,
     aspect_judge: AnyJudge = "laptop",
     depth: int = 100,
     recordings: StrPath | None = None,
     store: Store = None,
+) -> HeldRetriever:
+    """Make a system over a corpus, once: what it returns holds the index and the vectors, and searches again and again.
+
+    Args:
+        system: such as "minilm+mmr:0.9", or a retriever of your own.
+        data: a collection, the name of one, or passages.
+        aspect_judge: see :func:`berdslib.study.experiment.experiment`, as for the next two.
+        depth: how many candidates a cross-encoder or a diversifier chooses from.
+        recordings: a file of a chat model's answers.
+        store: where the aspect judge's verdicts are kept; None for the user's cache.
+
+    Returns:
+        An object with ``search(questions, k)``, see :meth:`berdslib.study.scoring.HeldRetriever.search`.
+
+    Raises:
+        InputError: an unknown system or collection, or one without passages.
+
+    >>> pets = [Passage("a", "Cats purr."), Passage("b", "Dogs bark.")]
+    >>> retriever("bm25", pets).search(["Do cats purr?"], k=1)["docno"].tolist()
+    ['a']
+    """
+    if isinstance(system, pd.DataFrame | Mapping | list | tuple):
+        problem = "one system that searches is needed; bd.experiment takes several, and a finished run goes to judge"
+        raise InputError(problem, field="system")
+    named = scoring.named_systems(system)  # first: a collection in its place would be searched for systems
+    is_corpus = isinstance(data, Sequence) and len(data) and isinstance(data[0], Passage)
+    collection = Collection("a corpus", scoring.UNASKED, data) if is_corpus else collection_of(data)  # type: ignore[arg-type]
+    if said := scoring.own_left_out(collection):
+        logger.warning("%s", said)
+    covering = partial(judge_of, aspect_judge, collection)
+    options: dict[str, Any] = {"depth": depth, "recordings": recordings, "store": store_of(store)}
+    [held] = scoring.held(named, collection, aspect_judge=covering, **options).values()
+    return held
+
+
+@says_what_it_takes
+def search(
+    system: str | Retriever, data: Data, k: int = 100, *, perspectives: bool = False, **options: Any
 ) -> pd.DataFrame:
-    """Return what a system finds: a run, frame qid, docno, rank, score.
+    """Return what a system finds for a collection's questions: a run, frame qid, docno, rank, score.
+
+    It makes the system anew in each call; :func:`retriever` keeps it.
 
     Args:
         system: such as "minilm+mmr:0.9", or a retriever of your own.
         data: a collection, or the name of one.
         k: passages of each list.
         perspectives: also search each question from each of its perspectives, which p-Recall looks at.
-        aspect_judge: see :func:`berdslib.study.experiment.experiment`, as for the next three.
-        depth: how many candidates a cross-encoder or a diversifier chooses from.
-        recordings: a file of a chat model's answers.
-        store: where the aspect judge's verdicts are kept; None for the user's cache.
+        options: those of :func:`retriever`.
 
     Raises:
         InputError: an unknown system or collection, one without passages, or k is no whole number from 1.
     """
     check_k(k)
-    if isinstance(system, pd.DataFrame | Mapping | list | tuple):
-        problem = "one system that searches is needed; bd.experiment takes several, and a finished run goes to judge"
-        raise InputError(problem, field="system")
-    named = scoring.named_systems(system)  # first: a collection in its place would be searched for systems
-    collection = collection_of(data)
-    options: dict[str, Any] = {"depth": depth, "recordings": recordings, "store": store_of(store)}
-    covering = partial(judge_of, aspect_judge, collection)
-    if said := scoring.own_left_out(collection):
-        logger.warning("%s", said)
-    runs = scoring.search(named, collection, k, perspectives=perspectives, aspect_judge=covering, **options)
-    [(name, run)] = runs.items()
-    warn_of_empty_lists(run, [*collection.questions, *(collection.queries if perspectives else [])], name)
-    return run
+    return retriever(system, data, **options).search(k=k, perspectives=perspectives)
 
 
 @says_what_it_takes

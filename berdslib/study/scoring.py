@@ -10,14 +10,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as Collected
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 import pandas as pd
 
 from berdslib.data.collection import Collection, Expansions
 from berdslib.data.corpus import by_docno
 from berdslib.data.datasets import load
-from berdslib.data.records import Passage, Question, check_k, list_ids, make_verdicts, perspective_qid, ranked_run
+from berdslib.data.records import (
+    Passage,
+    Question,
+    check_k,
+    counted,
+    list_ids,
+    make_verdicts,
+    perspective_qid,
+    ranked_run,
+)
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
 from berdslib.evaluation import notes
@@ -30,10 +39,11 @@ from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, check_threshold, judge_run, judged_aspects
 from berdslib.models.cards import CARDS
 from berdslib.progress import bar, bars_are_seen, begin
-from berdslib.retrieval.base import Retriever, checked_search, run_of
+from berdslib.retrieval.base import Retriever, checked_search, run_of, warn_of_empty_lists
 from berdslib.retrieval.diversify import DIVERSIFIERS, VECTORS, AspectsOf
 from berdslib.retrieval.rerank import Scorer
 from berdslib.retrieval.retrievers import OwnDense, encoding_of, is_dense
+from berdslib.retrieval.systems import System as Parsed
 from berdslib.retrieval.systems import Workshop, canonical, parse_system
 
 logger = logging.getLogger(__name__)
@@ -43,8 +53,10 @@ Data = Collection | str | Path
 Store = VerdictStore | str | Path | None
 _OF_WHOLE_LISTS = ("RR", "AP", "nDCG")  # as trec_eval has them
 _NUMBERED = re.compile(r"subtopic \d+")  # what loading calls a perspective of which only the number is known
+UNASKED = (Question("", ""),)  # those of a collection that is passages only
 _OF_NETWORKS = re.compile(r"\||^laptop\(")  # the ids of our encoders, and of judges: they name no float32
 System = str | Retriever | OwnDense | pd.DataFrame
+Given = TypeVar("Given")
 Systems = System | Sequence[System] | Mapping[str, System]
 
 
@@ -201,50 +213,136 @@ def check_readable(collection: Collection) -> None:
 # ---------------------------------------------------------------- runs
 
 
+class HeldRetriever:
+    """A system over a corpus, made once by :func:`berdslib.retriever`: it holds its index, vectors and models.
+
+    ``built`` searches the questions of the collection; a system that also depends on the questions, such as one that
+    expands them, is made by the workshop for others.
+    """
+
+    def __init__(
+        self, name: str, collection: Collection, built: Retriever, shop: Workshop | None, system: Parsed | None
+    ) -> None:
+        self.name = name
+        self.collection = collection
+        self._own = own_passages(collection)
+        self._built = built
+        self._shop = shop
+        self._system = system
+
+    def __repr__(self) -> str:
+        """Say what searches what."""
+        return f"{self.name} over {counted(len(self.collection.passages), 'passage')} of {self.collection.name}"
+
+    def search(
+        self, questions: Sequence[Question | str] | None = None, k: int = 100, *, perspectives: bool = False
+    ) -> pd.DataFrame:
+        """Return the run of some questions: frame qid, docno, rank, score.
+
+        Args:
+            questions: records, or texts, each of which is its own id; None for those of the collection.
+            k: passages of each list.
+            perspectives: also search each question from each of its perspectives, which p-Recall looks at.
+
+        Raises:
+            InputError: no questions, a question that cannot be used, or k is no whole number from 1.
+        """
+        check_k(k)
+        collection = self.collection
+        if questions is not None:
+            collection = collection.only([Question(q, q) if isinstance(q, str) else q for q in questions])
+        elif collection.questions == UNASKED:
+            raise InputError("the passages came without questions; give some", field="questions")
+        asked = [collection.questions, collection.queries if perspectives else ()]
+        run = self.lists(asked, k, collection)
+        warn_of_empty_lists(run, [question for part in asked for question in part], self.name)
+        return run
+
+    def lists(self, asked: Sequence[Sequence[Question]], k: int, collection: Collection | None = None) -> pd.DataFrame:
+        """Return the run of the parts of questions, each searched by itself, of this collection or of another."""
+        retriever, own = self._built, self._own
+        if collection is not None and collection is not self.collection:
+            retriever, own = self._over(collection), own_passages(collection)
+        questions = (collection or self.collection).questions
+        deep = k + bool(own)  # the place of the passage that is left out
+        found = pd.concat([checked_search(retriever, part, deep) for part in asked if part], ignore_index=True)
+        found = without_own(found, own, questions)
+        return found[found["rank"] <= k].reset_index(drop=True)
+
+    def deepest(self, longest: int, depth: int) -> int:
+        """Return how long the lists may be: a system that chooses among `depth` candidates lists no more of them."""
+        return min(longest, depth) if self._system and self._system.chooses else longest
+
+    def _over(self, collection: Collection) -> Retriever:
+        mine = {question.qid: question for question in self.collection.questions}
+        known = all(mine.get(q.qid) == q or q.owner in mine for q in collection.questions)
+        if known or self._shop is None or self._system is None or self._system == self._system.of_passages:
+            return self._built
+        return self._shop.beside(collection).make([self._system.text])[self._system.text]
+
+
+def held(
+    named: Mapping[str, System],
+    collection: Collection,
+    *,
+    aspect_judge: Callable[[], Judge],
+    store: VerdictStore,
+    depth: int = 100,
+    recordings: StrPath | None = None,
+    scorers: dict[str, Scorer] | None = None,
+) -> dict[str, HeldRetriever]:
+    """Return each system that searches over a collection; finished runs are left out.
+
+    ``aspect_judge`` returns the judge, loaded when needed; the last three are those of
+    :class:`berdslib.retrieval.systems.Workshop`, which makes what several systems share once.
+    """
+    check_k(depth, "depth")
+    began = time.monotonic()
+    searching = {name: system for name, system in named.items() if not isinstance(system, pd.DataFrame)}
+    parsed = {name: parse_system(system) for name, system in searching.items() if isinstance(system, str)}
+    if searching:
+        sizes = f"{len(collection.questions):,} questions, {len(collection.passages):,} passages"
+        begin(f"{collection.name}: {sizes}; making models and indexes ready for {', '.join(searching)}")
+    shop, built = None, dict[str, Retriever]()
+    if isinstance(collection, Scenario):
+        for system in parsed.values():
+            _tell_of_languages(system.first)
+    if parsed:
+        options: dict[str, Any] = {"depth": depth + bool(own_passages(collection)), "scorers": scorers}
+        options["recordings"] = Path(recordings) if recordings else None
+        shop = workshop(collection, aspect_judge=aspect_judge, store=store, **options)
+        # Of passages without questions, what depends on the questions is made for those that are asked.
+        bare = collection.questions == UNASKED
+        made = {name: (system.of_passages if bare else system).text for name, system in parsed.items()}
+        systems = shop.make([*made.values()])
+        built = {name: systems[text] for name, text in made.items()}
+        logger.info("models and indexes are ready: %.1f s", time.monotonic() - began)
+    for name, system in searching.items():
+        if not isinstance(system, str):
+            built[name] = over_passages(system, name, collection)
+    return {name: HeldRetriever(name, collection, built[name], shop, parsed.get(name)) for name in searching}
+
+
 def search(
     named: Mapping[str, System],
     collection: Collection,
     k: int,
     *,
-    aspect_judge: Callable[[], Judge],
-    store: VerdictStore,
     questions: bool = True,
     perspectives: bool = False,
-    depth: int = 100,
     longer: int = 0,
-    recordings: StrPath | None = None,
-    scorers: dict[str, Scorer] | None = None,
+    depth: int = 100,
+    **options: Any,
 ) -> dict[str, pd.DataFrame]:
     """Return the run of each system: its lists for a collection's questions, for their perspectives, or for both.
 
     Of a finished run, what was not asked is left out; of all runs, the passages of :func:`own_passages`. ``longer``:
-    how long lists are, where that is more than k; their first k places are those of a search for k. ``aspect_judge``
-    returns the judge, loaded when needed; the last three are those of :class:`berdslib.retrieval.systems.Workshop`.
+    how long lists are, where that is more than k; their first k places are those of a search for k. The options are
+    those of :func:`held`.
     """
-    check_k(depth, "depth")
-    began, texts = time.monotonic(), [system for system in named.values() if isinstance(system, str)]
-    if searching := [name for name, system in named.items() if not isinstance(system, pd.DataFrame)]:
-        sizes = f"{len(collection.questions):,} questions, {len(collection.passages):,} passages"
-        begin(f"{collection.name}: {sizes}; making models and indexes ready for {', '.join(searching)}")
+    retrievers = held(named, collection, depth=depth, **options)
     own = own_passages(collection)
-    spare = 1 if own else 0  # the place of the passage that is left out
-    built = dict[str, Retriever]()
-    if isinstance(collection, Scenario):
-        for text in texts:
-            _tell_of_languages(parse_system(text).first)
-    if texts:
-        kept = Path(recordings) if recordings else None
-        options: dict[str, Any] = {"depth": depth + spare, "recordings": kept, "scorers": scorers}
-        built = workshop(collection, aspect_judge=aspect_judge, store=store, **options).make(texts)
-        logger.info("models and indexes are ready: %.1f s", time.monotonic() - began)
-    queries = collection.queries if perspectives else []
-    asked = [part for part in (list(collection.questions) if questions else [], queries) if part]
-
-    def lists(searcher: Retriever, places: int) -> pd.DataFrame:
-        found = pd.concat([checked_search(searcher, part, places + spare) for part in asked], ignore_index=True)
-        found = without_own(found, own, collection.questions)
-        return found[found["rank"] <= places].reset_index(drop=True)
-
+    asked = [collection.questions if questions else (), collection.queries if perspectives else ()]
     runs = {}
     for name, system in bar(named.items(), desc="systems", unit="system"):
         started = time.monotonic()
@@ -252,13 +350,9 @@ def search(
             of_these = system[system["qid"].isin(list_ids(collection.questions))]
             runs[name] = without_own(of_these, own, collection.questions)
         else:
-            over = over_passages(system, name, collection)
-            searcher = built[over] if isinstance(over, str) else over
-            runs[name] = lists(searcher, k)
-            # A system that chooses among `depth` candidates lists no more of them.
-            most = min(longer, depth) if isinstance(over, str) and parse_system(over).chooses else longer
-            if most > k:
-                runs[name] = _extended(runs[name], lists(searcher, most))
+            runs[name] = retrievers[name].lists(asked, k)
+            if (most := retrievers[name].deepest(longer, depth)) > k:
+                runs[name] = _extended(runs[name], retrievers[name].lists(asked, most))
             if not bars_are_seen():  # a line would cut through them
                 begin(f"{name}: done, {time.monotonic() - started:.0f} s")
     return runs
@@ -322,7 +416,7 @@ def without_own(run: pd.DataFrame, own: Collected[str], questions: Sequence[Ques
     return rest.assign(rank=rest.groupby("qid", sort=False).cumcount() + 1)
 
 
-def over_passages(system: str | Retriever | OwnDense, name: str, collection: Collection) -> str | Retriever:
+def over_passages(system: Given | OwnDense, name: str, collection: Collection) -> Given | Retriever:
     """Return a system as it is, or a model of the user's as a retriever over the passages."""
     return system.over(collection.passages, name) if isinstance(system, OwnDense) else system
 

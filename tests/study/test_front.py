@@ -57,6 +57,36 @@ def test_search_is_what_the_retriever_finds_and_from_every_perspective_too():
     assert dict(zip(run["qid"], run["docno"], strict=True)) == {"q": "a", "q#0": "a", "q#1": "b", "p": "c", "p#0": "c"}
 
 
+@pytest.mark.parametrize("system", ["bm25", "bm25+expand:rule", "bm25+mmr:0.5", "bm25+expand:recorded"])
+def test_a_held_retriever_finds_what_a_search_finds_without_indexing_again(system, monkeypatch):
+    """Of its own questions, of theirs from each perspective, and of others, alone or beside them."""
+    pets = bd.Collection("pets", QUESTIONS, PASSAGES, expansions={"q": [("Yes", "Cats purr.")]})
+    other = bd.Question("r", "Are cats loud?", ("Cats purr loudly.",))
+    wanted = bd.search(system, pets, 2, perspectives=True)
+    alone = bd.Collection("other", [other], PASSAGES, expansions={"r": [("Yes", "Cats purr.")]})
+    of_other = bd.search(system, alone, 2)
+    held = bd.retriever(system, pets)
+    monkeypatch.setattr(BM25, "__init__", lambda *_, **__: pytest.fail("indexed again"))
+    pd.testing.assert_frame_equal(held.search(k=2, perspectives=True), wanted)
+    pd.testing.assert_frame_equal(
+        held.search(QUESTIONS, 2), wanted[wanted["qid"].isin(["p", "q"])].reset_index(drop=True)
+    )
+    if system == "bm25+expand:recorded":  # there are none of other questions
+        return
+    pd.testing.assert_frame_equal(held.search([other], 2), of_other)
+    texts = held.search([QUESTIONS[0].text, *QUESTIONS[1:]], 1)
+    assert set(texts["qid"]) == {QUESTIONS[0].text, "p"}
+
+
+@pytest.mark.parametrize("system", ["bm25", "bm25+expand:rule", "bm25+mmr:0.5"])
+def test_passages_alone_are_searched_for_questions_that_come_later(system):
+    held = bd.retriever(system, PASSAGES)
+    pd.testing.assert_frame_equal(held.search(QUESTIONS, 2), bd.search(system, PETS, 2))
+    with pytest.raises(InputError) as caught:
+        held.search(k=2)
+    assert caught.value.field == "questions"
+
+
 def test_a_judge_says_of_the_first_passages_which_perspectives_they_support(tmp_path):
     run = pd.DataFrame({"qid": ["q", "q", "q", "p"], "docno": ["a", "b", "c", "c"], "score": [3.0, 2.0, 1.0, 1.0]})
     store = VerdictStore(tmp_path / "v.sqlite")
@@ -155,7 +185,7 @@ FRONT_DOOR = {
     "Collection", "Coverage", "ERR_IA", "Experiment", "InputError", "MRecall", "MissingDataError", "P", "Passage",
     "Precision", "Question", "StRecall", "alpha_nDCG", "build", "check_answer", "choose", "dense", "evaluate",
     "experiment", "explore", "judge", "load", "nDCG", "names", "figures", "output_folder", "pRecall", "rKL",
-    "published", "read_run", "register", "save", "search", "sides", "stats", "supports",
+    "published", "read_run", "register", "retriever", "save", "search", "sides", "stats", "supports",
 }  # fmt: skip
 
 
