@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, TypeVar, cast
+from typing import Any
 
 _LONGEST_NAME = 200  # characters that a message quotes whole
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class BerdsError(Exception):
@@ -78,22 +75,6 @@ def errors_in(path: str | Path, field: str = "") -> Iterator[None]:
             raise
         where = ".".join(part for part in (field, error.field) if part)
         raise InputError(error.problem, path=path, line=error.line, field=where or None) from None
-
-
-def says_what_it_takes(function: Function) -> Function:
-    """Have a function answer a wrong or missing argument with an InputError that lists what it accepts."""
-    accepted = inspect.signature(function)
-
-    @functools.wraps(function)
-    def called(*args: Any, **options: Any) -> Any:
-        try:
-            accepted.bind(*args, **options)
-        except TypeError as error:
-            names = ", ".join(accepted.parameters)
-            raise InputError(f"{function.__name__}: {error}; it takes {names}") from None
-        return function(*args, **options)
-
-    return cast("Function", called)
 
 
 def check_call(what: str, function: Callable[..., Any], *given: str) -> None:

@@ -51,7 +51,7 @@ from berdslib.data.scenario import Scenario, load_scenario
 from berdslib.data.tables import Records, is_records
 from berdslib.data.trec import read_judgements
 from berdslib.data.web import OwnCorpora, is_web_corpora, open_web_corpora
-from berdslib.errors import InputError, MissingDataError, errors_in, known, says_what_it_takes
+from berdslib.errors import InputError, MissingDataError, errors_in, known
 
 logger = logging.getLogger(__name__)
 
@@ -212,7 +212,6 @@ def load_expansions(name: str | Path, split: str | None = None) -> dict[str, lis
 # ---------------------------------------------------------------- wholes
 
 
-@says_what_it_takes
 def load(
     name: str | Path | Records | Sequence[str | Path],
     *,

@@ -14,7 +14,7 @@ from berdslib.data.catalogue import Dataset, dataset_at
 from berdslib.data.collection import Collection
 from berdslib.data.records import Question, check_questions
 from berdslib.data.tables import read_json, read_jsonl, write_jsonl
-from berdslib.errors import InputError, says_what_it_takes
+from berdslib.errors import InputError
 from berdslib.files import StrPath, write_text
 
 FORMAT = "berdslib-dataset-1"
@@ -28,7 +28,6 @@ _FILES = (QUESTIONS, CORPUS, GOLD, EXPANSIONS)
 _PARTS = {"corpus": "passages", "gold": "gold", "expansions": "expansions"}
 
 
-@says_what_it_takes
 def save(collection: Collection, folder: StrPath, about: Mapping[str, Any] | None = None) -> None:
     """Save a collection as a folder that :func:`berdslib.load` reads, and that can be given to others.
 

@@ -21,7 +21,7 @@ from berdslib.errors import InputError, known
 from berdslib.models.cards import Encoder
 from berdslib.models.corpus_vectors import full_text
 from berdslib.registry import Registry
-from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search, joined
+from berdslib.retrieval.base import Retriever, joined
 
 # From docno to vector; or from docnos to their vectors, (n, d).
 Vectors = Mapping[str, Any] | Callable[[list[str]], Any]
@@ -503,7 +503,7 @@ DIVERSIFIERS: Registry[Diversifier] = Registry(
 
 
 @dataclass
-class Diversified(Ours):
+class Diversified:
     """A retriever whose lists are reordered by a diversifier, chosen among `depth` candidates.
 
     Arguments as of :func:`diversify`, but `aspects` makes the table; questions that it says nothing of keep their
@@ -529,8 +529,7 @@ class Diversified(Ours):
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question, chosen among `depth` (or k, if that is more)."""
-        check_search(questions, k)
-        run = checked_search(self.retriever, questions, max(k, self.depth))
+        run = self.retriever.search(questions, max(k, self.depth))
         if run.empty:
             return run
         if self.aspects is None:

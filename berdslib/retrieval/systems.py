@@ -50,7 +50,7 @@ from berdslib.errors import InputError, known
 from berdslib.llm.extraction import extract_by
 from berdslib.models.chat import make_chat
 from berdslib.retrieval import authors
-from berdslib.retrieval.base import Ours, Retriever, checked_search
+from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.dense import Dense
 from berdslib.retrieval.diversify import (
     ASPECTS,
@@ -458,7 +458,7 @@ def _once(kept: dict[Any, Any], key: object, make: Callable[[], _Made]) -> _Made
     return kept[key]
 
 
-class _Remembering(Ours):
+class _Remembering:
     """A retriever that does not repeat its last searches, and searches at least `whole` deep."""
 
     def __init__(self, retriever: Retriever, name: str, whole: int = 0) -> None:
@@ -471,7 +471,7 @@ class _Remembering(Ours):
         asked, deep = list(questions), max(k, self._whole)
         found = next((run for before, depth, run in self._last if depth == deep and before == asked), None)
         if found is None:
-            found = checked_search(self._retriever, questions, deep, self.name)
+            found = self._retriever.search(questions, deep)
             self._last.append((asked, deep, found))
         return found[found["rank"] <= k].reset_index(drop=True) if deep > k else found.copy()
 

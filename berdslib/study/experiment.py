@@ -18,7 +18,7 @@ from berdslib.data.collection import Collection
 from berdslib.data.records import Question, check_k, check_questions
 from berdslib.data.scenario import Scenario
 from berdslib.data.trec import write_trec_run, write_verdicts
-from berdslib.errors import InputError, known, printable, says_what_it_takes
+from berdslib.errors import InputError, known, printable
 from berdslib.evaluation import compare
 from berdslib.evaluation import measures as measuring
 from berdslib.evaluation.arguments import measures_of_scenario
@@ -188,7 +188,6 @@ class Experiment(Shown):
         return [("Mean over the data sets", shown[[MACRO]].droplevel(0, axis=1)), ("", each)]
 
 
-@says_what_it_takes
 def experiment(
     systems: Systems,
     data: Data | Sequence[Data],
@@ -294,7 +293,6 @@ class Choice(NamedTuple):
         return f"{printable(self.system)}: the best of {len(self.dev.scores)} systems, {dev}\n{self.test!r}"
 
 
-@says_what_it_takes
 def choose(
     systems: Systems, dev: Data, test: Data, measure: Measure | str = "MRecall@5", *, depth: int = 100, **options: Any
 ) -> Choice:

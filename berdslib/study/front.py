@@ -19,7 +19,7 @@ from berdslib.data.catalogue import DATASETS
 from berdslib.data.collection import Collection
 from berdslib.data.records import Passage, Question, check_k, check_run, check_verdicts
 from berdslib.data.scenario import Handout, Scenario
-from berdslib.errors import InputError, check_call, known, says_what_it_takes
+from berdslib.errors import InputError, check_call, known
 from berdslib.evaluation import measures as measuring
 from berdslib.evaluation.arguments import evaluate_arguments
 from berdslib.files import StrPath
@@ -46,7 +46,6 @@ from berdslib.study.scoring import (
 logger = logging.getLogger(__name__)
 
 
-@says_what_it_takes
 def retriever(
     system: str | Retriever,
     data: Data | Sequence[Passage],
@@ -90,7 +89,6 @@ def retriever(
     return held
 
 
-@says_what_it_takes
 def search(
     system: str | Retriever, data: Data, k: int = 100, *, perspectives: bool = False, **options: Any
 ) -> pd.DataFrame:
@@ -112,7 +110,6 @@ def search(
     return retriever(system, data, **options).search(k=k, perspectives=perspectives)
 
 
-@says_what_it_takes
 def judge(run: pd.DataFrame, data: Data, judge: AnyJudge = None, k: int = 5, *, store: Store = None) -> pd.DataFrame:
     """Judge the first k passages of each list against every perspective of its question.
 
@@ -142,7 +139,6 @@ def judge(run: pd.DataFrame, data: Data, judge: AnyJudge = None, k: int = 5, *, 
     return verdicts if is_recorded(judge) else scoring.warned_of_copies(verdicts, collection)
 
 
-@says_what_it_takes
 def supports(
     perspectives: str | Sequence[str], passages: str | Sequence[str], judge: AnyJudge = "laptop"
 ) -> pd.DataFrame:
@@ -177,7 +173,6 @@ def supports(
     return table.assign(supports=p_yes >= chosen.threshold, how_sure=np.where(unread, "unread", sure))
 
 
-@says_what_it_takes
 def evaluate(
     run: pd.DataFrame,
     verdicts: pd.DataFrame | None,
@@ -222,7 +217,6 @@ def evaluate(
     return scores
 
 
-@says_what_it_takes
 def read_run(path: str | Path | Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
     """Read a run of anybody's.
 
@@ -251,7 +245,6 @@ _KINDS: dict[str, tuple[Registry[Any], tuple[str, ...]]] = {
 }
 
 
-@says_what_it_takes
 def register(kind: str, name: str, make: Callable[..., Any]) -> None:
     """Give something of your own a name, which then works wherever names do: here, in notebooks and in system strings.
 
@@ -285,7 +278,6 @@ def register(kind: str, name: str, make: Callable[..., Any]) -> None:
     registry.add(name, registry.own(make, name))
 
 
-@says_what_it_takes
 def names(kind: str) -> list[str]:
     """Return what can be named: all "retriever"s, "judge"s, "dataset"s, "diversifier"s or "measure"s.
 

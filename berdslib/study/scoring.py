@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as Collected
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeGuard, TypeVar, cast
+from typing import Any, TypeGuard, TypeVar
 
 import pandas as pd
 
@@ -39,7 +39,7 @@ from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, check_threshold, judge_run, judged_aspects
 from berdslib.models.cards import CARDS
 from berdslib.progress import bar, bars_are_seen, begin
-from berdslib.retrieval.base import Retriever, checked_search, run_of, warn_of_empty_lists
+from berdslib.retrieval.base import CheckedRetriever, Retriever, run_of, warn_of_empty_lists
 from berdslib.retrieval.diversify import DIVERSIFIERS, VECTORS, AspectsOf
 from berdslib.retrieval.rerank import Scorer
 from berdslib.retrieval.retrievers import OwnDense, encoding_of, is_dense
@@ -111,10 +111,12 @@ def _as_system(name: object, system: Any) -> System:
         raise InputError(f"{system.__name__} is a class; give what it makes", field="systems")
     if isinstance(system, pd.DataFrame):
         return run_of(name, system)
+    if isinstance(system, str | OwnDense):
+        return system
     if _transforms(system):
-        return _Transformer(name, system)
-    if isinstance(system, str | OwnDense) or _searches(system):
-        return cast("System", system)
+        return CheckedRetriever(name, _Transformer(name, system))
+    if _searches(system):
+        return CheckedRetriever(name, system)
     problem = "a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
     is_model = callable(system) or hasattr(system, "encode")
     hint = "; register a model under a name first: bd.register('retriever', 'mine', bd.dense(model))" * is_model
@@ -143,13 +145,14 @@ class _Transformer:
     """A transformer of PyTerrier as a retriever: from topics, qid and query, to ranked documents."""
 
     def __init__(self, name: str, made: Any) -> None:
-        self.name, self._made = name, made
+        self.name = name
+        self._made = made
 
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
-        """Return a run of at most k passages a question."""
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:  # noqa: ARG002 # it knows its own length
+        """Return what it finds, however many passages a question that is."""
         topics = pd.DataFrame({"qid": [q.qid for q in questions], "query": [q.text for q in questions]})
-        found = run_of(self.name, self._made.transform(topics))
-        return found[found["rank"] <= k].reset_index(drop=True)
+        found: pd.DataFrame = self._made.transform(topics)
+        return found
 
 
 def are_questions(data: object) -> TypeGuard[Sequence[Question]]:
@@ -265,7 +268,7 @@ class HeldRetriever:
             retriever, own = self._over(collection), own_passages(collection)
         questions = (collection or self.collection).questions
         deep = k + bool(own)  # the place of the passage that is left out
-        found = pd.concat([checked_search(retriever, part, deep) for part in asked if part], ignore_index=True)
+        found = pd.concat([retriever.search(part, deep) for part in asked if part], ignore_index=True)
         found = without_own(found, own, questions)
         return found[found["rank"] <= k].reset_index(drop=True)
 

@@ -15,7 +15,7 @@ from berdslib.data.collection import Collection
 from berdslib.data.formats import read_stances
 from berdslib.data.records import Question, check_k, counted, perspective_qid
 from berdslib.data.web import OwnCorpora
-from berdslib.errors import InputError, known, says_what_it_takes
+from berdslib.errors import InputError, known
 from berdslib.evaluation import sides as leaning
 from berdslib.evaluation.measures import Precision, pRecall
 from berdslib.files import StrPath
@@ -123,7 +123,6 @@ class Sides(Shown):
         return list(self.shown.items())
 
 
-@says_what_it_takes
 def sides(
     systems: Systems,
     data: Data,

@@ -139,12 +139,16 @@ class TestEveryRetriever:
         assert (np.diff(run["score"].to_numpy(np.float32)) < 0).all()
 
     def test_repeated_docno_and_empty_corpus_and_bad_k(self, name, user_cache):
-        with pytest.raises(InputError, match="'a' occurs twice"):
-            make_retriever(name, [Passage("a", "x y"), Passage("a", "z")])
-        with pytest.raises(InputError, match="no passages"):
-            make_retriever(name, [])
-        with pytest.raises(InputError, match="k must be at least 1"):
-            make_retriever(name, [Passage("a", "cats")]).search([question("cats")], 0)
+        with pytest.raises(InputError, match="'a'"):
+            bd.retriever(name, [Passage("a", "x y"), Passage("a", "z")])
+        with pytest.raises(InputError) as caught:
+            bd.retriever(name, [])
+        assert caught.value.field == "data"
+        held = bd.retriever(name, [Passage("a", "cats")])
+        for questions, k, field in (([question("cats")], 0, "k"), ([], 1, None), (["cats", 3], 1, "questions")):
+            with pytest.raises(InputError) as caught:
+                held.search(questions, k)
+            assert caught.value.field == field
 
 
 def test_packaged_weights_are_the_published_ones():

@@ -434,7 +434,6 @@ def own_data_set():
         (lambda: bd.experiment("bm25", PETS, "MRecal@5"), "unknown measure 'MRecal'. Did you mean 'MRecall'? Known: "),
         (lambda: bd.experiment("bm25", "smaple"), "unknown data set 'smaple'. Did you mean 'sample'? Known: argkp, "),
         # arguments
-        (lambda: bd.experiment("bm25", PETS, measure="P@5"), "keyword argument 'measure'; it takes systems, data, "),
         (lambda: bd.experiment(PETS, "bm25"), "a method search(questions, k); 'pets' is of type Collection"),
         (lambda: bd.evaluate(GOLD, RUN, PETS), "a run needs columns qid, docno and score (or rank); missing: score"),
         (lambda: bd.experiment("bm25", PETS, seed="x"), "[seed]: a whole number is needed, not 'x'"),

@@ -28,7 +28,7 @@ from berdslib.errors import BerdsError, InputError, known
 from berdslib.files import StrPath
 from berdslib.judging.base import Judge, Pair, how_sure
 from berdslib.judging.store import VerdictStore, judge_pairs
-from berdslib.retrieval.base import Retriever, checked_search, run_of
+from berdslib.retrieval.base import Retriever, run_of
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.systems import CROSS, EXPANDING, PROJECTED, Workshop, parse_system
 from berdslib.statements.negation import two_sides
@@ -288,7 +288,7 @@ class Session:
             asked = [q for q in asked if q.qid == qid]
         found = self.own.get(system) if system in self.own else shop.make([system])[system]
         assert found is not None and not isinstance(found, pd.DataFrame)  # finished runs are looked up elsewhere
-        return checked_search(found, asked, wish.k)
+        return found.search(asked, wish.k)
 
     def _workshop(self, form: str) -> Workshop:
         """Return where systems are built; indexes and models are shared between forms."""

@@ -19,7 +19,7 @@ import ipywidgets as widgets
 import pandas as pd
 import traitlets
 
-from berdslib.errors import BerdsError, InputError, says_what_it_takes
+from berdslib.errors import BerdsError, InputError
 from berdslib.files import StrPath, write_text
 from berdslib.progress import StoppedError, stop_if_given_up
 from berdslib.retrieval.retrievers import RETRIEVERS, is_dense
@@ -477,7 +477,6 @@ def _replace_in_cell(explorer: Explorer) -> None:
         old.close()
 
 
-@says_what_it_takes
 def explore(
     data: scoring.Data = "sample",
     systems: Sequence[scoring.System] | Mapping[str, scoring.System] = ("bm25", "minilm"),
