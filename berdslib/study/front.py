@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,7 @@ from berdslib.study.scoring import (
     AnyJudge,
     Data,
     HeldRetriever,
+    Settings,
     Store,
     collection_of,
     is_recorded,
@@ -83,9 +83,8 @@ def retriever(
     collection = Collection("a corpus", scoring.UNASKED, data) if is_corpus else collection_of(data)  # type: ignore[arg-type]
     if said := scoring.own_left_out(collection):
         logger.warning("%s", said)
-    covering = partial(judge_of, aspect_judge, collection)
-    options: dict[str, Any] = {"depth": depth, "recordings": recordings, "store": store_of(store)}
-    [held] = scoring.held(named, collection, aspect_judge=covering, **options).values()
+    settings = Settings(aspect_judge=aspect_judge, depth=depth, recordings=recordings, store=store)
+    [held] = scoring.held(named, collection, settings).values()
     return held
 
 

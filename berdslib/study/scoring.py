@@ -8,7 +8,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as Collected
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
 
@@ -58,6 +59,22 @@ _OF_NETWORKS = re.compile(r"\||^laptop\(")  # the ids of our encoders, and of ju
 System = str | Retriever | OwnDense | pd.DataFrame
 Given = TypeVar("Given")
 Systems = System | Sequence[System] | Mapping[str, System]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How systems search, and who judges: the keyword arguments that the functions of the front door share."""
+
+    judge: AnyJudge = None
+    aspect_judge: AnyJudge = "laptop"
+    depth: int = 100
+    recordings: StrPath | None = None
+    store: Store = None
+
+    def __post_init__(self) -> None:
+        check_k(self.depth, "depth")
+        if self.store is not None:  # else that of the user's cache, where one is needed
+            object.__setattr__(self, "store", store_of(self.store))
 
 
 # ---------------------------------------------------------------- what a user gives
@@ -287,19 +304,16 @@ class HeldRetriever:
 def held(
     named: Mapping[str, System],
     collection: Collection,
+    settings: Settings,
     *,
-    aspect_judge: Callable[[], Judge],
-    store: VerdictStore,
-    depth: int = 100,
-    recordings: StrPath | None = None,
+    aspect_judge: Callable[[], Judge] | None = None,
     scorers: dict[str, Scorer] | None = None,
 ) -> dict[str, HeldRetriever]:
     """Return each system that searches over a collection; finished runs are left out.
 
-    ``aspect_judge`` returns the judge, loaded when needed; the last three are those of
+    ``aspect_judge`` returns that of the settings, where several collections share it; ``scorers`` are those of
     :class:`berdslib.retrieval.systems.Workshop`, which makes what several systems share once.
     """
-    check_k(depth, "depth")
     began = time.monotonic()
     searching = {name: system for name, system in named.items() if not isinstance(system, pd.DataFrame)}
     parsed = {name: parse_system(system) for name, system in searching.items() if isinstance(system, str)}
@@ -311,9 +325,14 @@ def held(
         for system in parsed.values():
             _tell_of_languages(system.first)
     if parsed:
-        options: dict[str, Any] = {"depth": depth + bool(own_passages(collection)), "scorers": scorers}
-        options["recordings"] = Path(recordings) if recordings else None
-        shop = workshop(collection, aspect_judge=aspect_judge, store=store, **options)
+        shop = workshop(
+            collection,
+            aspect_judge=aspect_judge or partial(judge_of, settings.aspect_judge, collection),
+            store=settings.store,
+            depth=settings.depth + bool(own_passages(collection)),
+            recordings=Path(settings.recordings) if settings.recordings else None,
+            scorers=scorers,
+        )
         # Of passages without questions, what depends on the questions is made for those that are asked.
         bare = collection.questions == UNASKED
         made = {name: (system.of_passages if bare else system).text for name, system in parsed.items()}
@@ -330,11 +349,11 @@ def search(
     named: Mapping[str, System],
     collection: Collection,
     k: int,
+    settings: Settings,
     *,
     questions: bool = True,
     perspectives: bool = False,
     longer: int = 0,
-    depth: int = 100,
     **options: Any,
 ) -> dict[str, pd.DataFrame]:
     """Return the run of each system: its lists for a collection's questions, for their perspectives, or for both.
@@ -343,7 +362,7 @@ def search(
     how long lists are, where that is more than k; their first k places are those of a search for k. The options are
     those of :func:`held`.
     """
-    retrievers = held(named, collection, depth=depth, **options)
+    retrievers = held(named, collection, settings, **options)
     own = own_passages(collection)
     asked = [collection.questions if questions else (), collection.queries if perspectives else ()]
     runs = {}
@@ -354,7 +373,7 @@ def search(
             runs[name] = without_own(of_these, own, collection.questions)
         else:
             runs[name] = retrievers[name].lists(asked, k)
-            if (most := retrievers[name].deepest(longer, depth)) > k:
+            if (most := retrievers[name].deepest(longer, settings.depth)) > k:
                 runs[name] = _extended(runs[name], retrievers[name].lists(asked, most))
             if not bars_are_seen():  # a line would cut through them
                 begin(f"{name}: done, {time.monotonic() - started:.0f} s")
@@ -425,12 +444,12 @@ def over_passages(system: Given | OwnDense, name: str, collection: Collection) -
 
 
 def workshop(
-    collection: Collection, *, aspect_judge: Callable[[], Judge], store: VerdictStore, **options: Any
+    collection: Collection, *, aspect_judge: Callable[[], Judge], store: Store = None, **options: Any
 ) -> Workshop:
     """Return a workshop of systems over a collection whose aspects a judge sees; for the options see there."""
 
     def aspects_by(generated: Expansions, passages: Sequence[Passage]) -> AspectsOf:
-        return judged_aspects(generated, passages, aspect_judge(), store)
+        return judged_aspects(generated, passages, aspect_judge(), store_of(store))
 
     return Workshop(collection, aspects_by=aspects_by, **options)
 
@@ -446,9 +465,7 @@ def pooled(runs: Iterable[pd.DataFrame], questions: Sequence[Question], k: int) 
     return ranked_run({str(qid): part["docno"].tolist() for qid, part in tops.groupby("qid", sort=False)})
 
 
-def judged(
-    runs: Iterable[pd.DataFrame], collection: Collection, judge: Judge, k: int, store: VerdictStore
-) -> pd.DataFrame:
+def judged(runs: Iterable[pd.DataFrame], collection: Collection, judge: Judge, k: int, store: Store) -> pd.DataFrame:
     """Return a judge's verdicts on the :func:`pooled` top k of several runs; a collection needs passages for that."""
     if not collection.passages:
         problem = f"{collection.name!r} has questions only; a judge reads passages: name the corpus"
@@ -458,7 +475,8 @@ def judged(
     pool = pooled(runs, collection.questions, k)
     n = len(collection.questions)
     begin(f"{short_name(judge.id)} judges {len(pool):,} passages of {n:,} question{'s' * (n != 1)}")
-    return judge_run(pool, collection.questions, by_docno(collection.passages), judge, k=max(1, len(pool)), store=store)
+    k = max(1, len(pool))
+    return judge_run(pool, collection.questions, by_docno(collection.passages), judge, k=k, store=store_of(store))
 
 
 def warned_of_copies(verdicts: pd.DataFrame, collection: Collection) -> pd.DataFrame:
@@ -473,7 +491,7 @@ def warned_of_copies(verdicts: pd.DataFrame, collection: Collection) -> pd.DataF
 
 
 def verdicts_on(
-    runs: Mapping[str, pd.DataFrame], collection: Collection, judge: Judge | None, k: int, store: VerdictStore
+    runs: Mapping[str, pd.DataFrame], collection: Collection, judge: Judge | None, k: int, store: Store
 ) -> pd.DataFrame:
     """Return recorded verdicts (no judge, or gold), or a judge's on the top k of all systems."""
     if judge is not None and not isinstance(judge, Gold):

@@ -17,7 +17,7 @@ from berdslib.data.records import make_verdicts
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Overlap
-from berdslib.judging.registry import JUDGES, make_judge
+from berdslib.judging.registry import JUDGES
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import retrievers as retrievers_module
@@ -318,7 +318,7 @@ def test_a_plugin_that_takes_its_time_is_waited_for_by_other_threads(monkeypatch
     assert found == [1, 1, 1]
 
 
-ASPECTS = {"aspect_judge": lambda: make_judge("overlap"), "store": None}
+ASPECTS = scoring.Settings(aspect_judge="overlap")
 
 
 def test_depth_reaches_a_retriever_that_re_ranks_by_itself():
@@ -364,11 +364,11 @@ def test_diversifiers_use_the_perspectives_of_the_model_and_never_a_hypothetical
     names = [f"bm25+expand:{kind}+coverage:0.5" for kind in ("chat:m", "hyde:m", "rule")]
     bare = bd.Collection("bare", two.questions, two.passages)
     chains = {name: name for name in names}
-    scoring.search(chains, bare, 5, **ASPECTS)
+    scoring.search(chains, bare, 5, ASPECTS)
     rule = template_expansions(two.questions)
     assert used == [made["chat:m"], rule, rule]
     used.clear()
-    scoring.search({names[1]: names[1]}, two, 5, **ASPECTS)
+    scoring.search({names[1]: names[1]}, two, 5, ASPECTS)
     assert used == [two.expansions | {q: rule[q] for q in rule if q not in two.expansions}]
 
 
