@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from berdslib.registry import Registry
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.retrievers import RETRIEVERS
-from berdslib.retrieval.systems import PARTS
+from berdslib.retrieval.systems import PARTS, describe_first, parse_system
 from berdslib.study import scoring
 from berdslib.study.scoring import (
     AnyJudge,
@@ -42,6 +43,7 @@ from berdslib.study.scoring import (
     judge_of,
     store_of,
 )
+from berdslib.study.tables import Shown
 
 logger = logging.getLogger(__name__)
 
@@ -107,6 +109,39 @@ def search(
     """
     check_k(k)
     return retriever(system, data, **options).search(k=k, perspectives=perspectives)
+
+
+@dataclass(frozen=True, repr=False)
+class ShownSystem(Shown):
+    """What a system string means: its parts in order, what each needs, and what is computed once."""
+
+    system: str
+    parts: pd.DataFrame
+    caption: str = (
+        "What is computed once is held by bd.retriever, and vectors and verdicts are kept in the user's cache."
+    )
+
+    def titled(self) -> list[tuple[str, pd.DataFrame]]:
+        """Return the table of the parts."""
+        return [(self.system, self.parts)]
+
+
+def show(system: str) -> ShownSystem:
+    """Show what a system string means, as text or, in a notebook, as HTML; nothing is loaded.
+
+    Args:
+        system: such as "minilm+expand:rule+mmr:.9".
+
+    Raises:
+        InputError: a string that means nothing.
+
+    >>> show("bm25+mmr:.90").parts["part"].tolist()
+    ['bm25', '+mmr:0.9']
+    """
+    read = parse_system(system)
+    described = [describe_first(read.first), *(part.describe() for part in read.parts)]
+    table = pd.DataFrame(described, columns=["part", "what it does", "needs", "computed once"])
+    return ShownSystem(read.text, table.set_axis(range(1, 1 + len(table))))
 
 
 def judge(run: pd.DataFrame, data: Data, judge: AnyJudge = None, k: int = 5, *, store: Store = None) -> pd.DataFrame:

@@ -41,9 +41,9 @@ from berdslib.judging.store import VerdictStore, check_threshold, judge_run, jud
 from berdslib.models.cards import CARDS
 from berdslib.progress import bar, bars_are_seen, begin
 from berdslib.retrieval.base import CheckedRetriever, Retriever, run_of, warn_of_empty_lists
-from berdslib.retrieval.diversify import DIVERSIFIERS, VECTORS, AspectsOf
+from berdslib.retrieval.diversify import AspectsOf
 from berdslib.retrieval.rerank import Scorer
-from berdslib.retrieval.retrievers import OwnDense, encoding_of, is_dense
+from berdslib.retrieval.retrievers import OwnDense, encoding_of
 from berdslib.retrieval.systems import System as Parsed
 from berdslib.retrieval.systems import Workshop, canonical, parse_system
 
@@ -608,16 +608,8 @@ def _of_corpora(
 
 def number_formats(named: Mapping[str, System], judge_id: str) -> str:
     """Return in which number format encoders and judges computed, "" where none took part or nobody knows."""
-    names = set[str]()
-    for system in (parse_system(text) for text in named.values() if isinstance(text, str)):
-        by_vectors = [
-            part for part in system.parts if part.kind in DIVERSIFIERS and DIVERSIFIERS[part.kind].needs == VECTORS
-        ]
-        names.update(filter(None, (part.encoder for part in by_vectors)))
-        if is_dense(system.first):
-            names.add(system.first)
-        elif any(not part.encoder for part in by_vectors):
-            names.add("minilm")  # what a workshop takes behind a retriever without an encoder
+    texts = [system for system in named.values() if isinstance(system, str)]
+    names = {name for text in texts for name in parse_system(text).encoders}
     ids = [encoding_of(name)[0].id for name in names] + [judge_id]
     return ", ".join(sorted(set(filter(None, map(_number_format, ids)))))
 

