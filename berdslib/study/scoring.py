@@ -295,7 +295,7 @@ class HeldRetriever:
 
     def _over(self, collection: Collection) -> Retriever:
         mine = {question.qid: question for question in self.collection.questions}
-        known = all(mine.get(q.qid) == q or q.owner in mine for q in collection.questions)
+        known = all(mine.get(q.qid) == q or (q.owner and q.owner in mine) for q in collection.questions)
         if known or self._shop is None or self._system is None or self._system == self._system.of_passages:
             return self._built
         return self._shop.beside(collection).make([self._system.text])[self._system.text]
