@@ -255,12 +255,16 @@ class HeldRetriever:
         return f"{self.name} over {counted(len(self.collection.passages), 'passage')} of {self.collection.name}"
 
     def search(
-        self, questions: Sequence[Question | str] | None = None, k: int = 100, *, perspectives: bool = False
+        self,
+        questions: Sequence[Question | str] | Question | str | None = None,
+        k: int = 100,
+        *,
+        perspectives: bool = False,
     ) -> pd.DataFrame:
         """Return the run of some questions: frame qid, docno, rank, score.
 
         Args:
-            questions: records, or texts, each of which is its own id; None for those of the collection.
+            questions: one or several: records, or texts, each of which is its own id; None for those of the collection.
             k: passages of each list.
             perspectives: also search each question from each of its perspectives, which p-Recall looks at.
 
@@ -269,6 +273,8 @@ class HeldRetriever:
         """
         check_k(k)
         collection = self.collection
+        if isinstance(questions, str | Question):
+            questions = [questions]
         if questions is not None:
             collection = collection.only([Question(q, q) if isinstance(q, str) else q for q in questions])
         elif collection.questions == UNASKED:
@@ -322,8 +328,8 @@ def held(
         begin(f"{collection.name}: {sizes}; making models and indexes ready for {', '.join(searching)}")
     shop, built = None, dict[str, Retriever]()
     if isinstance(collection, Scenario):
-        for system in parsed.values():
-            _tell_of_languages(system.first)
+        for read in parsed.values():
+            _tell_of_languages(read.first)
     if parsed:
         shop = workshop(
             collection,
