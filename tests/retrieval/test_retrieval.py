@@ -22,7 +22,7 @@ from berdslib.retrieval.base import top_k
 from berdslib.retrieval.bm25 import BM25, RankBM25, analyser
 from berdslib.retrieval.index import make_index
 from berdslib.retrieval.retrievers import RETRIEVERS, Lucene, make_retriever
-from berdslib.retrieval.systems import Part, System, make_systems, parse_system
+from berdslib.retrieval.systems import System, make_systems, parse_system
 
 WORDS = [f"word{i}" for i in range(60)]
 
@@ -252,7 +252,8 @@ def test_without_pyserini_the_error_says_how_to_get_it(monkeypatch):
     with pytest.raises(MissingDataError, match=r"berdslib\[pyserini\]"):
         Lucene("somewhere", "lucene")
     assert parse_system("pyserini:anything") == System("pyserini:anything")
-    assert parse_system("pyserini:a+b/index+mmr:0.9") == System("pyserini:a+b/index", (Part("mmr", "0.9"),))
+    system = parse_system("pyserini:a-b/index+mmr:0.9")
+    assert system.first == "pyserini:a-b/index" and [str(part) for part in system.parts] == ["+mmr:0.9"]
 
 
 @pytest.mark.slow
