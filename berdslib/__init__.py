@@ -51,7 +51,9 @@ if TYPE_CHECKING:
     from berdslib.study.front import names as names
     from berdslib.study.front import read_run as read_run
     from berdslib.study.front import register as register
+    from berdslib.study.front import retriever as retriever
     from berdslib.study.front import search as search
+    from berdslib.study.front import show as show
     from berdslib.study.front import supports as supports
     from berdslib.study.notebooks import output_folder as output_folder
     from berdslib.study.sides import sides as sides
@@ -71,7 +73,9 @@ _PLACES = {
     "berdslib.study.exercises": ("check_answer",),
     "berdslib.study.experiment": ("Experiment", "choose", "experiment"),
     "berdslib.study.explorer.widget": ("explore",),
-    "berdslib.study.front": ("evaluate", "judge", "names", "read_run", "register", "search", "supports"),
+    "berdslib.study.front": (
+        "evaluate", "judge", "names", "read_run", "register", "retriever", "search", "show", "supports",
+    ),
     "berdslib.study.notebooks": ("output_folder",),
     "berdslib.study.sides": ("sides",),
 }  # fmt: skip

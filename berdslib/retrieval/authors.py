@@ -17,7 +17,7 @@ from berdslib.data.collection import Collection
 from berdslib.data.records import Passage, Question, make_run
 from berdslib.data.scenario import BASELINE, EXPLICIT, IMPLICIT, Handout
 from berdslib.errors import InputError
-from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search, joined
+from berdslib.retrieval.base import Retriever, joined
 from berdslib.retrieval.diversify import ASPECT_COLUMNS, AspectsOf, starts_of
 
 FILTER, TEMPLATE = "filter", "template"
@@ -97,7 +97,7 @@ class Authors:
 
 
 @dataclass
-class Filtered(Ours):
+class Filtered:
     """A retriever that lists the authors first who are known to have what a query asks for.
 
     Where it `deepens`, it looks deeper until the list is full of them or the corpus is listed.
@@ -111,14 +111,13 @@ class Filtered(Ours):
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
-        check_search(questions, k)
         found, waiting, deep = [], list(questions), max(k, self.depth)
         while waiting:
             not_full: list[Question] = []
             size = max(1, _ROWS_AT_ONCE // deep)
             for start in range(0, len(waiting), size):
                 some = waiting[start : start + size]
-                run = checked_search(self.retriever, some, deep)
+                run = self.retriever.search(some, deep)
                 ahead = self._ahead(run, some)
                 if self.deepens and deep < len(self.authors.handout.passages):
                     of = run.assign(ahead=ahead).groupby("qid")["ahead"].agg(["size", "sum"])
@@ -150,7 +149,7 @@ class Filtered(Ours):
 
 
 @dataclass
-class Templated(Ours):
+class Templated:
     """A retriever that is asked for the property in words, before the text."""
 
     retriever: Retriever
@@ -159,9 +158,8 @@ class Templated(Ours):
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
-        check_search(questions, k)
         asking = [q._replace(text=_before(asked_for(self.handout, q), q.text)) for q in questions]
-        return checked_search(self.retriever, asking, k)
+        return self.retriever.search(asking, k)
 
 
 def templated(handout: Handout) -> Sequence[Passage]:

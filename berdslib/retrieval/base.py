@@ -9,17 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from berdslib.data.corpus import Corpus
-from berdslib.data.records import (
-    Passage,
-    Question,
-    check_k,
-    check_passages,
-    check_questions,
-    check_run,
-    make_run,
-    ranked_run,
-)
+from berdslib.data.records import Question, check_run, make_run, ranked_run
 from berdslib.data.trec import read_run
 from berdslib.errors import InputError
 
@@ -36,23 +26,22 @@ class Retriever(Protocol):
         ...
 
 
-class Ours:
-    """Marks a retriever of this package: its runs are clean, of what was asked, and are not checked again."""
+class CheckedRetriever:
+    """A retriever of the user's: what it finds is made a clean run, of what was asked, and is cut to k passages.
 
-
-def checked_search(retriever: Retriever, questions: Sequence[Question], k: int, name: str = "") -> pd.DataFrame:
-    """Search, and check what comes back from a retriever that is not ours; complaints name it.
-
-    The first k passages of a longer list are kept.
+    It is put around such a retriever where that enters; nothing behind it checks a run again.
     """
-    found = retriever.search(questions, k)
-    if isinstance(retriever, Ours):
-        return found
-    name = name or str(getattr(retriever, "name", "") or type(retriever).__name__)
-    run = run_of(name, found)
-    if others := set(run["qid"]) - {q.qid for q in questions}:
-        raise InputError(f"{name}: lists passages for {min(others)!r}, which was not asked", field="qid")
-    return run[run["rank"] <= k].reset_index(drop=True)
+
+    def __init__(self, name: str, retriever: Retriever) -> None:
+        self.name = name
+        self._retriever = retriever
+
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+        """Return a run of at most k passages a question."""
+        run = run_of(self.name, self._retriever.search(questions, k))
+        if others := set(run["qid"]) - {q.qid for q in questions}:
+            raise InputError(f"{self.name}: lists passages for {min(others)!r}, which was not asked", field="qid")
+        return run[run["rank"] <= k].reset_index(drop=True)
 
 
 def warn_of_empty_lists(run: pd.DataFrame, questions: Sequence[Question], name: str) -> None:
@@ -71,20 +60,6 @@ def run_of(system: str, found: pd.DataFrame | Mapping[str, Any]) -> pd.DataFrame
         return check_run(found)
     except InputError as error:
         raise InputError(f"{system}: {error.problem}", field=error.field) from None
-
-
-def check_search(questions: Sequence[Question], k: int) -> None:
-    """Raise InputError unless k is a whole number from 1 and the questions are usable; a blank one finds nothing."""
-    check_k(k)
-    check_questions(questions)
-
-
-def check_corpus(passages: Sequence[Passage]) -> None:
-    """Raise InputError for an empty corpus or a repeated docno; one on disk was checked when it was written."""
-    if not passages:
-        raise InputError("there are no passages to search")
-    if not isinstance(passages, Corpus):
-        check_passages(passages)
 
 
 def docno_order(docnos: Sequence[str]) -> np.ndarray:

@@ -24,7 +24,7 @@ from berdslib.errors import InputError, errors_in, known
 from berdslib.files import atomic_path
 from berdslib.models.manifest import MANIFEST, read_manifest, write_manifest
 from berdslib.progress import bar
-from berdslib.retrieval.base import Ours, check_corpus, check_search, docno_order, gather_run, top_k
+from berdslib.retrieval.base import docno_order, gather_run, top_k
 from berdslib.words import IN_WORD, SINGLE_WORD, prepare, words
 
 _FORMAT = 2  # of a saved index; raised whenever what is written changes
@@ -175,20 +175,18 @@ def _fill(index: Any, times: Any, lengths: np.ndarray, vocabulary: dict[str, int
 # ---------------------------------------------------------------- retrievers
 
 
-class _BM25Base(Ours):
+class _BM25Base:
     """What both forms of BM25 share: the analysed corpus, and the search of one question after another."""
 
     name: str
 
     def __init__(self, passages: Sequence[Passage], analyser_name: str) -> None:
-        check_corpus(passages)
         self._analyse = analyser(analyser_name)
         self._docnos = [p.docno for p in passages]
         self._ties = docno_order(self._docnos)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
-        check_search(questions, k)
         shown = bar(questions, desc=f"searching ({self.name})")
         return gather_run(questions, self._docnos.__getitem__, [self._search_one(q.text, k) for q in shown])
 

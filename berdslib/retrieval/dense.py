@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from berdslib.data.corpus import Corpus
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError
 from berdslib.models.cards import Encoder
 from berdslib.models.corpus_vectors import about_vectors, full_text, vectors_of
 from berdslib.models.manifest import check_about
-from berdslib.retrieval.base import Ours, check_corpus, check_search, docno_order, gather_run
-from berdslib.retrieval.index import Index, kept, make_index, split_name
+from berdslib.retrieval.base import docno_order, gather_run
+from berdslib.retrieval.index import Index, NumpyIndex, kept, make_index, split_name
 
 
-class Dense(Ours):
+class Dense:
     """Ranks passages by the dot product of their vector with the question's; a blank question finds nothing.
 
     Args:
@@ -41,8 +42,11 @@ class Dense(Ours):
         name: str = "dense",
         text_of: Callable[[Passage], str] = full_text,
     ) -> None:
-        check_corpus(passages)
-        self.name, self._encoder, self._passages = name, encoder, passages
+        self.name = name
+        self._encoder = encoder
+        self._passages = passages
+        # Of a corpus on disk only those passages are read that are found.
+        self._docnos = None if isinstance(passages, Corpus) else [p.docno for p in passages]
         about = partial(about_vectors, passages, encoder, text_of)
         vectors = partial(vectors_of, passages, encoder, text_of)
         if isinstance(index, Index):
@@ -54,23 +58,34 @@ class Dense(Ours):
             if kind == "numpy" and place:  # the vectors themselves are what is kept
                 vectors, place = partial(vectors, folder=Path(place)), ""
             self._index = kept(index, about(), vectors) if place else make_index(kind)
-        self._index.tie_order = lambda rows: docno_order([self._docno(row) for row in rows])
+        self._index.tie_order = self._order if self._docnos is None else docno_order(self._docnos).__getitem__
+        self._vectors = np.empty((0, 0), dtype=np.float32)
         if not len(self._index):
-            self._index.add(vectors())
+            encoded = vectors()
+            self._index.add(encoded)
             self._index.about = about
+            if isinstance(self._index, NumpyIndex):  # which has them in memory, too
+                self._vectors = encoded
         elif len(self._index) != len(passages):
             problem = f"the index holds {len(self._index)} vectors, and there are {len(passages)} passages"
             raise InputError(problem, field="index")
 
+    @cached_property
+    def vectors(self) -> dict[str, np.ndarray]:
+        """The vector of each passage, docno → float32 (d,); none where they are on disk, or in an index of codes."""
+        return dict(zip(self._docnos or (), self._vectors, strict=False))
+
     def _docno(self, row: int) -> str:
-        """Return the docno of a row; of a corpus on disk only those that are found are read."""
         return self._passages[int(row)].docno
+
+    def _order(self, rows: np.ndarray) -> np.ndarray:
+        return docno_order([self._docno(row) for row in rows])
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
-        check_search(questions, k)
         asked = [q for q in questions if q.text.strip()]
         found = self._index.search(self._encoder.encode_queries([q.text for q in asked]), k) if asked else []
         nothing = (np.empty(0, dtype=np.int64), np.empty(0))
         by_qid = {q.qid: hit for q, hit in zip(asked, found, strict=True)}
-        return gather_run(questions, self._docno, [by_qid.get(q.qid, nothing) for q in questions])
+        docno_of = self._docno if self._docnos is None else self._docnos.__getitem__
+        return gather_run(questions, docno_of, [by_qid.get(q.qid, nothing) for q in questions])

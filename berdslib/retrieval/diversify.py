@@ -21,7 +21,7 @@ from berdslib.errors import InputError, known
 from berdslib.models.cards import Encoder
 from berdslib.models.corpus_vectors import full_text
 from berdslib.registry import Registry
-from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search, joined
+from berdslib.retrieval.base import Retriever, joined
 
 # From docno to vector; or from docnos to their vectors, (n, d).
 Vectors = Mapping[str, Any] | Callable[[list[str]], Any]
@@ -503,7 +503,7 @@ DIVERSIFIERS: Registry[Diversifier] = Registry(
 
 
 @dataclass
-class Diversified(Ours):
+class Diversified:
     """A retriever whose lists are reordered by a diversifier, chosen among `depth` candidates.
 
     Arguments as of :func:`diversify`, but `aspects` makes the table; questions that it says nothing of keep their
@@ -529,8 +529,7 @@ class Diversified(Ours):
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question, chosen among `depth` (or k, if that is more)."""
-        check_search(questions, k)
-        run = checked_search(self.retriever, questions, max(k, self.depth))
+        run = self.retriever.search(questions, max(k, self.depth))
         if run.empty:
             return run
         if self.aspects is None:
@@ -560,12 +559,19 @@ class Diversified(Ours):
 def passage_vectors(
     passages: Sequence[Passage], encoder: Encoder, text_of: Callable[[Passage], str] = full_text
 ) -> Callable[[list[str]], np.ndarray]:
-    """Return the function from docnos to vectors, float32 (n, d), that diversifiers compare documents by."""
+    """Return the function from docnos to vectors, float32 (n, d), that diversifiers compare documents by.
+
+    It encodes each passage once.
+    """
     corpus = by_docno(passages)
+    encoded: dict[str, np.ndarray] = {}
 
     def vectors_of(docnos: list[str]) -> np.ndarray:
         if unknown := [docno for docno in docnos if docno not in corpus]:
             raise InputError(f"passage {unknown[0]!r} is not in the corpus", field="docno")
-        return encoder.encode_passages([text_of(corpus[docno]) for docno in docnos])
+        if new := [docno for docno in docnos if docno not in encoded]:
+            vectors = encoder.encode_passages([text_of(corpus[docno]) for docno in new])
+            encoded.update(zip(new, vectors, strict=True))
+        return np.stack([encoded[docno] for docno in docnos])
 
     return vectors_of

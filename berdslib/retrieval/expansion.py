@@ -27,7 +27,7 @@ from berdslib.llm.prompting import FORMS, Prompt, load_prompt, split_wording
 from berdslib.llm.recorded import Recorded
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.models.chat import make_chat
-from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search
+from berdslib.retrieval.base import Retriever
 from berdslib.statements import two_sides
 
 logger = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ DUPLICATES = ("drop", "keep")
 
 
 @dataclass
-class Expanded(Ours):
+class Expanded:
     """A retriever that searches every question under its expansions, all in one call, and fuses what is found.
 
     A question without expansions is searched as it is, and so is a query that was made of a question.
@@ -138,7 +138,6 @@ class Expanded(Ours):
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question; round robin scores them with the negated rank."""
-        check_search(questions, k)
         _check_covered(questions, self.expansions)
         lists = self.lists(questions, max(k, self.depth) if self.fuse == "rrf" else k)
         if self.duplicates == "keep":
@@ -159,7 +158,7 @@ class Expanded(Ours):
                 queries.append(_query(question, qid, text, perspective))
                 owners[qid] = question.qid, i
         lists: list[dict[str, list[str]]] = [{} for _ in range(1 + max(i for _, i in owners.values()))]
-        for query, docnos in lists_of(checked_search(self.retriever, queries, depth)).items():
+        for query, docnos in lists_of(self.retriever.search(queries, depth)).items():
             owner, i = owners[query]
             lists[i][owner] = docnos
         return lists

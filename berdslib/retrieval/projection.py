@@ -16,7 +16,7 @@ from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, known
 from berdslib.models.cards import Encoder, with_instruction
 from berdslib.models.corpus_vectors import full_text, vectors_of
-from berdslib.retrieval.base import Ours, check_corpus, check_search, docno_order, gather_run, top_k
+from berdslib.retrieval.base import docno_order, gather_run, top_k
 from berdslib.retrieval.index import Hits
 
 logger = logging.getLogger(__name__)
@@ -196,7 +196,7 @@ def search_exact(form: Form, vectors: np.ndarray, k: int, tie_order: np.ndarray)
     return best
 
 
-class Projected(Ours):
+class Projected:
     """A dense retriever that scores queries made of a root and a perspective by a method of ``METHODS``, exactly.
 
     Where the perspective is the query itself, as in AmbigQA, query - root stands for it (divergences.md P5). A question
@@ -230,14 +230,12 @@ class Projected(Ours):
         _check_method(self._method, strength)
         if self._instructs:
             with_instruction(encoder, "")  # one that reads none is told before a search
-        check_corpus(passages)
         self._docnos = [p.docno for p in passages]
         self._vectors = vectors_of(passages, encoder, text_of)
         self._ties = docno_order(self._docnos)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
-        check_search(questions, k)
         found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         for projects in (True, False):
             asked = [q for q in questions if q.text.strip() and self._has_perspective(q) == projects]

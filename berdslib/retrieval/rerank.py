@@ -13,7 +13,7 @@ from berdslib.data.records import Passage, Question, check_k, make_run
 from berdslib.errors import InputError
 from berdslib.models.loading import NO_CODE, load_model, load_weights, read_tokenizer
 from berdslib.models.pair_classifier import PairClassifier, load_classifier
-from berdslib.retrieval.base import Ours, Retriever, check_corpus, check_search, checked_search
+from berdslib.retrieval.base import Retriever
 
 # Asai et al. (2023); BeRDS lets it sort the first hundred of Contriever (section 6).
 TART_FULL = "facebook/tart-full-flan-t5-xl"
@@ -23,7 +23,7 @@ TART_INSTRUCTION = "Retrieve passages that argue about this question"
 Scorer = Callable[[Sequence[tuple[str, str]]], np.ndarray]
 
 
-class CrossEncoderRetriever(Ours):
+class CrossEncoderRetriever:
     """Re-ranks `depth` candidates of another retriever by a joint score of question and passage; ties go by docno."""
 
     def __init__(
@@ -35,7 +35,6 @@ class CrossEncoderRetriever(Ours):
         *,
         name: str = "cross-encoder",
     ) -> None:
-        check_corpus(passages)
         check_k(depth, "depth")
         self.name, self.depth = name, depth
         self._first, self._scorer = first, scorer
@@ -44,11 +43,10 @@ class CrossEncoderRetriever(Ours):
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
-        check_search(questions, k)
         if k > self.depth:
             problem = f"k = {k} is more than the {self.depth} candidates that are scored; raise depth"
             raise InputError(problem, field="k")
-        candidates = checked_search(self._first, questions, self.depth)
+        candidates = self._first.search(questions, self.depth)
         asked, pairs = {q.qid: q.text for q in questions}, []
         for qid, docno in zip(candidates["qid"], candidates["docno"], strict=True):
             passage = self._passages.get(docno)

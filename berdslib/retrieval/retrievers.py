@@ -20,7 +20,7 @@ from berdslib.models.corpus_vectors import full_text
 from berdslib.models.encoders import NAMELESS, get_encoder, own_encoder
 from berdslib.progress import bar
 from berdslib.registry import Registry
-from berdslib.retrieval.base import Ours, Retriever, check_search, checked_search, joined
+from berdslib.retrieval.base import CheckedRetriever, Retriever, joined
 from berdslib.retrieval.bm25 import BM25, LuceneBM25, RankBM25
 from berdslib.retrieval.dense import Dense
 from berdslib.retrieval.rerank import TART_FULL, TART_INSTRUCTION, CrossEncoderRetriever, load_scorer
@@ -171,7 +171,7 @@ def own_retriever(make: Callable[..., Retriever]) -> RetrieverKind:
             if not callable(getattr(made, "search", None)):
                 problem = f"must make something with a method search(questions, k), not {type(made).__name__}; {_HINT}"
                 raise InputError(f"the retriever {name!r} {problem}")
-            return made
+            return CheckedRetriever(name, made)
 
         return checked
 
@@ -186,7 +186,7 @@ def _keywords(of: Callable[..., Any]) -> frozenset[str]:
     return frozenset(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
 
 
-class InOwnCorpora(Ours):
+class InOwnCorpora:
     """Searches each question in its own corpus, with a retriever made over it anew in each search."""
 
     def __init__(self, name: str, make: Maker, corpora: OwnCorpora) -> None:
@@ -194,16 +194,15 @@ class InOwnCorpora(Ours):
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question; queries made from one question share its corpus."""
-        check_search(questions, k)
         queries: dict[str, list[Question]] = {}
         for question in questions:
             queries.setdefault(self._corpora.owner(question), []).append(question)
         each = bar(queries.values(), desc=f"{self.name}, a corpus a question", unit="corpus")
         corpora = ((self._corpora.of(asked[0]), asked) for asked in each)
-        return joined([checked_search(self._make(corpus), asked, k) for corpus, asked in corpora if corpus])
+        return joined([self._make(corpus).search(asked, k) for corpus, asked in corpora if corpus])
 
 
-class Lucene(Ours):
+class Lucene:
     """Searches a Lucene index that others built, by BM25 and through Pyserini; its docnos are those of the index.
 
     `index` is a folder, or the name of one of Pyserini's prebuilt ones. Anserini's own analyser cuts the texts.
@@ -223,7 +222,6 @@ class Lucene(Ours):
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question; a blank question finds nothing."""
-        check_search(questions, k)
         asked = [q for q in questions if q.text.strip()]
         texts, qids = [q.text for q in asked], [q.qid for q in asked]
         hits = self._searcher.batch_search(texts, qids, k=k, threads=2) if asked else {}

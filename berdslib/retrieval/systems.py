@@ -23,7 +23,8 @@ part           what it does with what stands before it
                name the encoder: +mmr:0.9@uae-large, which is BeRDS'; else they are the retriever's own
 ============== ================================================================================================
 
-A new kind of part is an entry of ``PARTS``: the parser, the :class:`Workshop` and the explorer's suggestions read it there.
+Every kind of part is a class, an entry of ``PARTS``: the parser, the :class:`Workshop`, :func:`berdslib.show` and the
+explorer read it there. A "+" begins a part, so that no name of a model or a file holds one.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from __future__ import annotations
 import logging
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import pandas as pd
 
@@ -48,21 +49,24 @@ from berdslib.data.scenario import Handout, Scenario
 from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError, known
 from berdslib.llm.extraction import extract_by
+from berdslib.models.cards import model_card
 from berdslib.models.chat import make_chat
 from berdslib.retrieval import authors
-from berdslib.retrieval.base import Ours, Retriever, checked_search
+from berdslib.retrieval.base import Retriever
+from berdslib.retrieval.dense import Dense
 from berdslib.retrieval.diversify import (
     ASPECTS,
     DIVERSIFIERS,
     VECTORS,
     AspectsOf,
     Diversified,
+    Vectors,
     passage_vectors,
 )
 from berdslib.retrieval.expansion import SEARCHED, Expanded, expansions_by, template_expansions
 from berdslib.retrieval.index import split_name
 from berdslib.retrieval.projection import INSTRUCT, METHODS, OFFICIAL, PROJECTIONS, Projected
-from berdslib.retrieval.rerank import CrossEncoderRetriever, Scorer, load_scorer
+from berdslib.retrieval.rerank import TART_FULL, CrossEncoderRetriever, Scorer, load_scorer
 from berdslib.retrieval.retrievers import (
     RETRIEVERS,
     InOwnCorpora,
@@ -80,26 +84,55 @@ EXPANDING = (EXPAND, MULTI)  # both search expansions, named alike
 PROJECTED = tuple(method for method in (*METHODS, *OFFICIAL, INSTRUCT) if method != "baseline")
 PROJECTION, EXPANSION, DIVERSIFIER = "projection", "expansion", "diversifier"  # menus
 RECORDED, RULE = "recorded", "rule"
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e-?\d+)?", re.ASCII | re.IGNORECASE)
+# A part is "+name" or "+name:value"; the name may end in "+", as "pap+" does, where ":", "+" or the end follows.
+_PART = re.compile(r"\+([^+:]*(?:\+(?=\s*[+:]|\s*$))?)(?:\s*:([^+]*))?")
 _KEPT = 4  # searches that a system remembers
 _Made = TypeVar("_Made")
 
 
-class Part(NamedTuple):
-    """One part of a system, such as ("mmr", "0.9"); the value is "" where there is none."""
+class Description(NamedTuple):
+    """What a part of a system does, what it needs, and what is computed once and then held."""
+
+    part: str
+    does: str
+    needs: str
+    once: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a system, such as "+mmr:0.9"; the value is "" where there is none. Each kind of part is a class."""
 
     kind: str
-    value: str
+    value: str = ""
+
+    menu: ClassVar[str] = ""
+    offers: ClassVar[tuple[str, ...]] = ()  # the values that a menu of the explorer offers
+    of_questions: ClassVar[bool] = False  # it is made for certain questions
+    chooses: ClassVar[bool] = False  # it chooses among so many candidates
+
+    def parse(self, before: System) -> Self:  # noqa: ARG002 # which others look at
+        """Return it in its one spelling, behind a system; raise InputError where its value or place means nothing."""
+        if not self.value:
+            raise InputError(f"{self.kind} needs a name, as in {self.kind}:NAME")
+        return self
+
+    def gather(self, shop: Workshop) -> None:
+        """Get what it needs before a search."""
+
+    def wrap(self, shop: Workshop, system: System) -> Retriever:
+        """Return the retriever of the system that ends in it."""
+        raise NotImplementedError
+
+    def describe(self) -> Description:
+        """Say what it does, what it needs, and what is computed once."""
+        return Description(str(self), "", "", "")
 
     @property
-    def number(self) -> float:
-        """The weight of a diversifier, or the strength of a projection, which is 1 where it is not said."""
-        return float(self.value.partition("@")[0] or 1.0)
-
-    @property
-    def encoder(self) -> str:
-        """The encoder by which a diversifier is told to compare passages; "" for the retriever's own."""
-        return self.value.partition("@")[2].strip() if kind_of(self.kind) is _DIVERSIFYING else ""
+    def covers(self) -> bool:
+        """Whether it covers perspectives, by a judge's opinion of passages, or groups of authors."""
+        return False
 
     def __str__(self) -> str:
         """Write it as it stands in a system."""
@@ -128,15 +161,27 @@ class System(NamedTuple):
         return self.parts[-1]
 
     @property
+    def of_passages(self) -> System:
+        """The longest beginning of it that depends on no question: an expansion knows those that it expands."""
+        depends = [part.of_questions or part.covers for part in self.parts]
+        return System(self.first, self.parts[: [*depends, True].index(True)])
+
+    @property
     def uses_aspects(self) -> bool:
         """Whether a judge's opinion of generated perspectives, or what groups authors are of, influences the order."""
-        return any(_covers(part.kind) for part in self.parts)
+        return any(part.covers for part in self.parts)
 
     @property
     def chooses(self) -> bool:
         """Whether something in it chooses among so many candidates: asked for more, it lists others or refuses."""
-        choosing = any(kind_of(part.kind).chooses(part.value) for part in self.parts)
-        return choosing or RETRIEVERS.find(self.first)[0].reranks
+        return any(part.chooses for part in self.parts) or RETRIEVERS.find(self.first)[0].reranks
+
+    @property
+    def encoders(self) -> list[str]:
+        """The encoders whose vectors it compares."""
+        own = [self.first] if is_dense(self.first) else []
+        compared = [p.encoder for p in self.parts if isinstance(p, DiversifierPart) and p.compares_vectors]
+        return list(dict.fromkeys([*own, *(name or (*own, "minilm")[0] for name in compared)]))
 
     def searched_by(self, index: str) -> System:
         """The system with an index, where its retriever compares vectors and no other index is named."""
@@ -148,28 +193,9 @@ class System(NamedTuple):
         return [part.value for part in self.parts if part.kind in kinds]
 
 
-@dataclass(frozen=True)
-class PartKind:
-    """What there is to know of a kind of part. Its functions are given the system that ends in the part.
-
-    ``build`` goes from a :class:`Workshop` and the system to a retriever; ``check_value`` and ``may_follow`` say what
-    is wrong, "" for nothing; ``needs`` gets what is needed before a search; ``offers`` are the parts that ``menu``
-    names; a value that ``names`` something may hold a "+"; ``chooses`` says whether the part chooses among candidates.
-    """
-
-    build: Callable[[Workshop, System], Retriever]
-    check_value: Callable[[Part], str]
-    may_follow: Callable[[System], str] = lambda _: ""
-    needs: Callable[[Workshop, Part, str], object] = lambda *_: None
-    menu: str = ""
-    offers: tuple[str, ...] = ()
-    names: bool = False
-    chooses: Callable[[str], bool] = lambda _: False
-
-
-def kind_of(name: str) -> PartKind:
+def kind_of(name: str) -> type[Part]:
     """Return a kind of part by name; every diversifier is one."""
-    return PARTS.get(name, _DIVERSIFYING)
+    return PARTS.get(name, DiversifierPart)
 
 
 def kinds(menu: str = "") -> list[str]:
@@ -179,18 +205,14 @@ def kinds(menu: str = "") -> list[str]:
 
 def offers(menu: str) -> list[str]:
     """Return the parts of a menu that the explorer suggests."""
-    return [text for name in kinds(menu) for text in kind_of(name).offers or (name,)]
-
-
-def _covers(kind: str) -> bool:
-    return kind in DIVERSIFIERS and DIVERSIFIERS[kind].needs == ASPECTS
+    return [text for name in kinds(menu) for text in [f"{name}:{value}" for value in kind_of(name).offers] or [name]]
 
 
 # ---------------------------------------------------------------- reading
 
 
 def parse_system(text: str) -> System:
-    """Read a system string; a value that is a file may hold a "+", as long as no name of a part follows it.
+    """Read a system string.
 
     Capitals of names and blanks around parts do not matter, nor does how a number is written: two strings that mean the
     same system are read as the same. Names of models and files stay as they are.
@@ -199,26 +221,27 @@ def parse_system(text: str) -> System:
         InputError: an unknown retriever or part, a part without its value, a value that is none, or an order that means
             nothing.
 
-    >>> parse_system("MiniLM+pap+:0.50 + mmr:.75")
-    System(first='minilm', parts=(Part(kind='pap+', value='0.5'), Part(kind='mmr', value='0.75')))
+    >>> parse_system("MiniLM+pap+:0.50 + mmr:.75").text
+    'minilm+pap+:0.5+mmr:0.75'
     """
     if not isinstance(text, str):
         raise InputError(f"a system is named by text such as 'minilm+mmr:0.9', not by {type(text).__name__}")
-    # "+pap+:1" is the part "pap+"; "+pap+mmr:0.9" is "pap" and then "mmr": a kind ends at ":", "+" or the end.
-    names = {name.casefold(): name for name in kinds()} | {name: name for name in kinds()}  # whatever its capitals
-    either = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
     text = text.strip()
-    first, *read = re.split(rf"\s*\+\s*({either})\s*(?=:|\+|$)(?::\s*)?", text, flags=re.IGNORECASE)
-    parts = tuple(
-        Part(names.get(kind) or names[kind.casefold()], value)
-        for kind, value in zip(read[::2], read[1::2], strict=True)
-    )
-    name = first.partition("+")[0]
-    RETRIEVERS.find(first if ":" in name else name)
-    first = RETRIEVERS.spelt(first)
-    if wrong := next(filter(None, _problems(first, parts)), ""):
-        raise InputError(f"{text!r}: {wrong}")
-    return System(first, tuple(Part(part.kind, _canonical_value(part, first)) for part in parts))
+    first, plus, parts = text.partition("+")
+    RETRIEVERS.find(first.strip())
+    system = System(RETRIEVERS.spelt(first.strip()))
+    names = {name.casefold(): name for name in kinds()}
+    try:
+        for kind, value in _PART.findall(plus + parts):
+            name = names.get(kind.strip().casefold()) or known("part", kind.strip(), kinds())
+            part = kind_of(name)(name, value.strip()).parse(system)
+            system = System(system.first, (*system.parts, part))
+        for part, behind in pairwise((*system.parts, None)):
+            if isinstance(part, ExtractPart) and not isinstance(behind, ProjectionPart):
+                raise InputError("extract is for the projection behind it, as in extract:rule+pap:1.0")
+    except InputError as error:
+        raise InputError(f"{text!r}: {error.problem}") from None
+    return system
 
 
 def canonical(text: str) -> str:
@@ -230,57 +253,49 @@ def canonical(text: str) -> str:
     return parse_system(text).text
 
 
-def _canonical_value(part: Part, first: str) -> str:
-    """Write a number in the shortest way that is read back as the same; what no value means is left out.
-
-    That is a strength of 1, and the retriever's own encoder.
-    """
-    if not part.encoder and (not part.value or kind_of(part.kind).names or not _NUMBER.fullmatch(part.value)):
-        return part.value
-    if part.kind in PROJECTED and part.number == 1:
-        return ""
-    # -0.0 + 0.0 is 0.0; a "+" in an exponent would begin a part.
-    number = repr(part.number + 0.0).removesuffix(".0").replace("e+", "e")
-    encoder = RETRIEVERS.spelt(part.encoder)
-    return number if encoder in ("", first) else f"{number}@{encoder}"
+def _number(part: Part, text: str, what: str, example: str) -> float:
+    if _NUMBER.fullmatch(text) and abs(float(text)) < float("inf"):
+        return float(text)
+    raise InputError(f"{part.kind} needs a {what}, as in {part.kind}:{example}, not {part.value!r}")
 
 
-def _problems(first: str, parts: tuple[Part, ...]) -> Iterator[str]:
-    """Yield what is wrong with a retriever and each part behind it, "" where nothing is."""
-    yield _stray(first, ":" in first.partition("+")[0])  # hf:FOLDER may hold a "+"
-    for end, part in enumerate(parts, start=1):
-        kind = kind_of(part.kind)
-        yield _stray(part.value, kind.names or ":" in part.encoder.partition("+")[0])
-        yield kind.check_value(part)
-        yield kind.may_follow(System(first, parts[:end]))
-    for part, behind in pairwise((*parts, Part("", ""))):
-        if part.kind == EXTRACT and behind.kind not in PROJECTED:
-            yield "extract is for the projection behind it, as in extract:rule+pap:1.0"
+def _spelt(number: float) -> str:
+    """Write a number in the shortest way that is read back as the same."""
+    return repr(number + 0.0).removesuffix(".0").replace("e+", "e")  # -0.0 + 0.0 is 0.0; a "+" begins a part
 
 
-def _stray(name: str, is_path: bool) -> str:
-    """Refuse a "+" that begins no part; of a path, which may hold one, where a number follows as behind a part."""
-    found = re.search(r"\+([a-z][\w-]*):[\d.]+(?=\+|$)" if is_path else r"\+([^:+]*)", name, re.IGNORECASE)
-    return _wrong(known, "part", found[1], kinds()) if found else ""
+def _once_only(part: Part, kinds_before: Sequence[str]) -> None:
+    if part.kind in kinds_before:
+        raise InputError(f"{part.kind} stands twice; one of them is enough")
 
 
-def _wrong(check: Callable[..., object], *arguments: object) -> str:
-    """Return what a check refuses its arguments for, "" where it does not."""
-    try:
-        check(*arguments)
-    except InputError as error:
-        return error.problem
-    return ""
+def describe_first(name: str) -> Description:
+    """Say what the retriever of a name needs, and what is computed once."""
+    if not RETRIEVERS.is_built_in(name):
+        return Description(name, "ranks passages", "what its maker loads", "what its maker makes of the passages")
+    if is_dense(name):
+        needs = _weights_of(model_card(name).checkpoint)
+        return Description(name, "ranks passages by their vectors", needs, "the vectors of the passages, an index")
+    if RETRIEVERS.find(name)[0].reranks:
+        return Description(
+            name, "re-ranks what contriever finds", _weights_of(TART_FULL), "the vectors of the passages"
+        )
+    needs = "Pyserini and Java 21" if name.startswith("pyserini:") else "nothing"
+    return Description(name, "ranks passages by their words", needs, "an index of words")
 
 
-def _number(part: Part, what: str, example: str) -> str:
-    if _NUMBER.fullmatch(part.value) and abs(part.number) < float("inf"):
-        return ""
-    return f"{part.kind} needs a {what}, as in {part.kind}:{example}, not {part.value!r}"
+def _weights_of(checkpoint: str) -> str:
+    if checkpoint.startswith("package:") or Path(checkpoint).exists():
+        return f"the weights in {checkpoint.replace(':', ' ')}"
+    return f"the weights of {checkpoint}, over the network unless they are on this machine"
 
 
-def _name(example: str) -> Callable[[Part], str]:
-    return lambda part: "" if part.value else f"{part.kind} needs a name, as in {example}"
+def _asked_of(name: str) -> str:
+    """Say what a model that is asked by "chat:MODEL" or "hyde:MODEL" needs."""
+    kind, colon, model = name.partition(":")
+    if not colon:
+        return "nothing" if kind == RULE else "the recorded expansions of the collection"
+    return f"{model}: a key and the network, or the model on this machine; nothing for answers in recordings"
 
 
 # ---------------------------------------------------------------- building
@@ -354,13 +369,13 @@ class Workshop:
     def gather(self, system: System) -> None:
         """Get the expansions and load the models that a system needs: what is missing fails before a search."""
         for part in system.parts:
-            kind_of(part.kind).needs(self, part, system.text)
+            part.gather(self)
 
     def build(self, system: System) -> Retriever:
         """Return a system; it, and those that others begin with, are made once and remember their last lists."""
 
         def make() -> _Remembering:
-            made = kind_of(system.last.kind).build(self, system) if system.parts else self.first(system.first)
+            made = system.last.wrap(self, system) if system.parts else self.first(system.first)
             # A cross-encoder reads all candidates however few are asked for: they are worth keeping.
             return _Remembering(made, system.text, self.depth if isinstance(made, CrossEncoderRetriever) else 0)
 
@@ -382,14 +397,14 @@ class Workshop:
         """Return the expansions of a name: recorded, rule, chat:MODEL or hyde:MODEL."""
         return _once(self._of_questions, ("expansions", name), lambda: self._make_expansions(name))
 
-    def vectors(self, first: str) -> Callable[[list[str]], Any]:
-        """Return the vectors of passages, by the retriever's own encoder if it has one."""
+    def vectors(self, first: str) -> Vectors:
+        """Return the vectors of passages: those of the retriever's index, or made by its own encoder, if it has one."""
         name = self._encoder_for(first)
-        return _once(
-            self._of_passages,
-            ("vectors", name),
-            lambda: passage_vectors(self.collection.passages, *encoding_of(name)),
-        )
+        retriever = self._of_passages.get(("first", name))
+        if isinstance(retriever, Dense) and retriever.vectors:
+            return retriever.vectors
+        make = partial(passage_vectors, self.collection.passages, *encoding_of(name))
+        return _once(self._of_passages, ("vectors", name), make)
 
     def aspects(self, system: System) -> AspectsOf:
         """Return what a diversifier in a system covers."""
@@ -450,7 +465,7 @@ def _once(kept: dict[Any, Any], key: object, make: Callable[[], _Made]) -> _Made
     return kept[key]
 
 
-class _Remembering(Ours):
+class _Remembering:
     """A retriever that does not repeat its last searches, and searches at least `whole` deep."""
 
     def __init__(self, retriever: Retriever, name: str, whole: int = 0) -> None:
@@ -463,177 +478,287 @@ class _Remembering(Ours):
         asked, deep = list(questions), max(k, self._whole)
         found = next((run for before, depth, run in self._last if depth == deep and before == asked), None)
         if found is None:
-            found = checked_search(self._retriever, questions, deep, self.name)
+            found = self._retriever.search(questions, deep)
             self._last.append((asked, deep, found))
         return found[found["rank"] <= k].reset_index(drop=True) if deep > k else found.copy()
 
 
-# ---------------------------------------------------------------- projections
+# ---------------------------------------------------------------- projections and indexes
 
 
-def _behind_a_dense_retriever(system: System) -> str:
-    kind, before = system.last.kind, [part.kind for part in system.before.parts]
-    if not is_dense(system.first):
-        return f"{kind} works on vectors; {system.first} has none. Use it with minilm"
-    if kind in before:
-        return f"{kind} stands twice; one of them is enough"
-    if any(one != EXTRACT for one in before):
-        return f"{kind} must follow the retriever" + ", and one projection is enough" * (kind != INDEX)
-    return ""
+class _VectorPart(Part):
+    """A part that works on the vectors of the retriever before it."""
+
+    def parse(self, before: System) -> Self:
+        """Refuse a retriever without vectors, and what stands between."""
+        if not is_dense(before.first):
+            raise InputError(f"{self.kind} works on vectors; {before.first} has none. Use it with minilm")
+        kinds_before = [part.kind for part in before.parts]
+        _once_only(self, kinds_before)
+        if any(kind != EXTRACT for kind in kinds_before):
+            enough = "" if self.kind == INDEX else ", and one projection is enough"
+            raise InputError(f"{self.kind} must follow the retriever{enough}")
+        return self
 
 
-def _strength(part: Part) -> str:
-    having = (*PROJECTIONS, *OFFICIAL)
-    if part.value and part.kind not in having:
-        return f"{part.kind} takes no value; only {', '.join(having)} have a strength"
-    return _number(part, "strength", "0.5") if part.value else ""
+class ProjectionPart(_VectorPart):
+    """Projects the perspective out of a query, or sums vectors; the value is the strength, 1 where it is not said."""
+
+    menu = PROJECTION
+
+    @property
+    def number(self) -> float:
+        """The strength."""
+        return float(self.value or 1.0)
+
+    def parse(self, before: System) -> Self:
+        """Leave out a strength of 1."""
+        having = (*PROJECTIONS, *OFFICIAL)
+        if self.value and self.kind not in having:
+            raise InputError(f"{self.kind} takes no value; only {', '.join(having)} have a strength")
+        strength = _number(self, self.value, "strength", "0.5") if self.value else 1.0
+        return replace(super().parse(before), value="" if strength == 1 else _spelt(strength))
+
+    def wrap(self, shop: Workshop, system: System) -> Retriever:
+        """Return the projected retriever."""
+        extract = next(iter(system.values(EXTRACT)), "")
+        encoder, text_of = encoding_of(system.first)
+        make = partial(
+            Projected,
+            encoder=encoder,
+            method=self.kind,
+            strength=self.number,
+            extract=partial(extract_by, extract, make_chat=make_chat, recordings=shop.recordings) if extract else None,
+            name=system.text,
+            text_of=text_of,
+        )
+        passages = shop.collection.passages
+        return InOwnCorpora(system.text, make, passages) if isinstance(passages, OwnCorpora) else make(passages)
+
+    def describe(self) -> Description:
+        """Say what it does."""
+        does = "changes the query's vector by its perspective"
+        return Description(str(self), does, "the retriever's encoder", "the vectors of the passages")
 
 
-def _projected(shop: Workshop, system: System) -> Retriever:
-    extract, (encoder, text_of) = next(iter(system.values(EXTRACT)), ""), encoding_of(system.first)
-    make = partial(
-        Projected,
-        encoder=encoder,
-        method=system.last.kind,
-        strength=system.last.number,
-        extract=partial(extract_by, extract, make_chat=make_chat, recordings=shop.recordings) if extract else None,
-        name=system.text,
-        text_of=text_of,
-    )
-    passages = shop.collection.passages
-    return InOwnCorpora(system.text, make, passages) if isinstance(passages, OwnCorpora) else make(passages)
+class ExtractPart(_VectorPart):
+    """Has root and perspective cut out of the raw query, for the projection behind it."""
+
+    def parse(self, before: System) -> Self:
+        """Refuse no name."""
+        if not self.value:
+            raise InputError("extract needs a name, as in extract:rule")
+        return super().parse(before)
+
+    def describe(self) -> Description:
+        """Say what it needs."""
+        return Description(str(self), "cuts root and perspective out of a query", _asked_of(self.value), "nothing")
 
 
-# ---------------------------------------------------------------- indexes
+class IndexPart(_VectorPart):
+    """Says how, and where, vectors are searched."""
 
+    def parse(self, before: System) -> Self:
+        """Refuse an unknown index."""
+        split_name(self.value)
+        return super().parse(before)
 
-def _indexed(shop: Workshop, system: System) -> Retriever:
-    return make_retriever(system.first, shop.collection.passages, index=system.last.value)
+    def wrap(self, shop: Workshop, system: System) -> Retriever:
+        """Return the retriever with this index."""
+        return make_retriever(system.first, shop.collection.passages, index=self.value)
+
+    def describe(self) -> Description:
+        """Say where it is kept."""
+        place = split_name(self.value)[1]
+        return Description(str(self), "searches vectors by this index", place or "nothing", "the index")
 
 
 # ---------------------------------------------------------------- expansions, cross-encoders
 
 
-def _own_perspectives_once(system: System) -> str:
-    """Expanded queries are not the questions that other perspectives belong to."""
-    kind = system.last.kind
-    earlier = next((part.kind for part in system.before.parts if part.kind in EXPANDING or _covers(part.kind)), "")
-    if kind == earlier:
-        return f"{kind} stands twice; one of them is enough"
-    if {kind, earlier} == set(EXPANDING):
-        return "expand and multi both search expansions, and one of them is enough"
-    return f"{kind} must come before {earlier}" if earlier else ""
+class ExpansionPart(Part):
+    """Searches the expansions of a name, and the lists take turns."""
+
+    menu = EXPANSION
+    offers = (RULE, RECORDED)
+    of_questions = True
+
+    how: ClassVar[str] = "searches every expansion of a question; the lists take turns"
+
+    def parse(self, before: System) -> Self:
+        """Refuse no name; expanded queries are not the questions that other perspectives belong to."""
+        if not self.value:
+            raise InputError(f"{self.kind} needs a name, as in {self.kind}:{RULE}")
+        earlier = next((part.kind for part in before.parts if part.kind in EXPANDING or part.covers), "")
+        _once_only(self, [earlier])
+        if {self.kind, earlier} == set(EXPANDING):
+            raise InputError("expand and multi both search expansions, and one of them is enough")
+        if earlier:
+            raise InputError(f"{self.kind} must come before {earlier}")
+        return self
+
+    def gather(self, shop: Workshop) -> None:
+        """Get the expansions."""
+        shop.expansions(self.value)
+
+    def wrap(self, shop: Workshop, system: System) -> Retriever:
+        """Return the expanded retriever."""
+        options = SEARCHED.get(self.value.partition(":")[0], {}) if ":" in self.value else {}
+        options = options | self.fusion(shop)
+        return Expanded(shop.build(system.before), shop.expansions(self.value), name=system.text, **options)
+
+    def fusion(self, shop: Workshop) -> dict[str, Any]:  # noqa: ARG002 # whose depth another kind takes
+        """Return how the lists are fused, as options of :class:`~berdslib.retrieval.expansion.Expanded`."""
+        return {}
+
+    def describe(self) -> Description:
+        """Say what it needs."""
+        return Description(str(self), self.how, _asked_of(self.value), "the expansions of the questions")
 
 
-def _expanded(shop: Workshop, system: System) -> Retriever:
-    name = system.last.value
-    options = SEARCHED.get(name.partition(":")[0], {}) if ":" in name else {}
-    if system.last.kind == MULTI:
-        options = options | {"original": True, "fuse": "rrf", "depth": shop.depth}
-    return Expanded(shop.build(system.before), shop.expansions(name), name=system.text, **options)
+class MultiPart(ExpansionPart):
+    """Searches the question, too, and fuses by reciprocal ranks."""
+
+    chooses = True  # reciprocal ranks of deeper lists add up to another order
+    how = "searches a question and its expansions; the lists are fused by reciprocal ranks"
+
+    def fusion(self, shop: Workshop) -> dict[str, Any]:
+        """Return how the lists are fused."""
+        return {"original": True, "fuse": "rrf", "depth": shop.depth}
 
 
-def _cross(shop: Workshop, system: System) -> Retriever:
-    scorer, passages = shop.scorer(system.last.value), shop.collection.passages
-    return CrossEncoderRetriever(shop.build(system.before), passages, scorer, shop.depth, name=system.text)
+class CrossPart(Part):
+    """Re-ranks by a cross-encoder."""
+
+    chooses = True
+
+    def gather(self, shop: Workshop) -> None:
+        """Load the model."""
+        shop.scorer(self.value)
+
+    def wrap(self, shop: Workshop, system: System) -> Retriever:
+        """Return the re-ranked retriever."""
+        scorer, passages = shop.scorer(self.value), shop.collection.passages
+        return CrossEncoderRetriever(shop.build(system.before), passages, scorer, shop.depth, name=system.text)
+
+    def describe(self) -> Description:
+        """Say what it needs."""
+        return Description(str(self), "re-ranks the candidates", _weights_of(self.value), "the model")
 
 
 # ---------------------------------------------------------------- profiles
 
 
-def _template_first(system: System) -> str:
-    if system.last.value == authors.TEMPLATE and system.before.parts:
-        return "profile:template changes what the retriever reads, so it must follow it"
-    return ""
+class ProfilePart(Part):
+    """Looks at the author's property that a query of PerspectiveArg names."""
 
+    of_questions = True
 
-def _by_profile(shop: Workshop, system: System) -> Retriever:
-    use, name = system.last.value, system.text
-    handout = authors.check_use(use, shop.collection, name)
-    if handout.ranked_for == READER:
-        logger.warning("%r looks at who wrote a passage, and queries name the property of its reader", name)
-    if use == authors.TEMPLATE:
-        return authors.Templated(shop.first(system.first, authors.templated(handout)), handout, name=name)
-    deepens = not system.before.chooses
-    return authors.Filtered(shop.build(system.before), shop.authors(), shop.depth, deepens=deepens, name=name)
+    def parse(self, before: System) -> Self:
+        """Refuse an unknown use; a template changes what the retriever reads."""
+        if not self.value:
+            raise InputError("profile needs a name, as in profile:filter")
+        known("use of profiles", self.value, authors.USES)
+        if self.value == authors.TEMPLATE and before.parts:
+            raise InputError("profile:template changes what the retriever reads, so it must follow it")
+        return self
+
+    def wrap(self, shop: Workshop, system: System) -> Retriever:
+        """Return the retriever that looks at profiles."""
+        name = system.text
+        handout = authors.check_use(self.value, shop.collection, name)
+        if handout.ranked_for == READER:
+            logger.warning("%r looks at who wrote a passage, and queries name the property of its reader", name)
+        if self.value == authors.TEMPLATE:
+            return authors.Templated(shop.first(system.first, authors.templated(handout)), handout, name=name)
+        deepens = not system.before.chooses
+        return authors.Filtered(shop.build(system.before), shop.authors(), shop.depth, deepens=deepens, name=name)
+
+    def describe(self) -> Description:
+        """Say what it needs."""
+        return Description(str(self), "looks at authors", "a scenario of PerspectiveArg with profiles", "nothing")
 
 
 # ---------------------------------------------------------------- diversifiers
 
 
-def _weight(part: Part) -> str:
-    weight, at, _ = part.value.partition("@")
-    weighed = Part(part.kind, weight.strip())
-    if wrong := _number(weighed, "relevance weight", "0.75"):
-        return wrong
-    if not 0 <= weighed.number <= 1:
-        return f"the relevance weight of {part.kind} must be from 0 to 1, not {weighed.value}"
-    if at and _covers(part.kind):
-        return f"{part.kind} compares no vectors, so it takes no encoder"
-    return _wrong(check_dense, part.encoder) if at else ""
+class DiversifierPart(Part):
+    """Reorders by a diversifier; the value is the relevance weight, and may name an encoder behind "@"."""
 
+    menu = DIVERSIFIER
+    chooses = True
 
-def _load_encoder(shop: Workshop, part: Part, _: str) -> None:
-    if part.encoder:  # it loads its model for the first text, which would be after the search
-        shop.vectors(part.encoder)([shop.collection.passages[0].docno])
+    @property
+    def number(self) -> float:
+        """The relevance weight."""
+        return float(self.value.partition("@")[0])
 
+    @property
+    def encoder(self) -> str:
+        """The encoder by which it is told to compare passages; "" for the retriever's own."""
+        return self.value.partition("@")[2].strip()
 
-def _diversified(shop: Workshop, system: System) -> Retriever:
-    kind = system.last.kind
-    aspects = shop.aspects(system) if _covers(kind) else None  # what they cannot be made of is said first
-    return Diversified(
-        shop.build(system.before),
-        kind,
-        relevance_weight=system.last.number,
-        vectors=shop.vectors(system.last.encoder or system.first) if DIVERSIFIERS[kind].needs == VECTORS else None,
-        aspects=aspects,
-        depth=shop.depth,
-        name=system.text,
-    )
+    @property
+    def covers(self) -> bool:
+        """Whether it covers perspectives or groups."""
+        return DIVERSIFIERS[self.kind].needs == ASPECTS
 
+    @property
+    def compares_vectors(self) -> bool:
+        """Whether it compares vectors of passages."""
+        return DIVERSIFIERS[self.kind].needs == VECTORS
 
-# ---------------------------------------------------------------- the registry
+    def parse(self, before: System) -> Self:
+        """Refuse a weight that is none; leave out the retriever's own encoder."""
+        text, at, _ = self.value.partition("@")
+        weight = _number(self, text.strip(), "relevance weight", "0.75")
+        if not 0 <= weight <= 1:
+            raise InputError(f"the relevance weight of {self.kind} must be from 0 to 1, not {text.strip()}")
+        if not at:
+            return replace(self, value=_spelt(weight))
+        if self.covers:
+            raise InputError(f"{self.kind} compares no vectors, so it takes no encoder")
+        check_dense(self.encoder)
+        encoder = RETRIEVERS.spelt(self.encoder)
+        return replace(self, value=_spelt(weight) + ("" if encoder == before.first else f"@{encoder}"))
 
+    def gather(self, shop: Workshop) -> None:
+        """Load the encoder that it names: else its model would be loaded for the first text, after the search."""
+        if self.encoder:
+            vectors = shop.vectors(self.encoder)
+            if callable(vectors):
+                vectors([shop.collection.passages[0].docno])
 
-def _expanding(kind: str) -> PartKind:
-    return PartKind(
-        _expanded,
-        _name(f"{kind}:{RULE}"),
-        _own_perspectives_once,
-        lambda shop, part, _: shop.expansions(part.value),
-        menu=EXPANSION,
-        offers=(f"{kind}:{RULE}", f"{kind}:{RECORDED}"),
-        names=True,
-        chooses=lambda _: kind == MULTI,  # reciprocal ranks of deeper lists add up to another order
-    )
+    def wrap(self, shop: Workshop, system: System) -> Retriever:
+        """Return the diversified retriever."""
+        aspects = shop.aspects(system) if self.covers else None  # what they cannot be made of is said first
+        return Diversified(
+            shop.build(system.before),
+            self.kind,
+            relevance_weight=self.number,
+            vectors=shop.vectors(self.encoder or system.first) if self.compares_vectors else None,
+            aspects=aspects,
+            depth=shop.depth,
+            name=system.text,
+        )
 
+    def describe(self) -> Description:
+        """Say what it needs."""
+        if self.covers:
+            needs, once = "the aspect judge, or groups of authors", "verdicts on candidates, in the store"
+        else:
+            needs = f"the vectors of {self.encoder or 'the retriever, or of minilm'}"
+            once = "the vectors of passages"
+        return Description(str(self), f"reorders the candidates by {self.kind}, 1 keeps their order", needs, once)
 
-_DIVERSIFYING = PartKind(
-    _diversified,
-    _weight,
-    needs=_load_encoder,
-    menu=DIVERSIFIER,
-    chooses=lambda _: True,
-)
 
 # What stands behind a retriever, beside diversifiers.
-PARTS: dict[str, PartKind] = {
-    EXPAND: _expanding(EXPAND),
-    MULTI: _expanding(MULTI),
-    CROSS: PartKind(
-        _cross,
-        _name("cross:org/model"),
-        needs=lambda shop, part, _: shop.scorer(part.value),
-        names=True,
-        chooses=lambda _: True,
-    ),
-    EXTRACT: PartKind(_projected, _name("extract:rule"), _behind_a_dense_retriever, names=True),
-    INDEX: PartKind(_indexed, lambda part: _wrong(split_name, part.value), _behind_a_dense_retriever, names=True),
-    PROFILE: PartKind(
-        _by_profile,
-        lambda part: _name("profile:filter")(part) or _wrong(known, "use of profiles", part.value, authors.USES),
-        _template_first,
-        lambda shop, part, text: authors.check_use(part.value, shop.collection, text),
-    ),
-    **dict.fromkeys(PROJECTED, PartKind(_projected, _strength, _behind_a_dense_retriever, menu=PROJECTION)),
+PARTS: dict[str, type[Part]] = {
+    EXPAND: ExpansionPart,
+    MULTI: MultiPart,
+    CROSS: CrossPart,
+    EXTRACT: ExtractPart,
+    INDEX: IndexPart,
+    PROFILE: ProfilePart,
+    **dict.fromkeys(PROJECTED, ProjectionPart),
 }

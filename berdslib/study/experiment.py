@@ -29,7 +29,7 @@ from berdslib.judging.base import Judge, short_name
 from berdslib.judging.baselines import Gold
 from berdslib.retrieval.retrievers import OwnDense
 from berdslib.study import scoring
-from berdslib.study.scoring import AnyJudge, Data, Store, System, Systems, is_recorded, judge_of
+from berdslib.study.scoring import AnyJudge, Data, Settings, Store, System, Systems, is_recorded, judge_of
 from berdslib.study.tables import (
     MACRO,
     WHY_NO_INTERVAL,
@@ -238,7 +238,8 @@ def experiment(
     named = scoring.named_systems(systems)  # first: a collection in its place would be searched for systems
     wanted, collections = measuring.parse_measures(measures), scoring.collections_of(data)
     check_k(list_length, "list_length")
-    k, kept = scoring.deepest(wanted, depth), scoring.store_of(store)
+    k = scoring.deepest(wanted, depth)
+    settings = Settings(judge, aspect_judge, depth, recordings, store)
     which = {"questions": measuring.any_list(wanted), "perspectives": measuring.looks_at_perspectives(wanted)}
     _check(collections, wanted, judge, named)
     if isinstance(seed, bool) or not isinstance(seed, Integral):
@@ -255,13 +256,13 @@ def experiment(
             logger.warning("%s both reorders lists and scores them, so what it gains by that is circular", who.id)
         return found
 
-    options: dict[str, Any] = {"depth": depth, "recordings": recordings, "scorers": {}, "longer": list_length, **which}
+    options: dict[str, Any] = {"aspect_judge": covering, "scorers": {}, "longer": list_length, **which}
     recorded = who is None or isinstance(who, Gold)
     finished = [name for name, system in named.items() if isinstance(system, pd.DataFrame)]
     runs, verdicts, scores, questions = defaultdict(list), [], defaultdict(list), list[Question]()
     for one in collections:
-        found = scoring.search(named, one, k, aspect_judge=covering, store=kept, **options)
-        verdicts.append(scoring.verdicts_on(found, one, who, k, kept))
+        found = scoring.search(named, one, k, settings, **options)
+        verdicts.append(scoring.verdicts_on(found, one, who, k, settings.store))
         asked = scoring.to_be_scored(one, verdicts[-1], [*found.values()], recorded)
         for name, run in found.items():
             runs[name].append(run)

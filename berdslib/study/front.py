@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,56 +27,121 @@ from berdslib.judging.base import Pair, how_sure
 from berdslib.judging.registry import JUDGES, as_judge, make_judge
 from berdslib.judging.store import judge_pairs
 from berdslib.registry import Registry
-from berdslib.retrieval.base import Retriever, warn_of_empty_lists
+from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.retrievers import RETRIEVERS
-from berdslib.retrieval.systems import PARTS
+from berdslib.retrieval.systems import PARTS, describe_first, parse_system
 from berdslib.study import scoring
-from berdslib.study.scoring import AnyJudge, Data, Store, collection_of, is_recorded, judge_of, store_of
+from berdslib.study.scoring import (
+    AnyJudge,
+    Data,
+    HeldRetriever,
+    Settings,
+    Store,
+    collection_of,
+    is_recorded,
+    judge_of,
+    store_of,
+)
+from berdslib.study.tables import Shown
 
 logger = logging.getLogger(__name__)
 
 
-def search(
+def retriever(
     system: str | Retriever,
-    data: Data,
-    k: int = 100,
+    data: Data | Sequence[Passage],
     *,
-    perspectives: bool = False,
     aspect_judge: AnyJudge = "laptop",
     depth: int = 100,
     recordings: StrPath | None = None,
     store: Store = None,
+) -> HeldRetriever:
+    """Make a system over a corpus, once: what it returns holds the index and the vectors, and searches again and again.
+
+    Args:
+        system: such as "minilm+mmr:0.9", or a retriever of your own.
+        data: a collection, the name of one, or passages.
+        aspect_judge: see :func:`berdslib.study.experiment.experiment`, as for the next two.
+        depth: how many candidates a cross-encoder or a diversifier chooses from.
+        recordings: a file of a chat model's answers.
+        store: where the aspect judge's verdicts are kept; None for the user's cache.
+
+    Returns:
+        An object with ``search(questions, k)``, see :meth:`berdslib.study.scoring.HeldRetriever.search`.
+
+    Raises:
+        InputError: an unknown system or collection, or one without passages.
+
+    >>> pets = [Passage("a", "Cats purr."), Passage("b", "Dogs bark.")]
+    >>> retriever("bm25", pets).search(["Do cats purr?"], k=1)["docno"].tolist()
+    ['a']
+    """
+    if isinstance(system, pd.DataFrame | Mapping | list | tuple):
+        problem = "one system that searches is needed; bd.experiment takes several, and a finished run goes to judge"
+        raise InputError(problem, field="system")
+    named = scoring.named_systems(system)  # first: a collection in its place would be searched for systems
+    is_corpus = isinstance(data, Sequence) and len(data) and isinstance(data[0], Passage)
+    collection = Collection("a corpus", scoring.UNASKED, data) if is_corpus else collection_of(data)  # type: ignore[arg-type]
+    if said := scoring.own_left_out(collection):
+        logger.warning("%s", said)
+    settings = Settings(aspect_judge=aspect_judge, depth=depth, recordings=recordings, store=store)
+    [held] = scoring.held(named, collection, settings).values()
+    return held
+
+
+def search(
+    system: str | Retriever, data: Data, k: int = 100, *, perspectives: bool = False, **options: Any
 ) -> pd.DataFrame:
-    """Return what a system finds: a run, frame qid, docno, rank, score.
+    """Return what a system finds for a collection's questions: a run, frame qid, docno, rank, score.
+
+    It makes the system anew in each call; :func:`retriever` keeps it.
 
     Args:
         system: such as "minilm+mmr:0.9", or a retriever of your own.
         data: a collection, or the name of one.
         k: passages of each list.
         perspectives: also search each question from each of its perspectives, which p-Recall looks at.
-        aspect_judge: see :func:`berdslib.study.experiment.experiment`, as for the next three.
-        depth: how many candidates a cross-encoder or a diversifier chooses from.
-        recordings: a file of a chat model's answers.
-        store: where the aspect judge's verdicts are kept; None for the user's cache.
+        options: those of :func:`retriever`.
 
     Raises:
         InputError: an unknown system or collection, one without passages, or k is no whole number from 1.
     """
     check_k(k)
-    if isinstance(system, pd.DataFrame | Mapping | list | tuple):
-        problem = "one system that searches is needed; bd.experiment takes several, and a finished run goes to judge"
-        raise InputError(problem, field="system")
-    named = scoring.named_systems(system)  # first: a collection in its place would be searched for systems
-    collection = collection_of(data)
-    options: dict[str, Any] = {"depth": depth, "recordings": recordings, "store": store_of(store)}
-    covering = partial(judge_of, aspect_judge, collection)
-    if said := scoring.own_left_out(collection):
-        logger.warning("%s", said)
-    runs = scoring.search(named, collection, k, perspectives=perspectives, aspect_judge=covering, **options)
-    [(name, run)] = runs.items()
-    warn_of_empty_lists(run, [*collection.questions, *(collection.queries if perspectives else [])], name)
-    return run
+    return retriever(system, data, **options).search(k=k, perspectives=perspectives)
+
+
+@dataclass(frozen=True, repr=False)
+class ShownSystem(Shown):
+    """What a system string means: its parts in order, what each needs, and what is computed once."""
+
+    system: str
+    parts: pd.DataFrame
+    caption: str = (
+        "What is computed once is held by bd.retriever, and vectors and verdicts are kept in the user's cache."
+    )
+
+    def titled(self) -> list[tuple[str, pd.DataFrame]]:
+        """Return the table of the parts."""
+        return [(self.system, self.parts)]
+
+
+def show(system: str) -> ShownSystem:
+    """Show what a system string means, as text or, in a notebook, as HTML; nothing is loaded.
+
+    Args:
+        system: such as "minilm+expand:rule+mmr:.9".
+
+    Raises:
+        InputError: a string that means nothing.
+
+    >>> show("bm25+mmr:.90").parts["part"].tolist()
+    ['bm25', '+mmr:0.9']
+    """
+    read = parse_system(system)
+    described = [describe_first(read.first), *(part.describe() for part in read.parts)]
+    table = pd.DataFrame(described, columns=["part", "what it does", "needs", "computed once"])
+    return ShownSystem(read.text, table.set_axis(range(1, 1 + len(table))))
 
 
 def judge(run: pd.DataFrame, data: Data, judge: AnyJudge = None, k: int = 5, *, store: Store = None) -> pd.DataFrame:

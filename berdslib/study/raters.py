@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,7 +33,7 @@ from berdslib.judging.registry import check_judge, make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.progress import begin, chunk_starts
 from berdslib.study import scoring
-from berdslib.study.scoring import AnyJudge, Data, Store, Systems, is_recorded, judge_of, judged
+from berdslib.study.scoring import AnyJudge, Data, Settings, Store, Systems, is_recorded, judged
 from berdslib.study.tables import MACRO, score_table
 
 logger = logging.getLogger(__name__)
@@ -145,19 +143,20 @@ def judge_systems(
     """
     judges = [judges] if isinstance(judges, str) else list(dict.fromkeys(judges))
     wanted, collection, named = parse_measures(measures), scoring.collection_of(data), scoring.named_systems(systems)
-    names, k, kept = [str(m) for m in wanted], scoring.deepest(wanted), scoring.store_of(store)
+    settings = Settings(aspect_judge=aspect_judge, depth=depth, recordings=recordings, store=store)
+    names = [str(measure) for measure in wanted]
+    k = scoring.deepest(wanted)
     _check(collection, list(named), judges, wanted)
     chosen = {name: make_judge(name) for name in judges}  # before anything is searched
-    options: dict[str, Any] = {"depth": depth, "recordings": recordings, "store": kept}
-    runs = scoring.search(named, collection, k, aspect_judge=partial(judge_of, aspect_judge, collection), **options)
-    gold = scoring.verdicts_on(runs, collection, None, k, kept)
+    runs = scoring.search(named, collection, k, settings)
+    gold = scoring.verdicts_on(runs, collection, None, k, store)
     questions = scoring.to_be_scored(collection, gold, [*runs.values()], recorded=True)
     finished = [name for name, system in named.items() if isinstance(system, pd.DataFrame)]
     for note in scoring.table_notes(runs, gold, questions, [collection], wanted, finished=finished, recorded=True):
         logger.warning("%s", note)
     collection = collection.only(questions)
     clusters = question_clusters(collection)
-    verdicts = {GOLD: gold} | {n: judged(runs.values(), collection, judge, k, kept) for n, judge in chosen.items()}
+    verdicts = {GOLD: gold} | {n: judged(runs.values(), collection, judge, k, store) for n, judge in chosen.items()}
     pool = scoring.pooled(runs.values(), questions, k)
     if len(pool):
         runs[ORACLE] = oracle(pool, gold, questions, k, depth=len(pool))

@@ -8,16 +8,26 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as Collected
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard, TypeVar
 
 import pandas as pd
 
 from berdslib.data.collection import Collection, Expansions
 from berdslib.data.corpus import by_docno
 from berdslib.data.datasets import load
-from berdslib.data.records import Passage, Question, check_k, list_ids, make_verdicts, perspective_qid, ranked_run
+from berdslib.data.records import (
+    Passage,
+    Question,
+    check_k,
+    counted,
+    list_ids,
+    make_verdicts,
+    perspective_qid,
+    ranked_run,
+)
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
 from berdslib.evaluation import notes
@@ -30,10 +40,11 @@ from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, check_threshold, judge_run, judged_aspects
 from berdslib.models.cards import CARDS
 from berdslib.progress import bar, bars_are_seen, begin
-from berdslib.retrieval.base import Retriever, checked_search, run_of
-from berdslib.retrieval.diversify import DIVERSIFIERS, VECTORS, AspectsOf
+from berdslib.retrieval.base import CheckedRetriever, Retriever, run_of, warn_of_empty_lists
+from berdslib.retrieval.diversify import AspectsOf
 from berdslib.retrieval.rerank import Scorer
-from berdslib.retrieval.retrievers import OwnDense, encoding_of, is_dense
+from berdslib.retrieval.retrievers import OwnDense, encoding_of
+from berdslib.retrieval.systems import System as Parsed
 from berdslib.retrieval.systems import Workshop, canonical, parse_system
 
 logger = logging.getLogger(__name__)
@@ -43,9 +54,27 @@ Data = Collection | str | Path
 Store = VerdictStore | str | Path | None
 _OF_WHOLE_LISTS = ("RR", "AP", "nDCG")  # as trec_eval has them
 _NUMBERED = re.compile(r"subtopic \d+")  # what loading calls a perspective of which only the number is known
+UNASKED = (Question("", ""),)  # those of a collection that is passages only
 _OF_NETWORKS = re.compile(r"\||^laptop\(")  # the ids of our encoders, and of judges: they name no float32
 System = str | Retriever | OwnDense | pd.DataFrame
+Given = TypeVar("Given")
 Systems = System | Sequence[System] | Mapping[str, System]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How systems search, and who judges: the keyword arguments that the functions of the front door share."""
+
+    judge: AnyJudge = None
+    aspect_judge: AnyJudge = "laptop"
+    depth: int = 100
+    recordings: StrPath | None = None
+    store: Store = None
+
+    def __post_init__(self) -> None:
+        check_k(self.depth, "depth")
+        if self.store is not None:  # else that of the user's cache, where one is needed
+            object.__setattr__(self, "store", store_of(self.store))
 
 
 # ---------------------------------------------------------------- what a user gives
@@ -99,10 +128,12 @@ def _as_system(name: object, system: Any) -> System:
         raise InputError(f"{system.__name__} is a class; give what it makes", field="systems")
     if isinstance(system, pd.DataFrame):
         return run_of(name, system)
+    if isinstance(system, str | OwnDense):
+        return system
     if _transforms(system):
-        return _Transformer(name, system)
-    if isinstance(system, str | OwnDense) or _searches(system):
-        return cast("System", system)
+        return CheckedRetriever(name, _Transformer(name, system))
+    if _searches(system):
+        return CheckedRetriever(name, system)
     problem = "a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
     is_model = callable(system) or hasattr(system, "encode")
     hint = "; register a model under a name first: bd.register('retriever', 'mine', bd.dense(model))" * is_model
@@ -131,13 +162,14 @@ class _Transformer:
     """A transformer of PyTerrier as a retriever: from topics, qid and query, to ranked documents."""
 
     def __init__(self, name: str, made: Any) -> None:
-        self.name, self._made = name, made
+        self.name = name
+        self._made = made
 
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
-        """Return a run of at most k passages a question."""
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:  # noqa: ARG002 # it knows its own length
+        """Return what it finds, however many passages a question that is."""
         topics = pd.DataFrame({"qid": [q.qid for q in questions], "query": [q.text for q in questions]})
-        found = run_of(self.name, self._made.transform(topics))
-        return found[found["rank"] <= k].reset_index(drop=True)
+        found: pd.DataFrame = self._made.transform(topics)
+        return found
 
 
 def are_questions(data: object) -> TypeGuard[Sequence[Question]]:
@@ -201,50 +233,144 @@ def check_readable(collection: Collection) -> None:
 # ---------------------------------------------------------------- runs
 
 
+class HeldRetriever:
+    """A system over a corpus, made once by :func:`berdslib.retriever`: it holds its index, vectors and models.
+
+    ``built`` searches the questions of the collection; a system that also depends on the questions, such as one that
+    expands them, is made by the workshop for others.
+    """
+
+    def __init__(
+        self, name: str, collection: Collection, built: Retriever, shop: Workshop | None, system: Parsed | None
+    ) -> None:
+        self.name = name
+        self.collection = collection
+        self._own = own_passages(collection)
+        self._built = built
+        self._shop = shop
+        self._system = system
+
+    def __repr__(self) -> str:
+        """Say what searches what."""
+        return f"{self.name} over {counted(len(self.collection.passages), 'passage')} of {self.collection.name}"
+
+    def search(
+        self,
+        questions: Sequence[Question | str] | Question | str | None = None,
+        k: int = 100,
+        *,
+        perspectives: bool = False,
+    ) -> pd.DataFrame:
+        """Return the run of some questions: frame qid, docno, rank, score.
+
+        Args:
+            questions: one or several: records, or texts, each of which is its own id; None for those of the collection.
+            k: passages of each list.
+            perspectives: also search each question from each of its perspectives, which p-Recall looks at.
+
+        Raises:
+            InputError: no questions, a question that cannot be used, or k is no whole number from 1.
+        """
+        check_k(k)
+        collection = self.collection
+        if isinstance(questions, str | Question):
+            questions = [questions]
+        if questions is not None:
+            collection = collection.only([Question(q, q) if isinstance(q, str) else q for q in questions])
+        elif collection.questions == UNASKED:
+            raise InputError("the passages came without questions; give some", field="questions")
+        asked = [collection.questions, collection.queries if perspectives else ()]
+        run = self.lists(asked, k, collection)
+        warn_of_empty_lists(run, [question for part in asked for question in part], self.name)
+        return run
+
+    def lists(self, asked: Sequence[Sequence[Question]], k: int, collection: Collection | None = None) -> pd.DataFrame:
+        """Return the run of the parts of questions, each searched by itself, of this collection or of another."""
+        retriever, own = self._built, self._own
+        if collection is not None and collection is not self.collection:
+            retriever, own = self._over(collection), own_passages(collection)
+        questions = (collection or self.collection).questions
+        deep = k + bool(own)  # the place of the passage that is left out
+        found = pd.concat([retriever.search(part, deep) for part in asked if part], ignore_index=True)
+        found = without_own(found, own, questions)
+        return found[found["rank"] <= k].reset_index(drop=True)
+
+    def deepest(self, longest: int, depth: int) -> int:
+        """Return how long the lists may be: a system that chooses among `depth` candidates lists no more of them."""
+        return min(longest, depth) if self._system and self._system.chooses else longest
+
+    def _over(self, collection: Collection) -> Retriever:
+        mine = {question.qid: question for question in self.collection.questions}
+        known = all(mine.get(q.qid) == q or (q.owner and q.owner in mine) for q in collection.questions)
+        if known or self._shop is None or self._system is None or self._system == self._system.of_passages:
+            return self._built
+        return self._shop.beside(collection).make([self._system.text])[self._system.text]
+
+
+def held(
+    named: Mapping[str, System],
+    collection: Collection,
+    settings: Settings,
+    *,
+    aspect_judge: Callable[[], Judge] | None = None,
+    scorers: dict[str, Scorer] | None = None,
+) -> dict[str, HeldRetriever]:
+    """Return each system that searches over a collection; finished runs are left out.
+
+    ``aspect_judge`` returns that of the settings, where several collections share it; ``scorers`` are those of
+    :class:`berdslib.retrieval.systems.Workshop`, which makes what several systems share once.
+    """
+    began = time.monotonic()
+    searching = {name: system for name, system in named.items() if not isinstance(system, pd.DataFrame)}
+    parsed = {name: parse_system(system) for name, system in searching.items() if isinstance(system, str)}
+    if searching:
+        sizes = f"{len(collection.questions):,} questions, {len(collection.passages):,} passages"
+        begin(f"{collection.name}: {sizes}; making models and indexes ready for {', '.join(searching)}")
+    shop, built = None, dict[str, Retriever]()
+    if isinstance(collection, Scenario):
+        for read in parsed.values():
+            _tell_of_languages(read.first)
+    if parsed:
+        shop = workshop(
+            collection,
+            aspect_judge=aspect_judge or partial(judge_of, settings.aspect_judge, collection),
+            store=settings.store,
+            depth=settings.depth + bool(own_passages(collection)),
+            recordings=Path(settings.recordings) if settings.recordings else None,
+            scorers=scorers,
+        )
+        # Of passages without questions, what depends on the questions is made for those that are asked.
+        bare = collection.questions == UNASKED
+        made = {name: (system.of_passages if bare else system).text for name, system in parsed.items()}
+        systems = shop.make([*made.values()])
+        built = {name: systems[text] for name, text in made.items()}
+        logger.info("models and indexes are ready: %.1f s", time.monotonic() - began)
+    for name, system in searching.items():
+        if not isinstance(system, str):
+            built[name] = over_passages(system, name, collection)
+    return {name: HeldRetriever(name, collection, built[name], shop, parsed.get(name)) for name in searching}
+
+
 def search(
     named: Mapping[str, System],
     collection: Collection,
     k: int,
+    settings: Settings,
     *,
-    aspect_judge: Callable[[], Judge],
-    store: VerdictStore,
     questions: bool = True,
     perspectives: bool = False,
-    depth: int = 100,
     longer: int = 0,
-    recordings: StrPath | None = None,
-    scorers: dict[str, Scorer] | None = None,
+    **options: Any,
 ) -> dict[str, pd.DataFrame]:
     """Return the run of each system: its lists for a collection's questions, for their perspectives, or for both.
 
     Of a finished run, what was not asked is left out; of all runs, the passages of :func:`own_passages`. ``longer``:
-    how long lists are, where that is more than k; their first k places are those of a search for k. ``aspect_judge``
-    returns the judge, loaded when needed; the last three are those of :class:`berdslib.retrieval.systems.Workshop`.
+    how long lists are, where that is more than k; their first k places are those of a search for k. The options are
+    those of :func:`held`.
     """
-    check_k(depth, "depth")
-    began, texts = time.monotonic(), [system for system in named.values() if isinstance(system, str)]
-    if searching := [name for name, system in named.items() if not isinstance(system, pd.DataFrame)]:
-        sizes = f"{len(collection.questions):,} questions, {len(collection.passages):,} passages"
-        begin(f"{collection.name}: {sizes}; making models and indexes ready for {', '.join(searching)}")
+    retrievers = held(named, collection, settings, **options)
     own = own_passages(collection)
-    spare = 1 if own else 0  # the place of the passage that is left out
-    built = dict[str, Retriever]()
-    if isinstance(collection, Scenario):
-        for text in texts:
-            _tell_of_languages(parse_system(text).first)
-    if texts:
-        kept = Path(recordings) if recordings else None
-        options: dict[str, Any] = {"depth": depth + spare, "recordings": kept, "scorers": scorers}
-        built = workshop(collection, aspect_judge=aspect_judge, store=store, **options).make(texts)
-        logger.info("models and indexes are ready: %.1f s", time.monotonic() - began)
-    queries = collection.queries if perspectives else []
-    asked = [part for part in (list(collection.questions) if questions else [], queries) if part]
-
-    def lists(searcher: Retriever, places: int) -> pd.DataFrame:
-        found = pd.concat([checked_search(searcher, part, places + spare) for part in asked], ignore_index=True)
-        found = without_own(found, own, collection.questions)
-        return found[found["rank"] <= places].reset_index(drop=True)
-
+    asked = [collection.questions if questions else (), collection.queries if perspectives else ()]
     runs = {}
     for name, system in bar(named.items(), desc="systems", unit="system"):
         started = time.monotonic()
@@ -252,13 +378,9 @@ def search(
             of_these = system[system["qid"].isin(list_ids(collection.questions))]
             runs[name] = without_own(of_these, own, collection.questions)
         else:
-            over = over_passages(system, name, collection)
-            searcher = built[over] if isinstance(over, str) else over
-            runs[name] = lists(searcher, k)
-            # A system that chooses among `depth` candidates lists no more of them.
-            most = min(longer, depth) if isinstance(over, str) and parse_system(over).chooses else longer
-            if most > k:
-                runs[name] = _extended(runs[name], lists(searcher, most))
+            runs[name] = retrievers[name].lists(asked, k)
+            if (most := retrievers[name].deepest(longer, settings.depth)) > k:
+                runs[name] = _extended(runs[name], retrievers[name].lists(asked, most))
             if not bars_are_seen():  # a line would cut through them
                 begin(f"{name}: done, {time.monotonic() - started:.0f} s")
     return runs
@@ -322,18 +444,18 @@ def without_own(run: pd.DataFrame, own: Collected[str], questions: Sequence[Ques
     return rest.assign(rank=rest.groupby("qid", sort=False).cumcount() + 1)
 
 
-def over_passages(system: str | Retriever | OwnDense, name: str, collection: Collection) -> str | Retriever:
+def over_passages(system: Given | OwnDense, name: str, collection: Collection) -> Given | Retriever:
     """Return a system as it is, or a model of the user's as a retriever over the passages."""
     return system.over(collection.passages, name) if isinstance(system, OwnDense) else system
 
 
 def workshop(
-    collection: Collection, *, aspect_judge: Callable[[], Judge], store: VerdictStore, **options: Any
+    collection: Collection, *, aspect_judge: Callable[[], Judge], store: Store = None, **options: Any
 ) -> Workshop:
     """Return a workshop of systems over a collection whose aspects a judge sees; for the options see there."""
 
     def aspects_by(generated: Expansions, passages: Sequence[Passage]) -> AspectsOf:
-        return judged_aspects(generated, passages, aspect_judge(), store)
+        return judged_aspects(generated, passages, aspect_judge(), store_of(store))
 
     return Workshop(collection, aspects_by=aspects_by, **options)
 
@@ -349,9 +471,7 @@ def pooled(runs: Iterable[pd.DataFrame], questions: Sequence[Question], k: int) 
     return ranked_run({str(qid): part["docno"].tolist() for qid, part in tops.groupby("qid", sort=False)})
 
 
-def judged(
-    runs: Iterable[pd.DataFrame], collection: Collection, judge: Judge, k: int, store: VerdictStore
-) -> pd.DataFrame:
+def judged(runs: Iterable[pd.DataFrame], collection: Collection, judge: Judge, k: int, store: Store) -> pd.DataFrame:
     """Return a judge's verdicts on the :func:`pooled` top k of several runs; a collection needs passages for that."""
     if not collection.passages:
         problem = f"{collection.name!r} has questions only; a judge reads passages: name the corpus"
@@ -361,7 +481,8 @@ def judged(
     pool = pooled(runs, collection.questions, k)
     n = len(collection.questions)
     begin(f"{short_name(judge.id)} judges {len(pool):,} passages of {n:,} question{'s' * (n != 1)}")
-    return judge_run(pool, collection.questions, by_docno(collection.passages), judge, k=max(1, len(pool)), store=store)
+    k = max(1, len(pool))
+    return judge_run(pool, collection.questions, by_docno(collection.passages), judge, k=k, store=store_of(store))
 
 
 def warned_of_copies(verdicts: pd.DataFrame, collection: Collection) -> pd.DataFrame:
@@ -376,7 +497,7 @@ def warned_of_copies(verdicts: pd.DataFrame, collection: Collection) -> pd.DataF
 
 
 def verdicts_on(
-    runs: Mapping[str, pd.DataFrame], collection: Collection, judge: Judge | None, k: int, store: VerdictStore
+    runs: Mapping[str, pd.DataFrame], collection: Collection, judge: Judge | None, k: int, store: Store
 ) -> pd.DataFrame:
     """Return recorded verdicts (no judge, or gold), or a judge's on the top k of all systems."""
     if judge is not None and not isinstance(judge, Gold):
@@ -493,16 +614,8 @@ def _of_corpora(
 
 def number_formats(named: Mapping[str, System], judge_id: str) -> str:
     """Return in which number format encoders and judges computed, "" where none took part or nobody knows."""
-    names = set[str]()
-    for system in (parse_system(text) for text in named.values() if isinstance(text, str)):
-        by_vectors = [
-            part for part in system.parts if part.kind in DIVERSIFIERS and DIVERSIFIERS[part.kind].needs == VECTORS
-        ]
-        names.update(filter(None, (part.encoder for part in by_vectors)))
-        if is_dense(system.first):
-            names.add(system.first)
-        elif any(not part.encoder for part in by_vectors):
-            names.add("minilm")  # what a workshop takes behind a retriever without an encoder
+    texts = [system for system in named.values() if isinstance(system, str)]
+    names = {name for text in texts for name in parse_system(text).encoders}
     ids = [encoding_of(name)[0].id for name in names] + [judge_id]
     return ", ".join(sorted(set(filter(None, map(_number_format, ids)))))
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +21,7 @@ from berdslib.files import StrPath
 from berdslib.judging.base import short_name
 from berdslib.judging.baselines import Gold
 from berdslib.study import scoring
-from berdslib.study.scoring import AnyJudge, Data, Store, Systems, judge_of
+from berdslib.study.scoring import AnyJudge, Data, Settings, Store, Systems, judge_of
 from berdslib.study.tables import NO_INTERVAL, Shown, splits
 
 STATEMENT, QUESTION_FIRST = "statement", "question first"
@@ -161,13 +160,14 @@ def sides(
     """
     check_k(k)
     known("form", form, FORMS)
-    named, collection, kept = scoring.named_systems(systems), scoring.collection_of(data), scoring.store_of(store)
+    settings = Settings(judge, aspect_judge, depth, recordings, store)
+    named = scoring.named_systems(systems)
+    collection = scoring.collection_of(data)
     asked = with_stances(collection.questions, stances)
     collection = collection.only(leaning.two_sided(asked))
     who, stated_by, given = judge_of(judge, collection), statements(collection), dict(named)
-    options: dict[str, Any] = {"depth": depth, "recordings": recordings, "store": kept}
-    options["aspect_judge"] = partial(judge_of, aspect_judge, collection)
-    runs = scoring.search(named, collection, k, perspectives=form == QUESTION_FIRST, **options)
+    covering = partial(judge_of, aspect_judge, collection)
+    runs = scoring.search(named, collection, k, settings, perspectives=form == QUESTION_FIRST, aspect_judge=covering)
     for name in [name for name, system in named.items() if isinstance(system, pd.DataFrame)]:
         del given[name]
         if runs[name]["qid"].isin([q.qid for q in collection.questions]).all():
@@ -175,9 +175,9 @@ def sides(
             raise InputError(f"{name!r} lists nothing for perspectives, such as {there!r}", field="qid")
     if form == STATEMENT:
         # Expansions are known to a system by the ids of the questions, so that statements need a system of their own.
-        for name, run in scoring.search(given, stated_by, k, **options).items():
+        for name, run in scoring.search(given, stated_by, k, settings, aspect_judge=covering).items():
             runs[name] = pd.concat([runs[name], run], ignore_index=True)
-    verdicts = scoring.verdicts_on(runs, collection, who, k, kept)
+    verdicts = scoring.verdicts_on(runs, collection, who, k, settings.store)
     recorded = isinstance(who, Gold)
     judged = scoring.to_be_scored(collection, verdicts, [*runs.values()], recorded)
     found = leaning.listed_sides(runs, verdicts, judged, k)

@@ -101,8 +101,6 @@ def test_awkward_wishes_are_refused():
     retriever = CrossEncoderRetriever(BM25(corpus), corpus, scorer, depth=2)
     with pytest.raises(InputError, match=r"2 candidates that are scored; raise depth"):
         retriever.search([Question("q", "cats")], 3)
-    with pytest.raises(InputError, match="k must be at least 1"):
-        retriever.search([Question("q", "cats")], 0)
     with pytest.raises(InputError, match="depth"):
         CrossEncoderRetriever(BM25(corpus), corpus, scorer, depth=0)
     with pytest.raises(InputError, match="'b', which is not among"):

