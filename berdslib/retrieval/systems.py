@@ -23,7 +23,7 @@ part           what it does with what stands before it
                name the encoder: +mmr:0.9@uae-large, which is BeRDS'; else they are the retriever's own
 ============== ================================================================================================
 
-A new kind of part is an entry of ``PARTS``: the parser, the :class:`Workshop` and the explorer's suggestions read it there.
+A new kind of part is an entry of ``PARTS``: the parser, the :class:`Workshop` and the explorer read it there.
 """
 
 from __future__ import annotations
