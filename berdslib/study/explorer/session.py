@@ -244,8 +244,8 @@ class Session:
         measures = parse_measures([f"MRecall@{k}", f"Coverage@{k}"])
         left, right = (scores_of(run, verdicts, questions, measures) for run in runs)
         table = (right - left).set_axis(["MRecall", "Coverage"], axis=1)
-        tops = [run[run["rank"] <= k].groupby("qid")["docno"].agg(list).to_dict() for run in runs]
-        table["overlap"] = [top_overlap(*(top.get(qid, []) for top in tops), k) for qid in table.index]
+        lists, others = (run[run["rank"] <= k].groupby("qid")["docno"].agg(list).to_dict() for run in runs)
+        table["overlap"] = [top_overlap(lists.get(qid, []), others.get(qid, []), k) for qid in table.index]
         table.insert(0, "text", [question.text for question in questions])
         size = table[["MRecall", "Coverage"]].abs()
         by_size = size.assign(unlike=1 - table["overlap"]).sort_values([*size, "unlike"], ascending=False)

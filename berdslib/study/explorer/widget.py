@@ -37,7 +37,7 @@ class Explorer(anywidget.AnyWidget):
     _esm = STATIC / "explorer.js"
     _css = STATIC / "explorer.css"
     request = traitlets.Dict().tag(sync=True)
-    problems = traitlets.List().tag(sync=True)
+    problems: traitlets.List[str] = traitlets.List().tag(sync=True)
     choices = traitlets.Dict().tag(sync=True)
     differences = traitlets.Dict().tag(sync=True)
     view = traitlets.Dict().tag(sync=True)
@@ -57,7 +57,9 @@ class Explorer(anywidget.AnyWidget):
 
     def _answer(self, _: object = None) -> None:
         """Show what is asked, as soon as the job before has stopped."""
-        asked = {name: tuple(value) if isinstance(value, list) else value for name, value in self.request.items()}
+        asked: dict[str, Any] = dict(self.request)
+        for name in ("perspectives", "systems"):
+            asked[name] = tuple(asked[name])  # lists, where they come from the page
         request = Request(**asked)
         self.problems = [self.session.problem_of(system) for system in request.systems]
         systems = list(self.asked.systems)
@@ -127,7 +129,7 @@ class Explorer(anywidget.AnyWidget):
         """Take the explorer from its page and free its indexes, lists and passages."""
         self._worker.cancel()
         super().close()
-        vars(self).pop("session", None)
+        self.__dict__.pop("session", None)
 
     def __repr__(self) -> str:
         """Name what is compared."""
@@ -159,7 +161,7 @@ def _replace_in_cell(explorer: Explorer) -> None:
     """Close the explorer that this cell made when it ran before: the kernel would keep it and all that it indexed."""
     from IPython.core.getipython import get_ipython
 
-    parent = getattr(get_ipython(), "get_parent", dict)()  # only a kernel has one
+    parent: dict[str, Any] = getattr(get_ipython(), "get_parent", dict)()  # only a kernel has one
     cell = str((parent.get("metadata") or {}).get("cellId", ""))
     before = _in_cells.get(cell, lambda: None)()
     if before is not None:
