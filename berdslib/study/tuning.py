@@ -17,7 +17,7 @@ from berdslib.data.collection import Collection
 from berdslib.data.records import Question, check_k
 from berdslib.errors import InputError, known
 from berdslib.evaluation.compare import Scores, score_columns
-from berdslib.evaluation.measures import parse_measures, scores_of
+from berdslib.evaluation.measures import parse_measures, score_questions
 from berdslib.evaluation.oracle import oracle
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.systems import EXPANDING, RECORDED, parse_system
@@ -183,7 +183,7 @@ def lists_table(
     candidates, verdicts = deep.runs[first], deep.verdicts
     scored = found.questions
     ideal = [(m, oracle(candidates, verdicts, scored, m["cutoff"], depth=depth)) for m in measures]
-    at_best = pd.concat([scores_of(run, verdicts, scored, [m]) for m, run in ideal], axis=1)
+    at_best = pd.concat([score_questions(run, verdicts, scored, [m]) for m, run in ideal], axis=1)
     table = pd.concat([found.table, score_table({ORACLE: at_best}, scored)]).query("dataset == @MACRO")
     table = table.rename(columns={"system": "way"}).set_index(["way", "measure"])
     every = [(way, str(m)) for way in (*best, ORACLE) for m in measures]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.evaluation.coverage import documents_needed, size_table, union_table
-from berdslib.evaluation.measures import MRecall, evaluate
+from berdslib.evaluation.measures import MRecall, score_run
 from berdslib.evaluation.oracle import EXACT_UP_TO, best_rows, oracle
 
 QUESTIONS = [
@@ -80,7 +80,7 @@ def test_within_k_agrees_with_mrecall_and_the_sizes_with_a_plain_loop(lists, yes
                 break
         assert sizes.iloc[i] == pytest.approx(plain, nan_ok=True)
     for k in (3, 6):  # from as many passages as there are perspectives on, MRecall asks for the same
-        expected = evaluate(run, verdicts, questions, [MRecall @ k])[f"MRecall@{k}"]
+        expected = score_run(run, verdicts, questions, [MRecall @ k])[f"MRecall@{k}"]
         assert (sizes <= k).astype(float).tolist() == expected.tolist()
     assert isinstance(sizes, pd.Series)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from berdslib.data.datasets import load_expansions, load_questions
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError, MissingDataError
-from berdslib.evaluation.measures import evaluate, parse_measure
+from berdslib.evaluation.measures import parse_measure, score_run
 from berdslib.llm.asking import UnreadableAnswerError
 from berdslib.llm.chat import Reply
 from berdslib.llm.prompting import import_prompt
@@ -94,7 +94,7 @@ def test_b13_duplicates_are_listed_once_or_fill_places():
     measures = [parse_measure("MRecall@5"), parse_measure("Precision@5")]
 
     def scores(run):
-        return evaluate(run, verdicts, [Q1], measures).iloc[0].tolist()
+        return score_run(run, verdicts, [Q1], measures).iloc[0].tolist()
 
     assert scores(drop) == [1.0, pytest.approx(2 / 5)]
     # Coverage is that of the published list; of its precision 3/5, which counts "a" three times, one mention is left.

@@ -17,7 +17,7 @@ from berdslib.data.readers import LabelledPair
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation.judges import calibration_error
-from berdslib.evaluation.measures import evaluate
+from berdslib.evaluation.measures import score_run
 from berdslib.judging.base import EachByItself
 from berdslib.judging.baselines import Overlap, Random
 from berdslib.judging.registry import JUDGES, own_judge
@@ -113,7 +113,7 @@ def test_the_scores_are_those_of_an_experiment(judges):
     row = result.order.set_index("measure").loc["Precision@5"]
     assert row["tau"] == pytest.approx(kendalltau(gold.mean(), judged.mean()).statistic)
     assert row["same"] == (gold == judged).to_numpy().mean()
-    best = evaluate(result.runs[ORACLE], sample.gold, sample.questions, "MRecall@5")["MRecall@5"].to_numpy()
+    best = score_run(result.runs[ORACLE], sample.gold, sample.questions, "MRecall@5")["MRecall@5"].to_numpy()
     assert (best >= gold.to_numpy().max(axis=1).round()).all()
     sheet = score_sheet(result).set_index("system")
     assert sheet["Precision@5 random"].to_dict() == result.scores["random", "Precision@5"].mean().to_dict()
