@@ -179,7 +179,10 @@ def _satterthwaite(variances: np.ndarray, freedoms: np.ndarray) -> float:
 
 
 def student_interval(
-    means: np.ndarray, variances: np.ndarray, freedoms: np.ndarray, level: float
+    means: np.ndarray,
+    variances: np.ndarray,
+    freedoms: np.ndarray,
+    level: float,
 ) -> tuple[float, float]:
     """Return Student's interval of the mean of independent means, each with its variance and degrees of freedom."""
     mean = float(np.mean(means))
@@ -455,13 +458,17 @@ def sum_by_cluster(rows: Any, clusters: Sequence[Any] | np.ndarray) -> Any:
     n = rows.shape[0]
     if len(owner) != n:
         raise InputError(f"there are {n} rows, but {len(owner)} clusters")
-    return csr_array((np.ones(n), (owner, np.arange(n))), shape=(len(names), n)) @ rows
+    belongs = csr_array((np.ones(n), (owner, np.arange(n))), shape=(len(names), n))
+    return belongs @ rows
 
 
 def _drawn_sums(parts: Sequence[Any], resamples: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Yield the column sums of bootstrap samples; those of a single stratum in blocks that fit into memory."""
-    size = max(resamples, 1) if len(parts) > 1 else max(1, min(1000, _CELLS // parts[0].shape[1]))
-    for start in range(0, max(resamples, 1), size):
+    total = max(resamples, 1)
+    size = total
+    if len(parts) == 1:
+        size = max(1, min(1000, _CELLS // parts[0].shape[1]))
+    for start in range(0, total, size):
         count = min(size, resamples - start)
         yield np.sum([resampled_sums(part, count, rng) for part in parts], axis=0)
 

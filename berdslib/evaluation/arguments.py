@@ -247,7 +247,12 @@ def _score(case: _Case, variable: Variable, measures: Sequence[Measure]) -> np.n
     return scores
 
 
-def _diversity(case: _Case, variable: Variable, queries: np.ndarray, measures: Sequence[Measure]) -> np.ndarray:
+def _diversity(
+    case: _Case,
+    variable: Variable,
+    queries: np.ndarray,
+    measures: Sequence[Measure],
+) -> np.ndarray:
     """Score some queries by measures of answers, (q, measures); NaN if no group of an answer's author is known."""
     scores = np.full((len(case.top), len(measures)), np.nan)
     cells = (case.top.shape[1] + case.answers.shape[1]) * len(variable.groups)
@@ -307,7 +312,12 @@ def _last_answers(scenario: Scenario) -> np.ndarray:
     return np.array([last.get(q.qid, len(number)) for q in scenario.questions])
 
 
-def _fairness(case: _Case, variable: Variable, queries: np.ndarray, measures: Sequence[Measure]) -> np.ndarray:
+def _fairness(
+    case: _Case,
+    variable: Variable,
+    queries: np.ndarray,
+    measures: Sequence[Measure],
+) -> np.ndarray:
     """Return rKL for some queries, (q, measures); NaN where nobody is in a minority."""
     scores = np.full((len(case.top), len(measures)), np.nan)
     official = measures[0].NAME in _OFFICIAL
@@ -412,7 +422,12 @@ def _everybody(scenario: Scenario) -> tuple[Variable]:
     return (Variable("", ("everybody",), members),)
 
 
-def _variable(name: str, groups: Sequence[str], values: Sequence[tuple[int, str]], total: int) -> Variable:
+def _variable(
+    name: str,
+    groups: Sequence[str],
+    values: Sequence[tuple[int, str]],
+    total: int,
+) -> Variable:
     column = {group: i for i, group in enumerate(groups)}
     members = np.zeros((total + 1, len(groups)), dtype=bool)
     for row, group in values:

@@ -60,7 +60,13 @@ def all_pairs(
     return pairs.assign(p_value=holm(pairs["p_value"].tolist()))
 
 
-def letters(scores: Scores, questions: Sequence[Question], measure: Measure | str, *, seed: int = 0) -> pd.Series:
+def letters(
+    scores: Scores,
+    questions: Sequence[Question],
+    measure: Measure | str,
+    *,
+    seed: int = 0,
+) -> pd.Series:
     """Return letters of each system, the best first: systems share a letter only if they do not differ (Piepho, 2004).
 
     Two systems differ if their p-value, Holm-corrected over all pairs, is below 0.05.
@@ -151,7 +157,9 @@ def _pairs(systems: list[str], baselines: str | Iterable[str] | None) -> list[tu
 
 
 def score_columns(
-    scores: Scores, questions: Sequence[Question], measure: Measure | str
+    scores: Scores,
+    questions: Sequence[Question],
+    measure: Measure | str,
 ) -> tuple[dict[str, np.ndarray], list[str], list[str] | None]:
     """Return each system's scores by one measure, each question's data set, and its cluster, None if all differ.
 

@@ -43,7 +43,11 @@ def _first_complete(listed: np.ndarray) -> float:
 
 
 def size_table(
-    runs: Mapping[str, pd.DataFrame], verdicts: pd.DataFrame, questions: Sequence[Question], *, k: int = 100
+    runs: Mapping[str, pd.DataFrame],
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
+    *,
+    k: int = 100,
 ) -> pd.DataFrame:
     """Return documents needed and the share of questions covered within k, as BeRDS Table 17.
 
@@ -63,7 +67,11 @@ def size_table(
 
 
 def union_table(
-    runs: Mapping[str, pd.DataFrame], verdicts: pd.DataFrame, questions: Sequence[Question], *, k: int = 100
+    runs: Mapping[str, pd.DataFrame],
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
+    *,
+    k: int = 100,
 ) -> pd.DataFrame:
     """Return how often the first k passages of all systems together show every perspective, as BeRDS Table 6.
 

@@ -75,7 +75,11 @@ def corrected_mean(
 
 
 def _estimate(
-    f: np.ndarray, h: np.ndarray, owner: np.ndarray, tune: bool, level: float
+    f: np.ndarray,
+    h: np.ndarray,
+    owner: np.ndarray,
+    tune: bool,
+    level: float,
 ) -> tuple[float, float, float, float]:
     """Return the estimate, the ends of its interval, and the weight of the judge; see :func:`corrected_mean`."""
     has = ~np.isnan(h)

@@ -43,12 +43,23 @@ def agreement(labels: np.ndarray, answers: np.ndarray) -> Agreement:
     return Agreement(len(outcomes), *_measures(counts)[0].tolist())
 
 
-def agreement_report(labels: np.ndarray, answers: np.ndarray, clusters: Sequence[str], **drawing: Any) -> pd.DataFrame:
+def agreement_report(
+    labels: np.ndarray,
+    answers: np.ndarray,
+    clusters: Sequence[str],
+    **drawing: Any,
+) -> pd.DataFrame:
     """Return each measure of agreement (the fields of :class:`Agreement` but n) as rows measure, value, low, high."""
     return _report(Agreement._fields[1:], _outcomes(labels, answers), clusters, _measures, **drawing)
 
 
-def _report(names: Iterable[str], rows: Any, clusters: Sequence[str], statistic: Any, **drawing: Any) -> pd.DataFrame:
+def _report(
+    names: Iterable[str],
+    rows: Any,
+    clusters: Sequence[str],
+    statistic: Any,
+    **drawing: Any,
+) -> pd.DataFrame:
     value, low, high = cluster_bootstrap(rows, clusters, statistic, **drawing)
     return pd.DataFrame({"measure": list(names), "value": value, "low": low, "high": high})
 
@@ -143,7 +154,12 @@ def auc(labels: np.ndarray, p_yes: np.ndarray) -> float:
 
 
 def probability_report(
-    labels: np.ndarray, p_yes: np.ndarray, clusters: Sequence[str], *, bins: int = 10, **drawing: Any
+    labels: np.ndarray,
+    p_yes: np.ndarray,
+    clusters: Sequence[str],
+    *,
+    bins: int = 10,
+    **drawing: Any,
 ) -> pd.DataFrame:
     """Return AUC and calibration error as rows measure, value, low, high; labels of both kinds are needed.
 

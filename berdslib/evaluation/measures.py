@@ -120,7 +120,12 @@ def _new_measure(name: str, question: str, kernel: Kernel | None, parameters: An
     return new
 
 
-def _of_scenarios(name: str, question: str, parameters: Mapping[str, ParamInfo], least: int = 1) -> Measure:
+def _of_scenarios(
+    name: str,
+    question: str,
+    parameters: Mapping[str, ParamInfo],
+    least: int = 1,
+) -> Measure:
     """Name a measure that :mod:`berdslib.evaluation.arguments` computes from the groups of all passages."""
     new = _new_measure(name, question, None, parameters)
     MEASURES.add_built_in(name, Kind(new, None, tuple(parameters), least=least))
@@ -506,7 +511,7 @@ def judged_questions(
         recorded = are_recorded(verdicts)
     read = set(read_pairs(verdicts)["qid"])
     qid_of_list = list_ids(questions)
-    listed = set()
+    listed: set[str | None] = set()
     for run in runs:
         listed.update(qid_of_list.get(list_id) for list_id in run["qid"].unique())
     listed.discard(None)
@@ -614,7 +619,12 @@ def check_same_questions(
         raise InputError(problem)
 
 
-def _check_overlap(what: str, qids: set[str], expected: Set[str], questions: Sequence[Question]) -> None:
+def _check_overlap(
+    what: str,
+    qids: set[str],
+    expected: Set[str],
+    questions: Sequence[Question],
+) -> None:
     if qids and not expected & qids:
         other = min(qids)
         first = questions[0].qid
@@ -676,7 +686,7 @@ def looks_at_perspectives(measures: Iterable[Measure]) -> bool:
 
 
 def any_list(measures: Sequence[Measure]) -> bool:
-    """Return whether any of the measures scores the one list of a question; without measures, True."""
+    """Return whether any of the measures scores the list of a whole question; without measures, True."""
     return not measures or not all(MEASURES[str(m.NAME)].own_lists for m in measures)
 
 

@@ -21,7 +21,10 @@ _MOST_SYSTEMS = 4  # with more, a note names only the lowest and the highest sha
 
 
 def places_judged(
-    runs: Runs, verdicts: pd.DataFrame, questions: Sequence[Question], measures: Sequence[Measure]
+    runs: Runs,
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
+    measures: Sequence[Measure],
 ) -> str:
     """Say which share of the places that the measures look at has a verdict; "" if all have."""
     judged = pair_index(read_pairs(verdicts))
@@ -71,7 +74,10 @@ def short_lists(
     """
     lists = lists_looked_at(questions, measures)
     notes = []
-    lengths = {name: int(run.loc[run["qid"].isin(lists), "rank"].max()) for name, run in runs.items() if len(run)}
+    lengths = {}
+    for name, run in runs.items():
+        if len(run):
+            lengths[name] = int(run.loc[run["qid"].isin(lists), "rank"].max())
     for name in finished:
         length = lengths.get(name, 0)
         deeper = [str(measure) for measure in measures if (cutoff_of(measure) or 0) > length]
@@ -102,7 +108,10 @@ def pairs_unread(verdicts: pd.DataFrame) -> str:
 
 
 def within_reach(
-    questions: Sequence[Question], verdicts: pd.DataFrame, passages: Sequence[Passage], runs: Runs
+    questions: Sequence[Question],
+    verdicts: pd.DataFrame,
+    passages: Sequence[Passage],
+    runs: Runs,
 ) -> pd.DataFrame:
     """Return the verdicts on relevant passages in the corpus, or in some run. It reads no passage but docnos only."""
     yes = verdicts[verdicts["supports"] & verdicts["qid"].isin({q.qid for q in questions})]

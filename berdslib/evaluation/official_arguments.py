@@ -53,7 +53,12 @@ def alpha_ndcg(
     return _over_ideal(gains, ideal, ks)
 
 
-def one_sided_rkl(of_group: np.ndarray, sizes: np.ndarray, total: int, ks: Sequence[int]) -> np.ndarray:
+def one_sided_rkl(
+    of_group: np.ndarray,
+    sizes: np.ndarray,
+    total: int,
+    ks: Sequence[int],
+) -> np.ndarray:
     """Return the divergence at each cut-off from 2, (…, ks), the mean over groups (A7); 0 is best, there is no worst.
 
     It takes the group's side alone: P ln(P / Q) - P + Q, averaged over the cut points 2, 4, 8, 10, …, 20 (without 6)

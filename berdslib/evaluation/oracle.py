@@ -15,7 +15,12 @@ EXACT_UP_TO = 12  # perspectives: the exact table has a column for each set of t
 
 
 def oracle(
-    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], k: int, *, depth: int = 100
+    run: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
+    k: int,
+    *,
+    depth: int = 100,
 ) -> pd.DataFrame:
     """Choose the best k of each question's first `depth` candidates, as a run that no reordering of them can beat.
 
@@ -54,7 +59,7 @@ def best_rows(shows: np.ndarray, k: int) -> list[int]:
 
 
 def _exact(shows: np.ndarray, k: int) -> np.ndarray:
-    """Take the passages in order, each one unless the rest could then no longer cover the required perspectives."""
+    """Take the passages in order, unless the rest could then no longer cover the required perspectives."""
     bits = np.arange(shows.shape[1])
     sets = shows @ (1 << bits)  # a set of perspectives as a number, bit by bit
     all_sets = np.arange(1 << len(bits))

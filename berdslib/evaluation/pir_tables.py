@@ -65,7 +65,8 @@ def root_bias(
     clean = check_run(run)
     gold = check_verdicts(verdicts)
     gold = gold[gold["supports"]]
-    gold = gold.assign(label=[label_of.get(key, "") for key in zip(gold["qid"], gold["pid"], strict=True)])
+    keys = zip(gold["qid"], gold["pid"], strict=True)
+    gold = gold.assign(label=[label_of.get(key, "") for key in keys])
     texts = gold[gold["label"].isin(labels)].drop_duplicates(["qid", "docno", "label"])
     in_top = clean[clean["rank"] <= k].merge(texts, on=["qid", "docno"])
     counts = pd.crosstab(in_top["qid"], in_top["label"])
@@ -79,7 +80,12 @@ def root_bias(
     return table.assign(in_corpus=table["label"].map(in_corpus).fillna(0.0))
 
 
-def groups_shown(run: pd.DataFrame, questions: Sequence[Question], groups: Mapping[str, str], k: int) -> pd.Series:
+def groups_shown(
+    run: pd.DataFrame,
+    questions: Sequence[Question],
+    groups: Mapping[str, str],
+    k: int,
+) -> pd.Series:
     """Return how many of the first k places of all root queries show each group, most first (PIR Figure 5)."""
     check_k(k)
     clean = check_run(run)

@@ -47,7 +47,11 @@ def labels_of(question: Question) -> tuple[str, ...]:
 
 
 def root_versus_full(
-    run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question], ks: Sequence[int], **drawing: Any
+    run: pd.DataFrame,
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
+    ks: Sequence[int],
+    **drawing: Any,
 ) -> pd.DataFrame:
     """Compare questions asked without and with their perspectives (PIR figures 2 and 4), a row a cutoff.
 
@@ -60,7 +64,7 @@ def root_versus_full(
     run, verdicts = checked(run, verdicts, questions, [Coverage, pRecall])
     judged = judged_questions(questions, verdicts, [run])
     tables = list(question_tables(run, verdicts, judged))
-    owner = np.repeat(np.arange(len(tables)), [len(table.own) for table in tables])
+    owner = np.repeat(np.arange(len(tables)), [len(table.own) for table in tables]).tolist()
     rows = []
     for k in ks:
         any_of_root = [table.listed[:k].any() for table in tables]
@@ -73,7 +77,12 @@ def root_versus_full(
     return pd.DataFrame(rows, columns=["k", "root_any", "root", "full", "difference", "low", "high"])
 
 
-def group_heatmap(run: pd.DataFrame, questions: Sequence[Question], groups: Mapping[str, str], k: int) -> pd.DataFrame:
+def group_heatmap(
+    run: pd.DataFrame,
+    questions: Sequence[Question],
+    groups: Mapping[str, str],
+    k: int,
+) -> pd.DataFrame:
     """Return mean shares of the k places, wanted group x group shown, "(unknown)" last (PIR figure 6).
 
     `groups` is docno → group (country) of every passage with a known group. The label of a perspective is its group, as
@@ -144,7 +153,10 @@ def sides_by_order(questions: Sequence[Question]) -> list[Question]:
 
 
 def listed_sides(
-    runs: Mapping[str, pd.DataFrame], verdicts: pd.DataFrame, questions: Sequence[Question], k: int = 5
+    runs: Mapping[str, pd.DataFrame],
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
+    k: int = 5,
 ) -> pd.DataFrame:
     """Return every passage in the top k of every list, and which side it argues.
 
@@ -156,7 +168,8 @@ def listed_sides(
     lists = pd.DataFrame(_lists(with_sides), columns=["list", "qid", "dataset", "issue", "asked"])
     stance_of = {(q.qid, pid): stance for q in with_sides for pid, stance in enumerate(q.stances)}
     yes = check_verdicts(verdicts).query("supports")
-    stances = np.array([stance_of.get(key, "") for key in zip(yes["qid"], yes["pid"], strict=True)], dtype=object)
+    keys = zip(yes["qid"], yes["pid"], strict=True)
+    stances = np.array([stance_of.get(key, "") for key in keys], dtype=object)
     supporting = pair_index(yes[stances == SUPPORT])
     opposing = pair_index(yes[stances == OPPOSE])
     frames = []
@@ -203,7 +216,12 @@ def side_by_question(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.
     return table[["system", "dataset", "asked", "qid", SUPPORTING, OPPOSING, "side"]]
 
 
-def side_shares(listed: pd.DataFrame, questions: Sequence[Question], *, level: float = 0.95) -> pd.DataFrame:
+def side_shares(
+    listed: pd.DataFrame,
+    questions: Sequence[Question],
+    *,
+    level: float = 0.95,
+) -> pd.DataFrame:
     """Return how many questions' lists show both sides, one of them, or neither (BeRDS Figure 2).
 
     Frame system, dataset ("all": together), asked, side, n, count, share, low, high (Wilson's interval).
@@ -298,7 +316,12 @@ def leaning(listed: pd.DataFrame, by: Sequence[str] = _EACH, **drawing: Any) -> 
     return pd.DataFrame(rows, columns=names)
 
 
-def _drawn_by_issue(part: pd.DataFrame, counts: pd.DataFrame, statistic: Any, **drawing: Any) -> np.ndarray:
+def _drawn_by_issue(
+    part: pd.DataFrame,
+    counts: pd.DataFrame,
+    statistic: Any,
+    **drawing: Any,
+) -> np.ndarray:
     """Return value, low, high of a statistic of counts, (3, s); it draws whole issues within their data set."""
     sums = _by_issue(part, counts)
     strata = sums.index.get_level_values(0).tolist()
@@ -320,7 +343,13 @@ def _groups(table: pd.DataFrame, by: Sequence[str]) -> Any:
     return table.groupby(list(by), sort=False)
 
 
-def sycophancy(listed: pd.DataFrame, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0) -> pd.DataFrame:
+def sycophancy(
+    listed: pd.DataFrame,
+    *,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> pd.DataFrame:
     """Return how far lists follow the side that the query takes (BeRDS section 8, Figure 3).
 
     Frame system, dataset, issues; supporting, question, opposing (the leaning of each query's lists); follows =

@@ -35,7 +35,12 @@ class Estimate(NamedTuple):
 # ---------------------------------------------------------------- the order of systems
 
 
-def system_tau(gold: pd.DataFrame, judged: pd.DataFrame, clusters: Sequence[str], **drawing: Any) -> Estimate:
+def system_tau(
+    gold: pd.DataFrame,
+    judged: pd.DataFrame,
+    clusters: Sequence[str],
+    **drawing: Any,
+) -> Estimate:
     """Return Kendall's tau-b between the systems' means by gold and by a judge (Kendall, 1945; Voorhees, 2000).
 
     Near ties change their order in a drawn sample, so that the interval tends to lie a little low.
@@ -58,7 +63,9 @@ def _tau_b(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     signs_x = np.sign(x[:, first] - x[:, second])
     signs_y = np.sign(y[:, first] - y[:, second])
     agreement = (signs_x * signs_y).sum(axis=1)
-    untied = np.sqrt(np.abs(signs_x).sum(axis=1) * np.abs(signs_y).sum(axis=1))
+    untied_x = np.abs(signs_x).sum(axis=1)
+    untied_y = np.abs(signs_y).sum(axis=1)
+    untied = np.sqrt(untied_x * untied_y)
     return np.divide(agreement, untied, out=np.full(len(x), np.nan), where=untied > 0)
 
 
@@ -92,7 +99,10 @@ def ordered_alike(pairs: pd.DataFrame, judged: pd.DataFrame) -> dict[str, float]
 
 
 def question_agreement(
-    gold: pd.DataFrame, judged: pd.DataFrame, clusters: Sequence[str], **drawing: Any
+    gold: pd.DataFrame,
+    judged: pd.DataFrame,
+    clusters: Sequence[str],
+    **drawing: Any,
 ) -> dict[str, Estimate]:
     """Return how often a judge gives one question and system gold's score: same (share) and Cohen's kappa."""
     by_gold, by_judge = _matched(gold, judged, clusters)
@@ -158,7 +168,9 @@ def labelling_trials(
 
 
 def _estimates(
-    judge: np.ndarray, human: np.ndarray, clusters: list[int]
+    judge: np.ndarray,
+    human: np.ndarray,
+    clusters: list[int],
 ) -> list[tuple[str, float, float, float, float]]:
     """Return each estimate's name, value, ends of its interval, and weight of the judge."""
     both = corrected_mean(judge, human, clusters=clusters)
@@ -187,7 +199,8 @@ def _summary(trials: pd.DataFrame) -> pd.DataFrame:
         taus = _tau_b(wide["value"].to_numpy(), wide["truth"].to_numpy())
         defined = taus[np.isfinite(taus)]
         tau = defined.mean() if len(defined) else np.nan
-        overall = own.assign(bias=own["bias"].abs()).mean().to_frame("all").T.assign(tau=tau)
+        sizes = own.assign(bias=own["bias"].abs())
+        overall = sizes.mean().to_frame("all").T.assign(tau=tau)
         parts.append(pd.concat([overall, own]).assign(estimate=estimate))
     return pd.concat(parts).rename_axis("system").reset_index()
 

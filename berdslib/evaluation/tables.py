@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -75,8 +75,8 @@ def question_tables(run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequen
     The frames must be clean, as :func:`berdslib.data.records.check_run` and ``check_verdicts`` return them.
     """
     judged = _judged_pairs(verdicts, {q.qid: len(q.perspectives) for q in questions})
-    asked = run["qid"].map(list_ids(questions))
-    rows = judged.pairs.get_indexer(pair_index(run.assign(qid=asked)))
+    qids = run["qid"].map(list_ids(questions))
+    rows = judged.pairs.get_indexer(pair_index(run.assign(qid=qids)))
     lists = _places_by_id(run["qid"])
     pools = _places_by_id(judged.pairs.get_level_values(0))
     empty = np.empty(0, dtype=np.int64)
@@ -124,7 +124,7 @@ def _judged_pairs(verdicts: pd.DataFrame, sizes: Mapping[str, int]) -> _Judged:
     return _Judged(pairs, supports, gains)
 
 
-def _places_by_id(ids: pd.Series | pd.Index) -> Mapping[str, np.ndarray]:
+def _places_by_id(ids: pd.Series | pd.Index) -> Mapping[Any, Any]:
     """Return id → the places where it stands."""
     return pd.Series(0, index=ids).groupby(level=0).indices
 
@@ -152,7 +152,8 @@ def in_blocks(tables: Iterable[Tables], depth: Cutoff) -> Iterator[tuple[list[in
 
 def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
     """Stack arrays, filled up to the largest of them with False or 0."""
-    stacked = np.zeros((len(arrays), *np.max([a.shape for a in arrays], axis=0)), dtype=arrays[0].dtype)
+    largest = np.max([array.shape for array in arrays], axis=0)
+    stacked = np.zeros((len(arrays), *largest), dtype=arrays[0].dtype)
     for i, array in enumerate(arrays):
         corner: tuple[int | slice, ...] = (i, *(slice(n) for n in array.shape))
         stacked[corner] = array

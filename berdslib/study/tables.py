@@ -16,10 +16,10 @@ from berdslib.data.collection import Collection
 from berdslib.data.records import Question, issue_of
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError, printable
+from berdslib.evaluation.coverage import MACRO as MACRO
 from berdslib.files import write_text
 from berdslib.stats import holm, macro_mean, mean_interval, paired_test
 
-MACRO = "macro"
 NO_INTERVAL = "–"
 WHY_NO_INTERVAL = f"{NO_INTERVAL}: no interval, since the questions are too few or all on one issue"
 
