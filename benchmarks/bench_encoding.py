@@ -27,7 +27,7 @@ import numpy as np
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.errors import MissingDataError
-from berdslib.evaluation.measures import evaluate, parse_measure
+from berdslib.evaluation.measures import parse_measure, score_run
 from berdslib.models.cards import CARDS
 from berdslib.models.encoders import get_encoder
 from berdslib.models.loading import cpu_flags
@@ -141,7 +141,7 @@ def mrecall(encoder, passages):
     """Return how many questions were asked, and MRecall@5 in percent."""
     questions, gold = load_questions("theperspective"), load_gold("theperspective")
     run = Dense(passages, encoder, text_of=CARDS["minilm"].passage_text).search(questions, 5)
-    return len(questions), 100 * evaluate(run, gold, questions, [parse_measure("MRecall@5")])["MRecall@5"].mean()
+    return len(questions), 100 * score_run(run, gold, questions, [parse_measure("MRecall@5")])["MRecall@5"].mean()
 
 
 def show(encoder, names, workers, vectors, seconds, texts, scored):

@@ -36,7 +36,7 @@ def measures(n=200):
     import pyndeval
     from ir_measures import alpha_nDCG
 
-    from berdslib.evaluation.measures import evaluate
+    from berdslib.evaluation.measures import score_run
 
     rng = np.random.default_rng(1)
     questions = [Question(f"q{i}", "?", ("a", "b", "c")) for i in range(n)]
@@ -48,7 +48,7 @@ def measures(n=200):
         docs = [pyndeval.ScoredDoc(r.qid, r.docno, r.score) for r in run.itertuples()]
         pyndeval.RelevanceEvaluator(qrels, ["alpha-nDCG@20"]).evaluate(docs)
 
-    works = {"ours": lambda: evaluate(run, verdicts, questions, [alpha_nDCG @ 20]), "pyndeval": theirs}
+    works = {"ours": lambda: score_run(run, verdicts, questions, [alpha_nDCG @ 20]), "pyndeval": theirs}
     compare(f"alpha-nDCG@20, {n} questions x 100 passages x 3 perspectives", in_turns(works), "ours")
 
 

@@ -1,7 +1,7 @@
-"""Intervals, tests, power and thresholds; questions are what is drawn (or clusters of them), never pairs of one.
+"""Intervals, tests, power and thresholds; they draw whole questions or clusters of questions, never single pairs.
 
-Throughout, `groups` is (n,) the data set of each question, whose means count equally, None for one; `clusters` (n,)
-what belongs together, such as questions about one issue; `level` the coverage of an interval.
+Throughout, `groups` is (n,) the data set of each question, None for one; the means of data sets count equally.
+`clusters` is (n,) the cluster of each question, such as its issue; `level` the coverage of an interval.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ def wilson_interval(successes: float, n: float, level: float = 0.95) -> tuple[fl
     0.972 to 1.000
     """
     if not (n > 0 and 0 <= successes <= n):
-        raise InputError(f"there must be some trials and from 0 to n successes; got {successes} of {n}")
-    low, high = _wilson(np.array([successes / n]), np.array([n]), _quantile(level, np.inf))
+        raise InputError(f"expected at least one trial and from 0 to n successes; got {successes} of {n}")
+    quantile = _quantile(level, np.inf)
+    low, high = _wilson(np.array([successes / n]), np.array([n]), quantile)
     return float(low[0]), float(high[0])
 
 
@@ -53,10 +54,10 @@ def mean_interval(
 
     For 0 or 1 it is Wilson's score interval; from 0 to 1 the same for the number of 0/1 scores that would leave the
     mean as uncertain as these do, with Student's quantile; beyond, Student's t. For clusters, n is divided by the
-    design effect (Kish), at least 1. Where all scores of a data set are equal, their spread and the likeness within
-    clusters are taken to be the largest there are. The limits of several data sets are squared and added.
+    design effect (Kish), at least 1. Where all scores of a data set are equal, the interval assumes the largest
+    possible spread and likeness within clusters. The limits of several data sets are squared and added.
 
-    NaN where the questions of a group are all of one cluster, or a score that is not from 0 to 1 is its only one.
+    NaN where the questions of a group are all of one cluster, or a group has a single score that is not from 0 to 1.
 
     Source: Wilson (1927); Rao and Scott (1992) and Franco et al. (2019) for clusters; Zou and Donner (2008) for several
     data sets.
@@ -65,19 +66,28 @@ def mean_interval(
     >>> print(f"{low:.2f} to {high:.2f}")
     0.30 to 0.95
     """
-    parts, values = _parts(values, groups, clusters), np.asarray(values)
-    inside, binary = bool(((values >= 0) & (values <= 1)).all()), bool(np.isin(values, (0, 1)).all())
-    if (parts.clusters == 1).any() and (clusters is not None or not inside):
+    parts = _parts(values, groups, clusters)
+    values = np.asarray(values)
+    are_shares = bool(((values >= 0) & (values <= 1)).all())
+    binary = bool(np.isin(values, (0, 1)).all())
+    if (parts.clusters == 1).any() and (clusters is not None or not are_shares):
         return np.nan, np.nan
-    if not inside:
+    if not are_shares:
         return student_interval(parts.mean, parts.variance, parts.clusters - 1, level)
-    known = binary | (parts.variance == 0)
-    spread = np.where(known, 1, parts.variance)
-    effective = np.where(known, parts.n / parts.effect, parts.mean * (1 - parts.mean) / spread)
-    low, high = _wilson(parts.mean, effective, _quantile(level, _freedom(parts, effective, binary)))
-    mean, n = parts.mean.mean(), len(parts.mean)
-    below, above = (np.sqrt(((ends - parts.mean) ** 2).sum()) / n for ends in (low, high))  # MOVER
+    by_count = binary | (parts.variance == 0)
+    variance = np.where(by_count, 1, parts.variance)
+    effective = np.where(by_count, parts.n / parts.effect, parts.mean * (1 - parts.mean) / variance)
+    quantile = _quantile(level, _freedom(parts, effective, binary))
+    low, high = _wilson(parts.mean, effective, quantile)
+    mean = parts.mean.mean()
+    below = _combined_distance(low, parts.mean)
+    above = _combined_distance(high, parts.mean)
     return float(mean - below), float(mean + above)
+
+
+def _combined_distance(ends: np.ndarray, means: np.ndarray) -> float:
+    """Return how far the end of the mean's interval lies from it (MOVER: Zou and Donner, 2008)."""
+    return float(np.sqrt(((ends - means) ** 2).sum()) / len(means))
 
 
 def difference_interval(
@@ -91,27 +101,34 @@ def difference_interval(
 
     Two questions are added, one that goes up and one that goes down, by the root mean square of the differences that
     are not 0, or by 1 (Bonett and Price, 2012, recommended by Fagerland et al., 2014; for several data sets, which
-    share the two, Price and Bonett, 2004). Then it is Student's t-interval, or the normal one where all differences are
-    -1, 0 or 1. NaN where the questions of a group are all of one cluster.
+    share the two, Price and Bonett, 2004). The rest is Student's t-interval, or the normal one where all differences
+    are -1, 0 or 1. NaN where the questions of a group are all of one cluster.
     """
-    parts, every = _parts(differences, groups, clusters), np.asarray(differences, dtype=np.float64)
+    parts = _parts(differences, groups, clusters)
+    values = np.asarray(differences, dtype=np.float64)
     if clusters is not None and (parts.clusters == 1).any():
         return np.nan, np.nan
-    step = float(np.sqrt((every[every != 0] ** 2).mean())) if every.any() else 1.0
-    binary = bool(np.isin(every, (-1, 0, 1)).all())
-    size, added = parts.n / parts.effect, 2 / len(parts.n)
+    step = float(np.sqrt((values[values != 0] ** 2).mean())) if values.any() else 1.0
+    binary = bool(np.isin(values, (-1, 0, 1)).all())
+    size = parts.n / parts.effect
+    added = 2 / len(parts.n)
+    total = size + added
+    means = size * parts.mean / total
+    squares = (size * parts.square + added * step**2) / total
     quantile = _quantile(level, _freedom(parts, size, binary))
-    means = size * parts.mean / (size + added)
-    squares = (size * parts.square + added * step**2) / (size + added)
-    mean, half = means.mean(), quantile * np.sqrt(((squares - means**2) / (size + added)).sum()) / len(means)
-    low, high = float(mean - half), float(mean + half)
-    return (max(low, -1.0), min(high, 1.0)) if binary else (low, high)
+    mean = means.mean()
+    half = quantile * np.sqrt(((squares - means**2) / total).sum()) / len(means)
+    low = float(mean - half)
+    high = float(mean + half)
+    if binary:
+        return max(low, -1.0), min(high, 1.0)
+    return low, high
 
 
 class _Parts(NamedTuple):
-    """What the scores of each data set are worth, (data sets,) each; ``square`` is the mean of the squares.
+    """Statistics of the scores of each data set, (data sets,) each; ``square`` is the mean of the squares.
 
-    ``variance`` is of the mean, estimated without bias; ``effect`` the design effect of clusters, at least 1.
+    ``variance`` is that of the mean, estimated without bias; ``effect`` the design effect of clusters, at least 1.
     """
 
     mean: np.ndarray
@@ -133,34 +150,45 @@ def _parts(values: np.ndarray, groups: Sequence[str] | None, clusters: Sequence[
 
 
 def _part(values: np.ndarray, clusters: np.ndarray) -> tuple[float, ...]:
-    rows = np.column_stack([values - values.mean(), np.ones(len(values))])
-    off, sizes = sum_by_cluster(rows, clusters).T
-    c, n = len(sizes), len(values)
-    known = values.mean(), (values**2).mean(), n, c
-    if np.ptp(values) == 0:  # nothing shows how alike the questions of a cluster are: as if wholly
-        return *known, 0.0, (sizes**2).sum() / n
-    alone, together = values.var(ddof=1) / n, (off**2).sum() / n**2
-    return *known, max(alone, together * c / max(c - 1, 1)), max(1.0, together / (values.var() / n))
+    deviations = np.column_stack([values - values.mean(), np.ones(len(values))])
+    off, sizes = sum_by_cluster(deviations, clusters).T
+    c = len(sizes)
+    n = len(values)
+    if np.ptp(values) == 0:  # equal scores do not show how alike a cluster's questions are: assume wholly alike
+        variance = 0.0
+        effect = (sizes**2).sum() / n
+    else:
+        unclustered = values.var(ddof=1) / n
+        clustered = (off**2).sum() / n**2
+        variance = max(unclustered, clustered * c / max(c - 1, 1))
+        effect = max(1.0, clustered / (values.var() / n))
+    return values.mean(), (values**2).mean(), n, c, variance, effect
 
 
 def _freedom(parts: _Parts, effective: np.ndarray, binary: bool) -> float:
-    """Return the degrees of freedom; unrelated 0/1 scores have no spread that would be estimated."""
-    own = np.where(binary & (parts.clusters == parts.n), np.inf, np.maximum(parts.clusters - 1, 1))
-    return _satterthwaite(1 / effective, own)
+    """Return the degrees of freedom; the variance of unclustered 0/1 scores follows from their mean."""
+    estimated = np.maximum(parts.clusters - 1, 1)
+    freedoms = np.where(binary & (parts.clusters == parts.n), np.inf, estimated)
+    return _satterthwaite(1 / effective, freedoms)
 
 
 def _satterthwaite(variances: np.ndarray, freedoms: np.ndarray) -> float:
-    """Return the degrees of freedom of a sum of independent estimates; infinite where nothing is uncertain."""
+    """Return the degrees of freedom of a sum of independent estimates; infinite for variances that are known."""
     uncertain = (variances**2 / freedoms).sum()
     return float(variances.sum() ** 2 / uncertain) if uncertain else np.inf
 
 
 def student_interval(
-    means: np.ndarray, variances: np.ndarray, freedoms: np.ndarray, level: float
+    means: np.ndarray,
+    variances: np.ndarray,
+    freedoms: np.ndarray,
+    level: float,
 ) -> tuple[float, float]:
     """Return Student's interval of the mean of independent means, each with its variance and degrees of freedom."""
-    mean, spread = float(np.mean(means)), float(np.sqrt(variances.sum()))
-    half = _quantile(level, _satterthwaite(variances, freedoms)) * spread / len(means)
+    mean = float(np.mean(means))
+    spread = float(np.sqrt(variances.sum()))
+    quantile = _quantile(level, _satterthwaite(variances, freedoms))
+    half = quantile * spread / len(means)
     return mean - half, mean + half
 
 
@@ -176,8 +204,10 @@ def _wilson(share: np.ndarray, n: np.ndarray, quantile: float) -> tuple[np.ndarr
     extra = quantile**2 / n
     centre = (share + extra / 2) / (1 + extra)
     half = quantile / (1 + extra) * np.sqrt(share * (1 - share) / n + extra / (4 * n))
-    # The ends are known exactly where all or none succeed; rounding would miss them by 1e-17.
-    return np.where(share <= 0, 0.0, centre - half), np.where(share >= 1, 1.0, centre + half)
+    # If none or all succeed, an end is exactly 0 or 1; rounding would miss it by 1e-17.
+    low = np.where(share <= 0, 0.0, centre - half)
+    high = np.where(share >= 1, 1.0, centre + half)
+    return low, high
 
 
 # ---------------------------------------------------------------- tests of paired differences
@@ -202,21 +232,21 @@ def paired_test(
     if len(values) != len(baseline):
         raise InputError(f"paired scores must be of one length; got {len(values)} and {len(baseline)}")
     difference = _finite_scores(values, groups) - _finite_scores(baseline, groups)
-    _, member, counts = np.unique(
-        np.zeros(len(values)) if groups is None else np.asarray(groups), return_inverse=True, return_counts=True
-    )
-    difference = 1.0 / (counts * len(counts))[member] * difference  # what each weighs in the macro mean
+    names = np.zeros(len(values)) if groups is None else np.asarray(groups)
+    _, member, counts = np.unique(names, return_inverse=True, return_counts=True)
+    weights = 1.0 / (counts * len(counts))[member]  # of each question in the macro mean
+    difference = weights * difference
     if clusters is not None:
         difference = sum_by_cluster(difference[:, None], clusters)[:, 0].round(15)
     difference = difference[difference != 0]  # the sign of 0 changes nothing
-    if len(difference) < 2:  # one coin falls two ways, one as extreme as the other
+    if len(difference) < 2:  # both signs of a single difference are equally extreme
         return 1.0
     sizes = np.abs(difference)
-    if np.ptp(sizes) < 1e-9 * sizes.max():  # only how many go up and how many down is left to count
+    if np.ptp(sizes) < 1e-9 * sizes.max():  # differences of one size: only their signs matter
         return float(binomtest(int((difference > 0).sum()), len(difference)).pvalue)
     result = permutation_test(
         (difference,),
-        lambda d, axis: d.sum(axis=axis).round(12),  # sums that are equal must compare equal, 1e-18 is not above 0
+        lambda d, axis: d.sum(axis=axis).round(12),  # equal sums must compare equal in spite of rounding
         permutation_type="samples",
         vectorized=True,
         n_resamples=resamples,
@@ -234,10 +264,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """
     p = np.asarray(p_values, dtype=np.float64)
     if not ((p >= 0) & (p <= 1)).all():
-        raise InputError(f"a p-value is from 0 to 1, not {next(x for x in p_values if not 0 <= x <= 1)}")
+        wrong = next(x for x in p_values if not 0 <= x <= 1)
+        raise InputError(f"a p-value is from 0 to 1, not {wrong}")
     order = np.argsort(p, kind="stable")
+    factors = np.arange(len(p), 0, -1)
     corrected = np.empty(len(p))
-    corrected[order] = np.minimum(1.0, np.maximum.accumulate(np.arange(len(p), 0, -1) * p[order]))
+    corrected[order] = np.minimum(1.0, np.maximum.accumulate(factors * p[order]))
     return corrected.tolist()
 
 
@@ -245,7 +277,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def spread_of(
-    differences: np.ndarray, groups: Sequence[str] | None = None, *, clusters: Sequence[str] | None = None
+    differences: np.ndarray,
+    groups: Sequence[str] | None = None,
+    *,
+    clusters: Sequence[str] | None = None,
 ) -> float:
     """Return the spread of paired differences: the standard error of the (macro) mean times the root of n."""
     parts = _parts(differences, groups, clusters)
@@ -269,15 +304,16 @@ def effect_size(
     parts = _parts(differences, groups, clusters)
     freedom = _freedom(parts, parts.n / parts.effect, False)
     size = float(parts.mean.mean()) / spread
-    half = _quantile(level, freedom) * float(np.sqrt(1 / len(differences) + size**2 / (2 * freedom)))
+    error = float(np.sqrt(1 / len(differences) + size**2 / (2 * freedom)))
+    half = _quantile(level, freedom) * error
     return size, size - half, size + half
 
 
 def power(difference: float, spread: float, n: int, *, alpha: float = 0.05) -> float:
-    """Return how likely n questions show a true difference: the power of the two-sided paired t-test.
+    """Return the power of the two-sided paired t-test with n questions: how likely it finds a true difference.
 
-    `spread` is of :func:`spread_of`; of 0/1 scores that differ on a share s of the questions, the root of s -
-    difference^2. Source: Cohen (1988), chapter 2; for the measures of retrieval, Sakai (2018).
+    :func:`spread_of` gives the `spread`; for 0/1 scores that differ on a share s of the questions it is the root of s -
+    difference^2. Source: Cohen (1988), chapter 2; for measures of retrieval, Sakai (2018).
 
     >>> round(power(0.5, 1, 34), 2)
     0.81
@@ -287,32 +323,43 @@ def power(difference: float, spread: float, n: int, *, alpha: float = 0.05) -> f
     if not spread > 0:
         raise InputError(f"must be above 0, not {spread!r}", field="spread")
     if n < 2:
-        raise InputError(f"a spread is known of two questions at least, not {n}", field="n")
+        raise InputError(f"a spread needs at least two questions, not {n}", field="n")
     _check_share("alpha", alpha)
     if difference == 0:
         return alpha
-    least, away = _quantile(1 - alpha, n - 1), abs(difference) / spread * np.sqrt(n)
-    return float(ncf.sf(least**2, 1, n - 1, away**2))  # |t| beyond, as t^2: nct itself is NaN where almost all are
+    critical = _quantile(1 - alpha, n - 1)
+    noncentrality = abs(difference) / spread * np.sqrt(n)
+    # By t^2, which has an F distribution: scipy's noncentral t is NaN for a power close to 1.
+    return float(ncf.sf(critical**2, 1, n - 1, noncentrality**2))
 
 
 def questions_needed(
-    difference: float, spread: float, *, wanted: float = 0.8, alpha: float = 0.05, binary: bool = False
+    difference: float,
+    spread: float,
+    *,
+    wanted: float = 0.8,
+    alpha: float = 0.05,
+    binary: bool = False,
 ) -> int:
-    """Return how many questions show a true difference, which is not 0, with the power wanted; see :func:`power`.
+    """Return how many questions show a true difference, other than 0, with the power wanted; see :func:`power`.
 
-    For `binary` scores, 2 / difference are added: McNemar's exact test goes in steps, and needs up to as many more.
+    For `binary` scores, 2 / difference are added: McNemar's exact test is discrete, and needs up to that many more.
 
     >>> questions_needed(0.5, 1)
     34
     """
     if not difference or not np.isfinite(difference):
-        raise InputError(f"a difference to be shown is a number and not 0; got {difference!r}", field="difference")
+        raise InputError(f"the difference must be a finite number other than 0; got {difference!r}", field="difference")
     _check_wanted(wanted, alpha)
+
+    def is_enough(n: int) -> bool:
+        return power(difference, spread, n, alpha=alpha) >= wanted
+
     most = 2
-    while power(difference, spread, most, alpha=alpha) < wanted:
+    while not is_enough(most):
         most *= 2
-    enough = bisect_left(range(2, most), True, key=lambda n: power(difference, spread, n, alpha=alpha) >= wanted)
-    return 2 + enough + (round(2 / abs(difference)) if binary else 0)
+    fewest = 2 + bisect_left(range(2, most), True, key=is_enough)
+    return fewest + round(2 / abs(difference)) if binary else fewest
 
 
 def detectable(spread: float, n: int, *, wanted: float = 0.8, alpha: float = 0.05) -> float:
@@ -320,11 +367,15 @@ def detectable(spread: float, n: int, *, wanted: float = 0.8, alpha: float = 0.0
     from scipy.optimize import brentq
 
     _check_wanted(wanted, alpha)
+
+    def surplus(difference: float) -> float:
+        return power(difference, spread, n, alpha=alpha) - wanted
+
     error = spread / np.sqrt(n)
-    furthest = 2 * error
-    while power(furthest, spread, n, alpha=alpha) < wanted:
-        furthest *= 2
-    return float(brentq(lambda x: power(x, spread, n, alpha=alpha) - wanted, 0, furthest, xtol=1e-9 * error))
+    largest = 2 * error
+    while surplus(largest) < 0:
+        largest *= 2
+    return float(brentq(surplus, 0, largest, xtol=1e-9 * error))
 
 
 def _check_wanted(wanted: float, alpha: float) -> None:
@@ -353,11 +404,11 @@ def cluster_bootstrap(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a statistic of column sums with its percentile bootstrap interval (s,) each; whole clusters are drawn.
+    """Return a statistic of column sums and the ends of its percentile bootstrap interval, (s,) each.
 
-    `rows` is (n, m), an array or a sparse one; `statistic` takes sums (r, m) to (r, s), NaN where it is not defined;
-    such samples are left out. Clusters are drawn within `strata`, the data sets. The ends are NaN where all rows of a
-    stratum are of one cluster.
+    `rows` is (n, m), an array or a sparse one; `statistic` takes sums (r, m) to (r, s), NaN where it is undefined; such
+    samples are left out. Whole clusters are drawn, within `strata` (the data sets). The ends are NaN where all rows of
+    a stratum are of one cluster.
 
     >>> value, low, high = cluster_bootstrap(np.array([[1.0, 1], [0, 1], [1, 1]]), ["a", "a", "b"], ratio_of_sums)
     >>> value.round(2).tolist(), low.tolist(), high.tolist()
@@ -369,11 +420,18 @@ def cluster_bootstrap(
     member = np.zeros(n) if strata is None else np.asarray(strata)
     if not n or {len(owners), len(member)} != {n}:
         raise InputError(f"there are {n} rows, but {len(owners)} clusters, {len(member)} strata")
-    parts = [sum_by_cluster(rows[member == one], owners[member == one]) for one in np.unique(member)]
-    value = statistic(np.asarray(sum(part.sum(axis=0) for part in parts), dtype=np.float64)[None])[0]
+    parts = []
+    for stratum in np.unique(member):
+        inside = member == stratum
+        parts.append(sum_by_cluster(rows[inside], owners[inside]))
+    sums = np.asarray(sum(part.sum(axis=0) for part in parts), dtype=np.float64)
+    value = statistic(sums[None])[0]
     low, high = np.full((2, len(value)), np.nan)
-    drawn = np.concatenate([statistic(sums) for sums in _drawn_sums(parts, resamples, np.random.default_rng(seed))])
-    for i in np.flatnonzero(np.isfinite(value)) if min(part.shape[0] for part in parts) > 1 else ():
+    rng = np.random.default_rng(seed)
+    drawn = np.concatenate([statistic(sums) for sums in _drawn_sums(parts, resamples, rng)])
+    if min(part.shape[0] for part in parts) == 1:
+        return value, low, high
+    for i in np.flatnonzero(np.isfinite(value)):
         defined = drawn[np.isfinite(drawn[:, i]), i]
         if len(defined):
             low[i], high[i] = percentiles(defined, level)
@@ -382,8 +440,10 @@ def cluster_bootstrap(
 
 def ratio_of_sums(sums: np.ndarray) -> np.ndarray:
     """Divide all columns by the last one, (r, m) → (r, m - 1); NaN where that is 0."""
-    wholes = sums[:, -1:]
-    return np.asarray(np.divide(sums[:, :-1], wholes, out=np.full(sums[:, :-1].shape, np.nan), where=wholes > 0))
+    totals = sums[:, -1:]
+    parts = sums[:, :-1]
+    undefined = np.full(parts.shape, np.nan)
+    return np.asarray(np.divide(parts, totals, out=undefined, where=totals > 0))
 
 
 def sum_by_cluster(rows: Any, clusters: Sequence[Any] | np.ndarray) -> Any:
@@ -398,14 +458,19 @@ def sum_by_cluster(rows: Any, clusters: Sequence[Any] | np.ndarray) -> Any:
     n = rows.shape[0]
     if len(owner) != n:
         raise InputError(f"there are {n} rows, but {len(owner)} clusters")
-    return csr_array((np.ones(n), (owner, np.arange(n))), shape=(len(names), n)) @ rows
+    belongs = csr_array((np.ones(n), (owner, np.arange(n))), shape=(len(names), n))
+    return belongs @ rows
 
 
 def _drawn_sums(parts: Sequence[Any], resamples: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield the column sums of bootstrap samples, in blocks that fit into memory where there is one stratum."""
-    size = max(resamples, 1) if len(parts) > 1 else max(1, min(1000, _CELLS // parts[0].shape[1]))
-    for start in range(0, max(resamples, 1), size):
-        yield np.sum([resampled_sums(part, min(size, resamples - start), rng) for part in parts], axis=0)
+    """Yield the column sums of bootstrap samples; those of a single stratum in blocks that fit into memory."""
+    total = max(resamples, 1)
+    size = total
+    if len(parts) == 1:
+        size = max(1, min(1000, _CELLS // parts[0].shape[1]))
+    for start in range(0, total, size):
+        count = min(size, resamples - start)
+        yield np.sum([resampled_sums(part, count, rng) for part in parts], axis=0)
 
 
 def resampled_sums(table: Any, resamples: int, rng: np.random.Generator) -> np.ndarray:
@@ -413,9 +478,12 @@ def resampled_sums(table: Any, resamples: int, rng: np.random.Generator) -> np.n
     if resamples < 1:
         raise InputError(f"must be at least 1, not {resamples!r}", field="resamples")
     n = table.shape[0]
-    # In batches, so that 10,000 samples of 3,000 questions do not need 240 MB at once.
-    sizes = [min(1000, resamples - start) for start in range(0, resamples, 1000)]
-    return np.asarray(np.concatenate([rng.multinomial(n, np.full(n, 1.0 / n), size) @ table for size in sizes]))
+    chances = np.full(n, 1.0 / n)
+    sums = []
+    for start in range(0, resamples, 1000):  # 10,000 samples of 3,000 questions would need 240 MB at once
+        counts = rng.multinomial(n, chances, min(1000, resamples - start))
+        sums.append(counts @ table)
+    return np.asarray(np.concatenate(sums))
 
 
 def percentiles(samples: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -429,33 +497,36 @@ def percentiles(samples: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarr
 
 
 def yes_or_no(values: Any, field: str = "labels") -> np.ndarray:
-    """Return truth values as bool: true and false, or 1 and 0; numpy takes NaN, 2 and the text "0" for true, too.
+    """Return true and false, or 1 and 0, as bool; NumPy would take NaN, 2 and the text "0" for true, too.
 
     >>> yes_or_no([1, 0.0, True]).tolist()
     [True, False, True]
     """
-    found = np.asarray(values)
-    for place, value in enumerate([] if found.dtype == bool else found.ravel().tolist()):
+    array = np.asarray(values)
+    if array.dtype == bool:
+        return array.copy()
+    for place, value in enumerate(array.ravel().tolist()):
         if not (isinstance(value, Real | np.bool_) and value in (0, 1)):
-            problem = f"number {place} is {shortened(value)}; true or false (1 or 0) is needed"
+            problem = f"number {place} is {shortened(value)}; expected true or false (1 or 0)"
             raise InputError(problem, field=field)
-    return found.astype(bool)
+    return array.astype(bool)
 
 
 def both_kinds(labels: np.ndarray, p_yes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels as bool and finite numbers beside them as float64; InputError unless there are a yes and a no."""
-    labels, p_yes = yes_or_no(labels), np.asarray(p_yes, dtype=np.float64)
+    """Return labels as bool and probabilities as float64; InputError unless there are a yes and a no."""
+    labels = yes_or_no(labels)
+    p_yes = np.asarray(p_yes, dtype=np.float64)
     if labels.shape != p_yes.shape or labels.ndim != 1:
         raise InputError(f"labels and probabilities must be of one length; got {labels.shape} and {p_yes.shape}")
     if not labels.any() or labels.all():
-        raise InputError("both a yes and a no are needed among the labels")
+        raise InputError("the labels must include both a yes and a no")
     if not np.isfinite(p_yes).all():
         raise InputError("every probability must be a finite number", field="p_yes")
     return labels, p_yes
 
 
 def choose_threshold(labels: np.ndarray, p_yes: np.ndarray, positive_share: float | None = None) -> float:
-    """Return the threshold (two decimals, 0.01 to 1.00) with the best F1; of equals the middle one.
+    """Return the threshold (two decimals, 0.01 to 1.00) with the best F1; of several, the middle one.
 
     For development data only. `positive_share` weighs the pairs as if this share of them were positive.
     """
@@ -465,21 +536,23 @@ def choose_threshold(labels: np.ndarray, p_yes: np.ndarray, positive_share: floa
     share = labels.mean() if positive_share is None else positive_share
     _check_share("positive_share", share)
     steps = np.round(np.arange(0.01, 1.005, 0.01), 2)
-    recall, false_yes = (np.array([(p_yes[of] >= t).mean() for t in steps]) for of in (labels, ~labels))
-    # F1 = 2 TP / (said yes + is yes), as shares of all pairs.
+    recall = np.array([(p_yes[labels] >= step).mean() for step in steps])
+    false_yes = np.array([(p_yes[~labels] >= step).mean() for step in steps])
+    # F1 = 2 TP / (predicted yes + labelled yes), as shares of all pairs.
     f1 = 2 * share * recall / (share * recall + (1 - share) * false_yes + share)
     best = steps[f1 == f1.max()]
     return float(best[(len(best) - 1) // 2])
 
 
 def _finite_scores(values: np.ndarray, groups: Sequence[str] | None) -> np.ndarray:
-    """Return scores as float64: a single NaN would pass through every mean, and look significant in the end."""
+    """Return scores as float64; a single NaN would pass through every mean and could look significant."""
     values = np.asarray(values, dtype=np.float64)
     if not len(values):
         raise InputError("there are no scores")
     if groups is not None and len(groups) != len(values):
         raise InputError(f"there are {len(values)} scores, but {len(groups)} groups")
-    if not np.isfinite(values).all():
-        at = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise InputError(f"score {at} is {values[at]}; every score must be a finite number")
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        place = int(wrong.argmax())
+        raise InputError(f"score {place} is {values[place]}; every score must be a finite number")
     return values

@@ -1,4 +1,4 @@
-"""Words in all scripts: what BM25 searches by, and what two texts are compared by.
+"""Words in all scripts, for BM25 and for comparing texts.
 
 Chinese, Japanese, Thai and their neighbours are written without blanks between words. BM25 reads their text as
 overlapping pairs of characters, as Lucene's CJKAnalyzer does; comparisons take each character for a word.
@@ -19,15 +19,15 @@ _HAN_AND_KANA = (
 _WITHOUT_BLANKS = _THAI_TO_KHMER + _HAN_AND_KANA
 # Korean has blanks, but writes particles onto its words; Lucene's CJKAnalyzer reads it in pairs, too.
 _HANGUL = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
-# Variation selectors are marks, too, but belong to emoji as well as to letters.
+# Variation selectors are marks, too, but follow emoji as well as letters.
 _VARIATION_SELECTORS = re.compile("[\u180b-\u180f\ufe00-\ufe0f]")
-# `\w` lacks combining marks, such as the vowel signs of Hindi, which are part of a word. Those of rare scripts beyond
+# `\w` lacks combining marks, such as the vowel signs of Hindi, which are part of a word. Marks of rare scripts beyond
 # 16 bits are left out: `re` would compare each of them with every character.
 _MARKS = _VARIATION_SELECTORS.sub(
     "", "".join(mark for mark in map(chr, range(0x300, 0x10000)) if unicodedata.category(mark) in ("Mn", "Mc"))
 )
 
-# Patterns of one character in a prepared text: what words are made of, and what is a word alone.
+# Patterns of one character in a prepared text: a part of a word, and a complete word.
 IN_WORD = rf"[\w{_MARKS}]"
 SINGLE_WORD = rf"(?=\w)[{_WITHOUT_BLANKS}{_HANGUL}]"
 _CHARACTER = re.compile(f"{SINGLE_WORD}[{_MARKS}]*")
@@ -36,7 +36,7 @@ _WORD = re.compile(f"{IN_WORD}{{2,}}|{SINGLE_WORD}")
 _ASCII_WORD = re.compile(r"\w\w+")
 _OF_OTHER_WIDTH = re.compile("[\uff01-\uffee]+")
 _STRAY_MARKS = re.compile(f"(?<!{IN_WORD})[{_MARKS}]+")
-# The tatweel only stretches an Arabic word, and joiners only say how the letters beside them are drawn.
+# The tatweel only stretches an Arabic word, and joiners only change how their neighbours are drawn.
 _DRAWING = re.compile(f"\u0640+|(?<={IN_WORD})[\u200c\u200d]+(?={IN_WORD})")
 _SPECIAL = re.compile(f"[\u0640\u200c\u200d{_MARKS}{_WITHOUT_BLANKS}{_HANGUL}]")
 _COMPARED = rf"(?=[^\W_])[{_WITHOUT_BLANKS}][{_MARKS}]*|(?:[^\W_{_WITHOUT_BLANKS}][{_MARKS}]*)+"
@@ -69,7 +69,7 @@ def _in_pairs(characters: list[str]) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Return the words that BM25 searches by, in lower case; a single letter or digit does not count.
+    """Return the words for BM25, in lower case, without single letters and digits.
 
     >>> words("A café in मुंबई, 市中心"), words("税")
     (['café', 'in', 'मुंबई', '市中', '中心'], ['税'])
@@ -79,9 +79,9 @@ def words(text: str) -> list[str]:
 
 
 def compared_words(text: str, ending: str = "") -> list[str]:
-    """Return the words that texts are compared by, without regard to case, width, punctuation and composition.
+    """Return the words for comparing texts, without regard to case, width, punctuation and composition.
 
-    Each character of a script without blanks is a word. ``ending`` is a pattern of what else may end one.
+    Each character of a script without blanks is a word. ``ending`` is a pattern of what else may end a word.
 
     >>> compared_words("Zoos—CLOSE them!"), compared_words("C++ in हिन्दी", r"[+#]*"), compared_words("動物園")
     (['zoos', 'close', 'them'], ['c++', 'in', 'हिन्दी'], ['動', '物', '園'])

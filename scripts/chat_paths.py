@@ -34,8 +34,7 @@ from berdslib.llm.prompting import load_prompt
 from berdslib.llm.recorded import Recorded
 from berdslib.models.chat import LocalChat, load_local_chat
 from berdslib.paths import shipped
-from berdslib.retrieval.expansion import MAX_TOKENS as EXPANSION_TOKENS
-from berdslib.retrieval.expansion import chat_expansions
+from berdslib.retrieval.expansion import EXPANSION_TOKENS, chat_expansions
 from berdslib.study import rag
 
 N = 56

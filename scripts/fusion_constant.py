@@ -17,7 +17,7 @@ import pandas as pd
 import berdslib as bd
 from berdslib.data.records import ranked_run
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import evaluate, parse_measures
+from berdslib.evaluation.measures import parse_measures, score_run
 from berdslib.retrieval.expansion import CONSTANT, Expanded, reciprocal_rank_fusion, round_robin
 from berdslib.retrieval.retrievers import make_retriever
 from berdslib.stats import difference_interval, macro_mean, mean_interval
@@ -53,7 +53,7 @@ def fusion_sweep(
         for constant in sorted({*constants, CONSTANT}):
             runs[number, original, f"rrf:{constant:g}"] = reciprocal_rank_fusion(chosen, constant=constant)
     verdicts = judged(runs.values(), data, judge_of(judge, data), deepest(wanted), store_of(store))
-    scores = {fusion: evaluate(run, verdicts, questions, wanted) for fusion, run in runs.items()}
+    scores = {fusion: score_run(run, verdicts, questions, wanted) for fusion, run in runs.items()}
     groups, rows = [q.source for q in questions], []
     for fusion, measure in product(scores, map(str, wanted)):
         values, others = (scores[one][measure].to_numpy() for one in (fusion, (*fusion[:2], usual)))

@@ -387,8 +387,9 @@ def test_labels_are_truth_values_or_refused(function):
     for same in ([1, 0, 1], [1.0, 0.0, 1.0], pd.array([True, False, True]), np.array([True, 0, 1.0], dtype=object)):
         assert function(same) == want
     for wrong in (np.nan, "0", "1", 2, -1, 0.5, None, pd.NA, "yes"):
-        with pytest.raises(InputError, match=r"number 1 is .*; true or false \(1 or 0\) is needed"):
+        with pytest.raises(InputError, match=r"\b1 is ") as refused:
             function(np.array([True, wrong, False], dtype=object))
+        assert refused.value.field in ("labels", "answers")
 
 
 def test_the_sign_of_all_differences_on_an_issue_is_one_coin():

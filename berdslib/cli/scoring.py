@@ -210,8 +210,8 @@ def evaluate(
 def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[Any], dict[str, pd.DataFrame]]:
     """Read an official file once per recorded judge, and score it."""
     from berdslib.data.formats import prediction_fields, read_berds
-    from berdslib.evaluation.measures import evaluate as score
     from berdslib.evaluation.measures import official_cutoff
+    from berdslib.evaluation.measures import score_run as score
 
     if not (fields := prediction_fields(path)):
         raise InputError('no recorded predictions (fields ending in "-preds") in the first row', path=path)

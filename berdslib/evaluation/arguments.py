@@ -1,6 +1,6 @@
 """Relevance, diversity and fairness of runs on a scenario of PerspectiveArg 2024.
 
-Group measures take the groups of an author property for perspectives: a passage supports its author's group if it
+Group measures treat the groups of an author property as perspectives: a passage supports its author's group if it
 answers the query. These and rKL are averaged over the properties that a query does not name.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ from berdslib.evaluation.measures import (
     StRecall,
     alpha_nDCG,
     check_same_questions,
-    deepest,
+    deepest_cutoff,
     families,
     nDCG,
     official_alpha_nDCG,
@@ -41,13 +42,13 @@ from berdslib.evaluation.measures import (
     score_tables,
     tell_gaps,
 )
-from berdslib.evaluation.tables import BLOCK, Tables, counts_at
+from berdslib.evaluation.tables import CELLS_AT_ONCE, Tables, counts_at
 
 KS = (4, 8, 16, 20)
 ARGUMENT_MEASURES = tuple(m @ k for m in (nDCG, P, alpha_nDCG, rKL) for k in KS)
 OFFICIAL_MEASURES = tuple(m @ k for m in (official_nDCG, official_P, official_alpha_nDCG, official_rKL) for k in KS)
 
-# What is read of a scenario, which nobody changes, is read once for the many systems that are scored on it.
+# Scenarios do not change: what is read from one serves all systems that are scored on it.
 _once = lru_cache(maxsize=4)
 
 
@@ -55,7 +56,7 @@ def _names(*measures: Measure) -> frozenset[str]:
     return frozenset(str(m.NAME) for m in measures)
 
 
-# What each measure looks at: answers alone, answers and groups, or groups alone.
+# Measures of answers, of answers and groups, and of groups.
 RELEVANCE_MEASURES = _names(nDCG, P, Precision, official_nDCG, official_P)
 _FAIRNESS = _names(rKL, official_rKL)
 _PER_PROPERTY = _FAIRNESS | _names(alpha_nDCG, StRecall, Coverage, MRecall, ERR_IA, official_alpha_nDCG)
@@ -63,64 +64,74 @@ _OFFICIAL = _names(official_nDCG, official_P, official_alpha_nDCG, official_rKL)
 
 
 def evaluate_arguments(
-    run: pd.DataFrame, scenario: Scenario, measures: Measure | str | Iterable[Measure | str] = ARGUMENT_MEASURES
+    run: pd.DataFrame,
+    scenario: Scenario,
+    measures: Measure | str | Iterable[Measure | str] = ARGUMENT_MEASURES,
 ) -> pd.DataFrame:
     """Score a run on a scenario: one row per query (index qid, in order), one column per measure (``str(measure)``).
 
-    A property that a query names is not looked at for that query; nor, by group measures, is one that no author of an
-    argument that answers it is known to have; nor, by rKL, one by which nobody of the corpus is in a minority. Where no
-    property is left, a group measure is 0 and rKL is 1, as for a query without any passage. The published definitions
-    (official_nDCG and so on) are of other properties, see :func:`official_variables`; official_rKL, which has no worst,
-    is 0 there.
+    The mean over properties leaves out, for each query, the properties that the query names; group measures also those
+    that no author of an answer is known to have, and rKL those without a minority in the corpus. If no property is
+    left, a group measure is 0 and rKL is 1, as for a query without any passage. The published definitions
+    (official_nDCG and so on) average over :func:`official_variables`; official_rKL, which has no worst value, is 0 if
+    none is left.
 
     Raises:
-        InputError: a frame that is no run, a run of other questions, a docno that the scenario does not have, a measure
-            that is not computed here, or one that needs the answers where these are kept back.
+        InputError: an invalid run, a run of other questions, a docno that the scenario does not have, a measure that is
+            not computed here, or one that needs the answers of a scenario that keeps them back.
     """
-    wanted = measures_of_scenario(measures)
-    case = _case(run, scenario, wanted)
-    scores = np.zeros((len(scenario.questions), len(wanted)))
+    parsed = measures_of_scenario(measures)
+    case = _case(run, scenario, parsed)
+    scores = np.zeros((len(scenario.questions), len(parsed)))
     for names, variables in (
         (RELEVANCE_MEASURES, _everybody),
         (_PER_PROPERTY - _OFFICIAL, properties),
         (_PER_PROPERTY & _OFFICIAL, official_variables),
     ):
-        if places := _places(wanted, names):
-            some = [wanted[i] for i in places]
-            each = np.stack([_score(case, variable, some) for variable in variables(scenario)])
-            worst, n = [float(m.NAME == rKL.NAME) for m in some], (~np.isnan(each)).sum(axis=0)
-            scores[:, places] = np.where(n > 0, np.nansum(each, axis=0) / np.maximum(n, 1), worst)
+        places = _places(parsed, names)
+        if places:
+            scores[:, places] = _mean_over(case, variables(scenario), [parsed[i] for i in places])
     index = pd.Index([q.qid for q in scenario.questions], name="qid")
-    return pd.DataFrame(scores, index=index, columns=[str(m) for m in wanted])
+    return pd.DataFrame(scores, index=index, columns=[str(m) for m in parsed])
+
+
+def _mean_over(case: _Case, variables: Iterable[Variable], measures: Sequence[Measure]) -> np.ndarray:
+    """Return the means over the properties that count for each query, (q, measures); the worst score without any."""
+    by_variable = np.stack([_score(case, variable, measures) for variable in variables])
+    n = (~np.isnan(by_variable)).sum(axis=0)
+    means = np.nansum(by_variable, axis=0) / np.maximum(n, 1)
+    worst = [float(measure.NAME == rKL.NAME) for measure in measures]
+    return np.where(n > 0, means, worst)
 
 
 def by_property(run: pd.DataFrame, scenario: Scenario, measure: Measure | str) -> pd.DataFrame:
-    """Return a run's scores by one group measure or rKL, qid x property; NaN where the property is not looked at.
+    """Return a run's scores by one group measure or rKL, qid x property; NaN where the property does not count.
 
-    The frame's ``attrs`` say of which release, and whether that is synthetic.
+    The frame's ``attrs`` hold the name of the release, and whether it is synthetic.
     """
-    wanted = measures_of_scenario(measure)
-    if len(wanted) != 1 or wanted[0].NAME not in _PER_PROPERTY:
-        named = ", ".join(map(str, wanted))
-        problem = f"one measure that looks at groups is needed, such as rKL @ 20 or alpha_nDCG @ 20, not {named}"
+    parsed = measures_of_scenario(measure)
+    if len(parsed) != 1 or parsed[0].NAME not in _PER_PROPERTY:
+        names = ", ".join(map(str, parsed))
+        problem = f"expected one measure of groups, such as rKL @ 20 or alpha_nDCG @ 20, not {names}"
         raise InputError(problem, field="measure")
-    case = _case(run, scenario, wanted)
+    case = _case(run, scenario, parsed)
     index = pd.Index([q.qid for q in scenario.questions], name="qid")
-    variables = official_variables if wanted[0].NAME in _OFFICIAL else properties
-    scores = {variable.name: _score(case, variable, wanted)[:, 0] for variable in variables(scenario)}
+    variables = official_variables if parsed[0].NAME in _OFFICIAL else properties
+    scores = {variable.name: _score(case, variable, parsed)[:, 0] for variable in variables(scenario)}
     table = pd.DataFrame(scores, index=index)
     table.attrs = {"release": scenario.release.name, "synthetic": scenario.release.synthetic}
     return table
 
 
 def measures_of_scenario(measures: Measure | str | Iterable[Measure | str]) -> list[Measure]:
-    """Return measures as a list, see :func:`berdslib.evaluation.measures.parse_measures`, if computed here."""
-    wanted = parse_measures(measures)
+    """Return measures as a list, see :func:`berdslib.evaluation.measures.parse_measures`; refuse those of others."""
+    parsed = parse_measures(measures)
     computed = RELEVANCE_MEASURES | _PER_PROPERTY
-    if other := next((m for m in wanted if m.NAME not in computed), None):
-        problem = f"{other} is not computed over a scenario; these are: {', '.join(sorted(computed))}"
-        raise InputError(problem, field="measures")
-    return wanted
+    for measure in parsed:
+        if measure.NAME not in computed:
+            problem = f"{measure} is not computed over a scenario; these are: {', '.join(sorted(computed))}"
+            raise InputError(problem, field="measures")
+    return parsed
 
 
 def _places(measures: Sequence[Measure], names: Collection[str]) -> list[int]:
@@ -131,12 +142,12 @@ def _places(measures: Sequence[Measure], names: Collection[str]) -> list[int]:
 
 
 class _Case(NamedTuple):
-    """A run and the answers as numbers; arguments are counted in ascending order of docno.
+    """A run and the answers as numbers of arguments, in ascending order of docno.
 
-    ``top`` int (q, n): the arguments listed, best first; ``length`` int (q,): of each list; ``answers`` int (q, d):
-    those that answer each query, the largest docno first, ``n_answers`` int (q,) of them. ``relevant`` bool (q, n):
-    which listed ones answer; ``credited`` the same as the published script has it, with copies in the implicit scenario
-    (A3). Empty places hold the number of arguments.
+    ``top`` int (q, n): the listed arguments, best first; ``length`` int (q,): of each list; ``answers`` int (q, d): the
+    arguments that answer each query, the largest docno first, ``n_answers`` int (q,) of them. ``relevant`` bool (q, n):
+    which listed arguments answer; ``credited`` bool (q, n): which ones the published script counts, with copies in the
+    implicit scenario (A3). Empty places hold the number of all arguments.
     """
 
     scenario: Scenario
@@ -149,48 +160,60 @@ class _Case(NamedTuple):
 
 
 def _case(run: pd.DataFrame, scenario: Scenario, measures: Sequence[Measure]) -> _Case:
-    if scenario.gold is None and (needy := next((m for m in measures if m.NAME not in _FAIRNESS), None)):
-        kept = f"those of {scenario.name!r} ({scenario.split}) are kept back; rKL alone can do without"
-        raise InputError(f"{needy} needs the answers to the queries, and {kept}", field="measures")
-    top, length = _listed(run, scenario, measures, deepest(measures))
+    if scenario.gold is None:
+        for measure in measures:
+            if measure.NAME not in _FAIRNESS:
+                owner = f"{scenario.name!r} ({scenario.split})"
+                problem = f"{measure} needs the answers to the queries, and {owner} keeps them back; only rKL does not"
+                raise InputError(problem, field="measures")
+    top, length = _listed(run, scenario, measures)
     answers, n_answers = _answers(scenario)
     total = len(scenario.passages)
-    relevant = credited = _among(top, answers, np.arange(total + 1))
+    relevant = _among(top, answers, np.arange(total + 1))
+    credited = relevant
     if scenario.rule == IMPLICIT and _OFFICIAL & _names(*measures):
-        text_of = {p.docno: p.text for p in scenario.passages}
-        texts = pd.factorize(np.array([text_of[d] for d in sorted_docnos(scenario)], dtype=object))[0]
-        credited = _among(top, answers, np.append(texts, total))
+        text_of = {passage.docno: passage.text for passage in scenario.passages}
+        texts = np.array([text_of[docno] for docno in sorted_docnos(scenario)], dtype=object)
+        numbers = pd.factorize(texts)[0]
+        credited = _among(top, answers, np.append(numbers, total))
     return _Case(scenario, top, length, answers, n_answers, relevant, credited)
 
 
 def _among(top: np.ndarray, answers: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """Say which listed arguments have the number of one that answers the query, bool (q, n)."""
-    n, query = len(number), np.arange(len(top))[:, None]
-    codes = (query * n + number[answers])[answers < n - 1]
-    return np.isin(query * n + number[top], codes) & (top < n - 1)
+    """Say which listed arguments have the number of an answer to their query, bool (q, n)."""
+    n = len(number)
+    first_code = n * np.arange(len(top))[:, None]
+    codes = (first_code + number[answers])[answers < n - 1]
+    return np.isin(first_code + number[top], codes) & (top < n - 1)
 
 
 def _listed(
-    run: pd.DataFrame, scenario: Scenario, measures: Sequence[Measure], depth: int | None
+    run: pd.DataFrame,
+    scenario: Scenario,
+    measures: Sequence[Measure],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return what is listed for each query, int (q, n), and how long each list is, (q,)."""
-    clean, nothing = check_run(run), make_verdicts([], "none")
-    check_same_questions(clean, nothing, scenario.questions, measures)
-    tell_gaps(clean, nothing, scenario.questions, measures)
+    """Return the arguments listed for each query, int (q, n), and the length of each list, (q,)."""
+    clean = check_run(run)
+    no_verdicts = make_verdicts([], "none")
+    check_same_questions(clean, no_verdicts, scenario.questions, measures)
+    tell_gaps(clean, no_verdicts, scenario.questions, measures)
     top, length = _by_query(clean, scenario, "docno")
-    return top[:, :depth], length
+    return top[:, : deepest_cutoff(measures)], length
 
 
 def _by_query(frame: pd.DataFrame, scenario: Scenario, field: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the arguments of each query as numbers, int (q, n), in the order of the rows, and how many, (q,)."""
     docnos = pd.Index(sorted_docnos(scenario))
-    query = pd.Index([q.qid for q in scenario.questions]).get_indexer(pd.Index(frame["qid"]))
-    frame, query = frame[query >= 0], query[query >= 0]  # a run may list what was not asked
+    qids = pd.Index([q.qid for q in scenario.questions])
+    query = qids.get_indexer(pd.Index(frame["qid"]))
+    frame = frame[query >= 0]  # a run may hold lists of other questions
+    query = query[query >= 0]
     argument = docnos.get_indexer(pd.Index(frame["docno"]))
-    if (argument < 0).any():
-        stranger = frame["docno"].iloc[int((argument < 0).argmax())]
-        hint = "; it is an id of the release, which this scenario hides" if stranger in scenario.docnos else ""
-        raise InputError(f"{stranger!r} is not a docno of {scenario.name!r}{hint}", field=field)
+    unknown = argument < 0
+    if unknown.any():
+        docno = frame["docno"].iloc[int(unknown.argmax())]
+        hint = "; it is an id of the release, which this scenario hides" if docno in scenario.docnos else ""
+        raise InputError(f"{docno!r} is not a docno of {scenario.name!r}{hint}", field=field)
     place = pd.Series(query).groupby(query).cumcount().to_numpy()
     length = np.bincount(query, minlength=len(scenario.questions))
     table = np.full((len(length), length.max(initial=0)), len(docnos))
@@ -202,55 +225,73 @@ def _by_query(frame: pd.DataFrame, scenario: Scenario, field: str) -> tuple[np.n
 def _answers(scenario: Scenario) -> tuple[np.ndarray, np.ndarray]:
     """Return the arguments that answer each query, int (q, d), the largest docno first, and how many, (q,)."""
     gold = make_verdicts([], "gold") if scenario.gold is None else check_verdicts(scenario.gold)
-    return _by_query(gold[gold["supports"]].sort_values("docno", ascending=False), scenario, "gold")
+    yes = gold[gold["supports"]].sort_values("docno", ascending=False)
+    return _by_query(yes, scenario, "gold")
 
 
 # ---------------------------------------------------------------- scores
 
 
 def _score(case: _Case, variable: Variable, measures: Sequence[Measure]) -> np.ndarray:
-    """Return the scores by the groups of one property, (q, measures); NaN where it is left out."""
-    # The published script looks at every query, whatever it names.
-    asked = naming(case.scenario, variable.name) & (measures[0].NAME not in _OFFICIAL)
+    """Return the scores by the groups of one property, (q, measures); NaN where the property does not count."""
     scores = np.full((len(case.top), len(measures)), np.nan)
-    if not variable.groups:  # nobody's is known
+    if not variable.groups:  # no author's group is known
         return scores
+    # The published script scores every query, including those that name the property.
+    counts = ~naming(case.scenario, variable.name) | (measures[0].NAME in _OFFICIAL)
+    queries = np.flatnonzero(counts)
     for score, names in ((_fairness, _FAIRNESS), (_diversity, _PER_PROPERTY - _FAIRNESS | RELEVANCE_MEASURES)):
-        if places := _places(measures, names):
-            scores[:, places] = score(case, variable, np.flatnonzero(~asked), [measures[i] for i in places])
+        places = _places(measures, names)
+        if places:
+            scores[:, places] = score(case, variable, queries, [measures[i] for i in places])
     return scores
 
 
-def _diversity(case: _Case, variable: Variable, queries: np.ndarray, measures: Sequence[Measure]) -> np.ndarray:
-    """Return what measures of answers give some queries, (q, measures); NaN if no answer's author is of a group."""
+def _diversity(
+    case: _Case,
+    variable: Variable,
+    queries: np.ndarray,
+    measures: Sequence[Measure],
+) -> np.ndarray:
+    """Score some queries by measures of answers, (q, measures); NaN if no group of an answer's author is known."""
     scores = np.full((len(case.top), len(measures)), np.nan)
     cells = (case.top.shape[1] + case.answers.shape[1]) * len(variable.groups)
-    # In the order of how many answers they have, so that the tables of a block need little filling up.
-    for rows in _blocks(queries[np.argsort(case.n_answers[queries], kind="stable")], cells):
+    # Sorted by their number of answers, the queries of a block need little padding.
+    ordered = queries[np.argsort(case.n_answers[queries], kind="stable")]
+    for rows in _blocks(ordered, cells):
         of_group = variable.members[case.top[rows]]
-        pool = variable.members[case.answers[rows, : case.n_answers[rows].max()]]
+        longest = case.n_answers[rows].max()
+        pool = variable.members[case.answers[rows, :longest]]
         listed = of_group & case.relevant[rows][..., None]
-        gains, pool_gains = listed.sum(axis=-1), pool.sum(axis=-1)
-        tables = Tables(listed, case.length[rows], pool, gains=gains, pool_gains=pool_gains)
+        gains = listed.sum(axis=-1)
+        tables = Tables(listed, case.length[rows], pool, gains=gains, pool_gains=pool.sum(axis=-1))
         for family in families(measures):
             same = [measures[i] for i in family]
-            official = same[0].NAME in _OFFICIAL
-            found = _published(case, variable, rows, pool, same) if official else score_tables(same, tables)
-            scores[rows[:, None], family] = found
-        scores[rows[~pool.any(axis=(1, 2))]] = np.nan
+            if same[0].NAME in _OFFICIAL:
+                scores[rows[:, None], family] = _published(case, variable, rows, pool, same)
+            else:
+                scores[rows[:, None], family] = score_tables(same, tables)
+        without_group = rows[~pool.any(axis=(1, 2))]
+        scores[without_group] = np.nan
     return scores
 
 
 def _published(
-    case: _Case, variable: Variable, rows: np.ndarray, pool: np.ndarray, measures: Sequence[Measure]
+    case: _Case,
+    variable: Variable,
+    rows: np.ndarray,
+    pool: np.ndarray,
+    measures: Sequence[Measure],
 ) -> np.ndarray:
-    """Return what published measures that differ in the cut-off alone give some queries, (rows, measures)."""
-    ks, credited, n_answers = _ks(measures), case.credited[rows], case.n_answers[rows]
+    """Score some queries by a published measure at several cut-offs, (rows, measures)."""
+    ks = _ks(measures)
+    credited = case.credited[rows]
+    n_answers = case.n_answers[rows]
     if measures[0].NAME == official_nDCG.NAME:
         return official_arguments.ndcg(credited, n_answers, ks)
     if measures[0].NAME == official_P.NAME:
         return official_arguments.precision(credited, case.length[rows], ks)
-    # The ideal list puts one of each group first, but for a group that only the last of many answers has.
+    # The ideal list starts with one answer of each group, except for a group of only the last of many answers.
     overlooked = variable.members[_last_answers(case.scenario)[rows]]
     overlooked &= (n_answers >= official_arguments.FILLED)[:, None]
     first = (pool.sum(axis=1) > overlooked).sum(axis=1)
@@ -260,44 +301,56 @@ def _published(
 
 @_once
 def _last_answers(scenario: Scenario) -> np.ndarray:
-    """Return the answer to each query that the release has last, (q,); the number of arguments where there is none."""
+    """Return the last answer to each query in the release, (q,); the number of all arguments if there is none."""
     number = {docno: i for i, docno in enumerate(sorted_docnos(scenario))}
     queries = scenario.release.baseline if scenario.rule == BASELINE else scenario.release.perspective
-    last = {q.qid: number[scenario.docnos[q.relevant[-1]]] for q in queries if q.relevant}
+    last = {}
+    for query in queries:
+        if query.relevant:
+            docno = scenario.docnos[query.relevant[-1]]
+            last[query.qid] = number[docno]
     return np.array([last.get(q.qid, len(number)) for q in scenario.questions])
 
 
-def _fairness(case: _Case, variable: Variable, queries: np.ndarray, measures: Sequence[Measure]) -> np.ndarray:
+def _fairness(
+    case: _Case,
+    variable: Variable,
+    queries: np.ndarray,
+    measures: Sequence[Measure],
+) -> np.ndarray:
     """Return rKL for some queries, (q, measures); NaN where nobody is in a minority."""
     scores = np.full((len(case.top), len(measures)), np.nan)
-    official, sizes = measures[0].NAME in _OFFICIAL, variable.sizes()
+    official = measures[0].NAME in _OFFICIAL
+    sizes = variable.sizes()
     total = len(case.scenario.passages)
     # The published script leaves out one group, the first of the most frequent ones.
     minority = (np.arange(len(sizes)) != sizes.argmax()) if official else protected(sizes)
     minority &= sizes < total
     if not minority.any():
         return scores
-    members, sizes = variable.members[:, minority], sizes[minority]
-    cells = max(case.top.shape[1], min(total, max(_ks(measures)))) * len(sizes)
-    for rows in _blocks(queries, cells):
+    members = variable.members[:, minority]
+    sizes = sizes[minority]
+    ks = _ks(measures)
+    deepest = max(case.top.shape[1], min(total, max(ks)))
+    for rows in _blocks(queries, deepest * len(sizes)):
         listed = members[case.top[rows]]
         if official:
-            scores[rows] = official_arguments.rkl(listed, sizes, total, _ks(measures))
+            scores[rows] = official_arguments.one_sided_rkl(listed, sizes, total, ks)
         else:
-            cutoffs = [(m["cutoff"], m["step"]) for m in measures]
+            cutoffs = [(measure["cutoff"], measure["step"]) for measure in measures]
             scores[rows] = rkl(listed, case.length[rows], sizes, total, cutoffs)
     return scores
 
 
 def _blocks(rows: np.ndarray, cells: int) -> Iterator[np.ndarray]:
-    """Yield queries in blocks whose tables, of so many cells each, fit into memory."""
-    size = max(1, BLOCK // max(cells, 1))
+    """Yield queries in blocks whose tables, of `cells` each, fit into memory."""
+    size = max(1, CELLS_AT_ONCE // max(cells, 1))
     for start in range(0, len(rows), size):
         yield rows[start : start + size]
 
 
 def _ks(measures: Sequence[Measure]) -> list[int]:
-    return [int(m["cutoff"]) for m in measures]
+    return [int(measure["cutoff"]) for measure in measures]
 
 
 # ---------------------------------------------------------------- properties of authors as groups
@@ -306,7 +359,7 @@ _NOT_KNOWN = "(not known)"
 
 
 class Variable(NamedTuple):
-    """A property's groups; ``members`` is bool (arguments + 1, groups), its last row for empty places in a list."""
+    """The groups of a property; ``members`` is bool (arguments + 1, groups), its last row for empty places in lists."""
 
     name: str
     groups: tuple[str, ...]
@@ -318,53 +371,67 @@ class Variable(NamedTuple):
 
 
 def sorted_docnos(scenario: Scenario) -> list[str]:
-    """Return the docnos of the corpus in the order in which arguments are counted here."""
+    """Return the docnos of the corpus in the order by which this module numbers arguments."""
     return sorted(p.docno for p in scenario.passages)
 
 
 @_once
 def properties(scenario: Scenario) -> tuple[Variable, ...]:
-    """Return the eight properties, each with the groups that it has in the corpus; political issues overlap."""
+    """Return the eight properties, each with its groups in the corpus; political issues overlap."""
     docnos = sorted_docnos(scenario)
-    values = {name: list[tuple[int, str]]() for name in PROPERTIES}
+    members = {name: list[tuple[int, str]]() for name in PROPERTIES}
     for row, docno in enumerate(docnos):
-        for name, several in scenario.authors.get(docno, NOBODY).items():
-            values[name] += [(row, value) for value in several]
-    return tuple(_variable(name, sorted({v for _, v in own}), own, len(docnos)) for name, own in values.items())
+        for name, groups in scenario.authors.get(docno, NOBODY).items():
+            members[name] += [(row, group) for group in groups]
+    variables = []
+    for name, rows in members.items():
+        groups_of_name = sorted({group for _, group in rows})
+        variables.append(_variable(name, groups_of_name, rows, len(docnos)))
+    return tuple(variables)
 
 
 @_once
 def official_variables(scenario: Scenario) -> tuple[Variable, ...]:
-    """Return what the published script averages over for every query, whatever it names (divergences.md A8).
+    """Return the variables over which the published script averages, for every query (divergences.md A8).
 
-    All properties but the denomination, the stance, and in place of the political issues each of them as important or
-    neutral. What is not known is a group of its own.
+    These are all properties except the denomination, the stance, and instead of the political issues each issue as
+    important or neutral. Authors whose value is not known are a group of their own.
     """
-    of = scenario.release.arguments
-    row = {docno: i for i, docno in enumerate(sorted_docnos(scenario))}
-    rows = [row[scenario.docnos[one.docno]] for one in of]
-    names = [name for name in PROPERTIES if name not in ("denomination", ISSUES)]
-    values = {name: [", ".join(one.profile.get(name, ())) or _NOT_KNOWN for one in of] for name in names}
-    values["stance"] = [one.stance or _NOT_KNOWN for one in of]
-    for issue in sorted({value for one in of for value in one.profile.get(ISSUES, ())}):
-        named = [issue in one.profile.get(ISSUES, ()) for one in of]
-        values[f"{ISSUES}: {issue}"] = ["important" if is_named else "neutral" for is_named in named]
-    return tuple(
-        _variable(name, list(dict.fromkeys(found)), list(zip(rows, found, strict=True)), len(of))
-        for name, found in values.items()
-    )
+    arguments = scenario.release.arguments
+    number = {docno: i for i, docno in enumerate(sorted_docnos(scenario))}
+    rows = [number[scenario.docnos[argument.docno]] for argument in arguments]
+    columns: dict[str, list[str]] = {}
+    for name in PROPERTIES:
+        if name not in ("denomination", ISSUES):
+            columns[name] = [", ".join(argument.profile.get(name, ())) or _NOT_KNOWN for argument in arguments]
+    columns["stance"] = [argument.stance or _NOT_KNOWN for argument in arguments]
+    issues = [argument.profile.get(ISSUES, ()) for argument in arguments]
+    for issue in sorted(set(chain.from_iterable(issues))):
+        columns[f"{ISSUES}: {issue}"] = ["important" if issue in named else "neutral" for named in issues]
+    variables = []
+    for name, values in columns.items():
+        members = list(zip(rows, values, strict=True))
+        variables.append(_variable(name, list(dict.fromkeys(values)), members, len(arguments)))
+    return tuple(variables)
 
 
 def _everybody(scenario: Scenario) -> tuple[Variable]:
     """Return all authors as one group, for measures of answers alone."""
-    members = np.append(np.ones(len(scenario.passages), dtype=bool), False)[:, None]
+    members = np.ones((len(scenario.passages) + 1, 1), dtype=bool)
+    members[-1] = False
     return (Variable("", ("everybody",), members),)
 
 
-def _variable(name: str, groups: Sequence[str], values: Sequence[tuple[int, str]], total: int) -> Variable:
+def _variable(
+    name: str,
+    groups: Sequence[str],
+    values: Sequence[tuple[int, str]],
+    total: int,
+) -> Variable:
     column = {group: i for i, group in enumerate(groups)}
     members = np.zeros((total + 1, len(groups)), dtype=bool)
-    members[[row for row, _ in values], [column[value] for _, value in values]] = True
+    for row, group in values:
+        members[row, column[group]] = True
     return Variable(name, tuple(groups), members)
 
 
@@ -387,7 +454,7 @@ def protected(sizes: np.ndarray) -> np.ndarray:
 
 
 def cut_points(k: int, step: int) -> np.ndarray:
-    """Return where a ranking is looked at: step, 2 step, … up to k; k itself where it is smaller than the step.
+    """Return the cut points of rKL: step, 2 step, … up to k; k itself if it is smaller than the step.
 
     >>> cut_points(9, 2).tolist(), cut_points(3, 5).tolist()
     ([2, 4, 6, 8], [3])
@@ -396,14 +463,18 @@ def cut_points(k: int, step: int) -> np.ndarray:
 
 
 def rkl(
-    of_group: np.ndarray, length: np.ndarray, sizes: np.ndarray, total: int, cutoffs: Sequence[tuple[int, int]]
+    of_group: np.ndarray,
+    length: np.ndarray,
+    sizes: np.ndarray,
+    total: int,
+    cutoffs: Sequence[tuple[int, int]],
 ) -> np.ndarray:
     """Return rKL, the mean over groups, each against everybody else; from 0, as in the corpus, to 1, the worst.
 
     At each cut point i the divergence of the group's share among the first i from its share of the corpus, D(P_i || Q)
-    = P_i log2(P_i / Q) + (1 - P_i) log2((1 - P_i) / (1 - Q)), counts 1 / log2(i); the sum is divided by its maximum
-    over all rankings, which is reached with the whole group first or everybody else first. A cut point that a list does
-    not reach counts as the most that is possible there: an empty list scores 1, and a short one gains nothing. One
+    = P_i log2(P_i / Q) + (1 - P_i) log2((1 - P_i) / (1 - Q)), has the weight 1 / log2(i); the sum is divided by its
+    maximum over all rankings, which lists either the whole group or everybody else first. A cut point beyond the end of
+    a list has the largest possible divergence: an empty list scores 1, and a short one gains nothing. A cut point
     beyond the end of the corpus does not count.
 
     Args:
@@ -412,10 +483,10 @@ def rkl(
         length: (…,) int, how long each list is.
         sizes: (g,) int, how many passages of the corpus are of each group, at least 1.
         total: how many passages the corpus has.
-        cutoffs: (k, step) of each score that is wanted, both at least 2.
+        cutoffs: (k, step) of each score, both at least 2.
 
     Returns:
-        (…, cutoffs) float64; NaN where no list could be better or worse than another.
+        (…, cutoffs) float64; NaN where all rankings are equally good.
 
     Source: Yang and Stoyanovich, 2017, "Measuring fairness in ranked outputs", rKL.
     """
@@ -424,16 +495,19 @@ def rkl(
     scores = np.full((*length.shape, len(cutoffs)), np.nan)
     if not len(cuts):
         return scores
-    group_first, others_first = np.minimum(cuts[:, None], sizes), np.maximum(cuts[:, None] - (total - sizes), 0)
+    group_first = np.minimum(cuts[:, None], sizes)
+    others_first = np.maximum(cuts[:, None] - (total - sizes), 0)
     extremes = _divergence(np.stack([group_first, others_first]), cuts, sizes, total)
     terms = _divergence(counts_at(of_group, cuts), cuts, sizes, total)
-    terms = np.where((length[..., None] >= cuts)[..., None], terms, extremes.max(axis=0))
-    for i, these in enumerate(places):
-        at = np.searchsorted(cuts, these)
+    reached = (length[..., None] >= cuts)[..., None]
+    terms = np.where(reached, terms, extremes.max(axis=0))
+    for i, cuts_of_score in enumerate(places):
+        at = np.searchsorted(cuts, cuts_of_score)
         worst = extremes[:, at].sum(axis=1).max(axis=0)
-        if (worst > 0).any():
-            share = terms[..., at, :].sum(axis=-2)[..., worst > 0] / worst[worst > 0]
-            scores[..., i] = np.minimum(share, 1.0).mean(axis=-1)
+        can_differ = worst > 0
+        if can_differ.any():
+            sums = terms[..., at, :].sum(axis=-2)[..., can_differ]
+            scores[..., i] = np.minimum(sums / worst[can_differ], 1.0).mean(axis=-1)
     return scores
 
 
@@ -444,6 +518,7 @@ def _cuts_within(k: int, step: int, total: int) -> np.ndarray:
 
 def _divergence(counts: np.ndarray, cuts: np.ndarray, sizes: np.ndarray, total: int) -> np.ndarray:
     """Return D(n / i || Q) / log2(i) for counts n (…, c, g) at the cut points i."""
-    share, of_corpus = np.minimum(counts / cuts[:, None], 1.0), sizes / total
+    share = np.minimum(counts / cuts[:, None], 1.0)
+    of_corpus = sizes / total
     bits = (rel_entr(share, of_corpus) + rel_entr(1 - share, 1 - of_corpus)) / np.log(2)
     return np.asarray(bits / np.log2(cuts)[:, None])

@@ -1,4 +1,4 @@
-"""Every system against every other, or against several baselines: who differs, by how much, and what it would take.
+"""Compare every two systems, or systems with baselines: differences, tests, and how many questions would show them.
 
 Scores are those of an experiment: system → frame of one row a question, one column a measure.
 """
@@ -6,7 +6,7 @@ Scores are those of an experiment: system → frame of one row a question, one c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from string import ascii_lowercase
 
 import numpy as np
@@ -28,7 +28,7 @@ from berdslib.stats import (
 _PAIR = ["first", "second", "difference", "low", "high", "p_value", "wins", "ties", "losses"]
 _EFFECT = ["effect", "effect_low", "effect_high"]
 Scores = Mapping[str, pd.DataFrame]
-_DIGITS = 12  # scores that are equal may differ in their last bits
+_DIGITS = 12  # equal scores may differ in their last bits
 
 
 def all_pairs(
@@ -49,22 +49,25 @@ def all_pairs(
     columns, groups, clusters = score_columns(scores, questions, measure)
     rows = []
     for first, second in _pairs(list(columns), baselines):
-        d = (columns[first] - columns[second]).round(_DIGITS)
-        rows.append(
-            (
-                *(first, second, macro_mean(d, groups)),
-                *difference_interval(d, groups, clusters=clusters),
-                paired_test(columns[first], columns[second], groups, clusters=clusters, seed=seed),
-                *(int((np.sign(d) == sign).sum()) for sign in (1, 0, -1)),
-                *effect_size(d, groups, clusters=clusters),
-            )
-        )
+        differences = (columns[first] - columns[second]).round(_DIGITS)
+        interval = difference_interval(differences, groups, clusters=clusters)
+        p = paired_test(columns[first], columns[second], groups, clusters=clusters, seed=seed)
+        signs = np.sign(differences)
+        counts = [int((signs == sign).sum()) for sign in (1, 0, -1)]
+        effect = effect_size(differences, groups, clusters=clusters)
+        rows.append((first, second, macro_mean(differences, groups), *interval, p, *counts, *effect))
     pairs = pd.DataFrame(rows, columns=[*_PAIR, *_EFFECT])
     return pairs.assign(p_value=holm(pairs["p_value"].tolist()))
 
 
-def letters(scores: Scores, questions: Sequence[Question], measure: Measure | str, *, seed: int = 0) -> pd.Series:
-    """Return letters for each system, the best first: two share one if and only if they do not differ (Piepho, 2004).
+def letters(
+    scores: Scores,
+    questions: Sequence[Question],
+    measure: Measure | str,
+    *,
+    seed: int = 0,
+) -> pd.Series:
+    """Return letters of each system, the best first: systems share a letter only if they do not differ (Piepho, 2004).
 
     Two systems differ if their p-value, Holm-corrected over all pairs, is below 0.05.
     """
@@ -78,25 +81,34 @@ def letters(scores: Scores, questions: Sequence[Question], measure: Measure | st
 
 
 def letter_display(names: Sequence[str], different: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return letters such that two names share one if and only if they are not different (Piepho, 2004).
+    """Return letters such that two names share a letter if and only if they are not different (Piepho, 2004).
 
     >>> letter_display(["best", "middle", "worst"], [("best", "worst")])
     {'best': 'a', 'middle': 'ab', 'worst': 'b'}
     """
     columns = [frozenset(names)]
     for pair in different:
-        split = [column - {one} for column in columns if column.issuperset(pair) for one in pair]
-        kept = [column for column in columns if not column.issuperset(pair)]
-        # Absorbed is what lies within another column; of equal ones the first stays.
+        kept = []
+        split = []
+        for column in columns:
+            if column.issuperset(pair):
+                split += [column - {name} for name in pair]
+            else:
+                kept.append(column)
+        # A column within another one is absorbed; of equal columns the first stays.
         candidates = list(dict.fromkeys(kept + split))
-        columns = [one for one in candidates if not any(one < other for other in candidates)]
+        columns = [column for column in candidates if not any(column < other for other in candidates)]
     place = {name: i for i, name in enumerate(names)}
     columns.sort(key=lambda column: sorted(place[name] for name in column))
-    symbols = [*ascii_lowercase, *(a + b for a in ascii_lowercase for b in ascii_lowercase)]
+    symbols = [*ascii_lowercase, *map("".join, product(ascii_lowercase, repeat=2))]
     if len(columns) > len(symbols):
         raise InputError(f"{len(columns)} letters would be needed; compare fewer systems", field="systems")
-    between = "" if len(columns) <= len(ascii_lowercase) else ","
-    return {name: between.join(s for s, c in zip(symbols, columns, strict=False) if name in c) for name in names}
+    separator = "" if len(columns) <= len(ascii_lowercase) else ","
+    display = {}
+    for name in names:
+        own = [symbol for symbol, column in zip(symbols, columns, strict=False) if name in column]
+        display[name] = separator.join(own)
+    return display
 
 
 def questions_for(
@@ -109,16 +121,19 @@ def questions_for(
 ) -> pd.DataFrame:
     """Return how many questions like these show each true difference with 80 % power at 5 %.
 
-    From how the paired differences scatter here, for as many data sets and questions as much alike, and p-values that
-    are not corrected. The frame has a row a pair: first, second, spread, and a column for each of `differences`; <NA>
-    where the two do not differ on any question.
+    It assumes the spread of the paired differences, the number of data sets and the likeness within clusters of these
+    questions, and uncorrected p-values. The frame has a row a pair: first, second, spread, and a column for each of
+    `differences`; <NA> if the two systems differ on no question.
     """
     columns, groups, clusters = score_columns(scores, questions, measure)
     rows = []
     for first, second in _pairs(list(columns), baselines):
-        spread = spread_of((columns[first] - columns[second]).round(_DIGITS), groups, clusters=clusters)
+        paired = (columns[first] - columns[second]).round(_DIGITS)
+        spread = spread_of(paired, groups, clusters=clusters)
         binary = bool(np.isin([columns[first], columns[second]], (0, 1)).all())
-        needed = [questions_needed(x, spread, binary=binary) if spread > 0 else None for x in differences]
+        needed: list[int | None] = [None] * len(differences)
+        if spread > 0:
+            needed = [questions_needed(difference, spread, binary=binary) for difference in differences]
         rows.append((first, second, spread, *needed))
     frame = pd.DataFrame(rows, columns=["first", "second", "spread", *differences])
     return frame.astype(dict.fromkeys(differences, "Int64"))
@@ -127,22 +142,28 @@ def questions_for(
 def _pairs(systems: list[str], baselines: str | Iterable[str] | None) -> list[tuple[str, str]]:
     """Return which systems are compared, each pair once."""
     if len(systems) < 2:
-        raise InputError(f"there must be two systems to compare, not {len(systems)}", field="systems")
+        raise InputError(f"a comparison needs two systems, not {len(systems)}", field="systems")
     if baselines is None:
         return list(combinations(systems, 2))
-    fixed = [known("baseline", name, systems) for name in ([baselines] if isinstance(baselines, str) else baselines)]
-    if not fixed:
-        raise InputError("there must be a baseline, or None to compare all", field="baselines")
-    chosen = [(one, base) for base in dict.fromkeys(fixed) for one in systems if one != base]
-    return [pair for i, pair in enumerate(chosen) if pair[::-1] not in chosen[:i]]
+    names = [baselines] if isinstance(baselines, str) else list(baselines)
+    if not names:
+        raise InputError("name a baseline, or give None to compare all systems", field="baselines")
+    pairs: list[tuple[str, str]] = []
+    for baseline in dict.fromkeys(known("baseline", name, systems) for name in names):
+        for system in systems:
+            if system != baseline and (baseline, system) not in pairs:
+                pairs.append((system, baseline))
+    return pairs
 
 
 def score_columns(
-    scores: Scores, questions: Sequence[Question], measure: Measure | str
+    scores: Scores,
+    questions: Sequence[Question],
+    measure: Measure | str,
 ) -> tuple[dict[str, np.ndarray], list[str], list[str] | None]:
-    """Return each system's scores by one measure, each question's data set, and what is drawn with what.
+    """Return each system's scores by one measure, each question's data set, and its cluster, None if all differ.
 
-    A measure may be spelt as :func:`berdslib.evaluation.measures.parse_measure` reads it.
+    :func:`berdslib.evaluation.measures.parse_measure` reads the measure.
     """
     qids = [q.qid for q in questions]
     name = str(measure)
@@ -153,5 +174,6 @@ def score_columns(
         if list(frame.index) != qids:
             raise InputError(f"the scores of {system!r} are for other questions, or in another order")
     columns = {system: frame[name].to_numpy(dtype=np.float64) for system, frame in scores.items()}
-    groups, about = [q.source for q in questions], [q.root or q.qid for q in questions]
-    return columns, groups, about if len(set(about)) < len(about) else None
+    groups = [q.source for q in questions]
+    clusters = [q.root or q.qid for q in questions]
+    return columns, groups, clusters if len(set(clusters)) < len(clusters) else None

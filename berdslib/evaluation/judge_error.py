@@ -22,8 +22,8 @@ FEWEST_TO_TUNE = 30
 class Corrected(NamedTuple):
     """A mean corrected for judge errors, next to the judge's own mean, each with its interval (not cut off at 0 and 1).
 
-    ``n`` things (questions or pairs) are scored, ``labelled`` of them by people; ``weight`` is how much the judge
-    counts, 0 to 1.
+    ``n`` items (questions or pairs) have scores, ``labelled`` of them also a label by people; ``weight`` is that of the
+    judge, 0 to 1.
     """
 
     value: float
@@ -45,15 +45,15 @@ def corrected_mean(
     level: float = 0.95,
     tune: bool = True,
 ) -> Corrected:
-    """Correct the mean of a judge's scores (N,) by what people say of a random part (N,), NaN where they say nothing.
+    """Correct the mean of a judge's scores (N,) by people's labels of a random part (N,), NaN for the other items.
 
-    With f the judge's and h the people's scores, N things of which n are labelled, the estimate is ``w * mean_N(f) +
-    mean_n(h - w * f)``, unbiased for any fixed weight w; the tuned w has the smallest variance, and is 1 (plain PPI)
-    where few clusters are labelled. The variance is cluster-robust, of each question's whole influence on the
-    estimate; the interval Student's, with as many degrees of freedom as there are labelled clusters,
-    less 1. A part in which the judge happens to make no error passes for an errorless judge.
+    With f the judge's and h the people's scores, N items of which n are labelled, the estimate is ``w * mean_N(f) +
+    mean_n(h - w * f)``, unbiased for any fixed weight w; the tuned w has the smallest variance, and is 1 (plain PPI) if
+    few clusters are labelled. The variance is cluster-robust: it sums each question's influence on the estimate. The
+    interval is Student's with one degree of freedom fewer than labelled clusters. It takes the judge for errorless if
+    the labels happen to show no error.
 
-    `clusters` (N,) are what was drawn independently, such as the question of each pair.
+    `clusters` (N,) say which items were drawn together, such as the pairs of a question.
 
     Raises:
         InputError: different lengths, a judge's score that is not finite, or fewer than 2 labelled clusters.
@@ -62,8 +62,11 @@ def corrected_mean(
     >>> corrected_mean(judge, human, tune=False).value  # 0.5 + (-1) / 4
     0.25
     """
-    f, h = np.asarray(judge_scores, dtype=np.float64), np.asarray(human_scores, dtype=np.float64)
-    owner = np.arange(len(f)) if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1]
+    f = np.asarray(judge_scores, dtype=np.float64)
+    h = np.asarray(human_scores, dtype=np.float64)
+    owner = np.arange(len(f))
+    if clusters is not None:
+        owner = np.unique(np.asarray(clusters), return_inverse=True)[1]
     _check_columns(f, h, owner)
     value, low, high, weight = _estimate(f, h, owner, tune, level)
     judge_value, judge_low, judge_high, _ = _estimate(f, f, owner, tune, level)
@@ -72,19 +75,26 @@ def corrected_mean(
 
 
 def _estimate(
-    f: np.ndarray, h: np.ndarray, owner: np.ndarray, tune: bool, level: float
+    f: np.ndarray,
+    h: np.ndarray,
+    owner: np.ndarray,
+    tune: bool,
+    level: float,
 ) -> tuple[float, float, float, float]:
     """Return the estimate, the ends of its interval, and the weight of the judge; see :func:`corrected_mean`."""
     has = ~np.isnan(h)
-    # The influence of each thing on the estimate is a + w * b: a through its label, b through the judge's score.
-    a, b = np.zeros(len(f)), (f - f.mean()) / len(f)
+    # The influence of an item on the estimate is a + w * b: a through its label, b through the judge's score.
+    a = np.zeros(len(f))
+    b = (f - f.mean()) / len(f)
     a[has] = (h[has] - h[has].mean()) / has.sum()
     b[has] -= (f[has] - f[has].mean()) / has.sum()
-    # A cluster's influence is that of all its members.
-    a, b = (np.bincount(owner, weights=influence).astype(np.float64) for influence in (a, b))
-    labelled, weight = len(np.unique(owner[has])), 1.0
+    # A cluster's influence is the sum over its members.
+    a = np.bincount(owner, weights=a).astype(np.float64)
+    b = np.bincount(owner, weights=b).astype(np.float64)
+    labelled = len(np.unique(owner[has]))
+    weight = 1.0
     if tune and labelled >= FEWEST_TO_TUNE:
-        # A judge without spread, or labels on everything: b is 0 up to rounding, and no weight changes anything.
+        # If the judge's scores do not vary, or every item has a label, b is 0 up to rounding and the weight is free.
         weight = float(np.clip(-(a @ b) / (b @ b), 0.0, 1.0)) if b @ b > 1e-24 else 0.0
     value = weight * f.mean() + (h[has] - weight * f[has]).mean()
     variance = ((a + weight * b) ** 2).sum() * labelled / (labelled - 1)
@@ -98,5 +108,6 @@ def _check_columns(f: np.ndarray, h: np.ndarray, owner: np.ndarray) -> None:
         raise InputError(f"scores and clusters must be of one length, at least 1; got {lengths}")
     if not np.isfinite(f).all() or np.isinf(h).any():
         raise InputError("every score of the judge must be a finite number, and every label one or NaN")
-    if (labelled := len(np.unique(owner[~np.isnan(h)]))) < 2:
-        raise InputError(f"labels are needed in at least 2 questions (clusters); there are {labelled}")
+    labelled = len(np.unique(owner[~np.isnan(h)]))
+    if labelled < 2:
+        raise InputError(f"at least 2 questions (clusters) need labels; there are {labelled}")

@@ -12,13 +12,12 @@ from berdslib.errors import InputError
 from berdslib.stats import both_kinds, cluster_bootstrap, yes_or_no
 
 PAIR_KEY = ["qid", "pid", "docno"]
-ALL = "all"
 
-# The reports below take `level` (coverage of the intervals), `resamples` and `seed` (of the bootstrap). Whole questions
-# are drawn, since the pairs of one are alike, and intervals are NaN where all pairs are of one question.
+# The reports below take `level` (coverage of the intervals), `resamples` and `seed` (of the bootstrap). They draw whole
+# questions, since the pairs of a question are alike; intervals are NaN if all pairs are of one question.
 
 
-# ---------------------------------------------------------------- are its answers right?
+# ---------------------------------------------------------------- agreement
 
 
 class Agreement(NamedTuple):
@@ -40,22 +39,35 @@ def agreement(labels: np.ndarray, answers: np.ndarray) -> Agreement:
     0.5
     """
     outcomes = _outcomes(labels, answers)
-    return Agreement(len(outcomes), *(float(v) for v in _measures(outcomes.sum(axis=0, keepdims=True))[0]))
+    counts = outcomes.sum(axis=0, keepdims=True)
+    return Agreement(len(outcomes), *_measures(counts)[0].tolist())
 
 
-def agreement_report(labels: np.ndarray, answers: np.ndarray, clusters: Sequence[str], **drawing: Any) -> pd.DataFrame:
+def agreement_report(
+    labels: np.ndarray,
+    answers: np.ndarray,
+    clusters: Sequence[str],
+    **drawing: Any,
+) -> pd.DataFrame:
     """Return each measure of agreement (the fields of :class:`Agreement` but n) as rows measure, value, low, high."""
     return _report(Agreement._fields[1:], _outcomes(labels, answers), clusters, _measures, **drawing)
 
 
-def _report(names: Iterable[str], rows: Any, clusters: Sequence[str], statistic: Any, **drawing: Any) -> pd.DataFrame:
+def _report(
+    names: Iterable[str],
+    rows: Any,
+    clusters: Sequence[str],
+    statistic: Any,
+    **drawing: Any,
+) -> pd.DataFrame:
     value, low, high = cluster_bootstrap(rows, clusters, statistic, **drawing)
     return pd.DataFrame({"measure": list(names), "value": value, "low": low, "high": high})
 
 
 def _outcomes(labels: np.ndarray, answers: np.ndarray) -> np.ndarray:
     """Return for each pair whether it is a true yes, a false yes, a false no or a true no, (n, 4) bool."""
-    labels, answers = yes_or_no(labels), yes_or_no(answers, "answers")
+    labels = yes_or_no(labels)
+    answers = yes_or_no(answers, "answers")
     if labels.shape != answers.shape or not len(labels):
         raise InputError(f"labels and answers must be of one length, at least 1; got {len(labels)} and {len(answers)}")
     return np.stack([labels & answers, ~labels & answers, labels & ~answers, ~labels & ~answers], axis=1)
@@ -63,20 +75,26 @@ def _outcomes(labels: np.ndarray, answers: np.ndarray) -> np.ndarray:
 
 def _measures(counts: np.ndarray) -> np.ndarray:
     """Turn (r, 4) counts into (r, 6) measures, in the order of Agreement's fields after n."""
-    both, false_yes, false_no, _ = counts.T.astype(np.float64)
-    said, true = both + false_yes, both + false_no
+    true_yes, false_yes, false_no, _ = counts.T.astype(np.float64)
+    answered = true_yes + false_yes
+    labelled = true_yes + false_no
     same, kappa = same_and_kappa(counts.reshape(-1, 2, 2)).T
-    shares = _ratio(2 * both, said + true), _ratio(both, said), _ratio(both, true), said / counts.sum(axis=1)
-    return np.stack([same, *shares, kappa], axis=1)
+    f1 = _ratio(2 * true_yes, answered + labelled)
+    precision = _ratio(true_yes, answered)
+    recall = _ratio(true_yes, labelled)
+    said_yes = answered / counts.sum(axis=1)
+    return np.stack([same, f1, precision, recall, said_yes, kappa], axis=1)
 
 
 def same_and_kappa(tables: np.ndarray) -> np.ndarray:
-    """Return the share on the diagonal of tables (r, c, c) and Cohen's kappa, (r, 2); NaN where chance explains all."""
+    """Return the share on the diagonal of tables (r, c, c) and Cohen's kappa, (r, 2); NaN if chance agrees always."""
     n = tables.sum(axis=(1, 2))
     same = np.trace(tables, axis1=1, axis2=2) / n
-    by_chance = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1) / n**2
-    over = 1 - by_chance
-    kappa = np.divide(same - by_chance, over, out=np.full(len(n), np.nan), where=over > 1e-12)
+    margins = tables.sum(axis=1) * tables.sum(axis=2)
+    by_chance = margins.sum(axis=1) / n**2
+    rest = 1 - by_chance
+    undefined = np.full(len(n), np.nan)
+    kappa = np.divide(same - by_chance, rest, out=undefined, where=rest > 1e-12)
     return np.column_stack([same, kappa])
 
 
@@ -84,13 +102,13 @@ def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
 
 
-# ---------------------------------------------------------------- do the probabilities mean what they say?
+# ---------------------------------------------------------------- calibration
 
 
 def calibration_table(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10) -> pd.DataFrame:
     """Compare a judge's probabilities with the labels, a row a bin: low, high (low < p <= high), n, mean_p, share_yes.
 
-    Bins hold about equally many pairs; those of equal probability share one. Empty bins are left out.
+    Bins hold about equally many pairs; pairs of equal probability share a bin. Empty bins are left out.
 
     >>> calibration_table([0, 0, 1, 1], [0.0, 0.2, 0.6, 1.0], 2)[["n", "mean_p", "share_yes"]].values.tolist()
     [[2.0, 0.1, 0.0], [2.0, 0.8, 1.0]]
@@ -98,7 +116,8 @@ def calibration_table(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10) -> 
     labels, p_yes = _probabilities(yes_or_no(labels), p_yes)
     edges = _bin_edges(p_yes, bins)
     frame = pd.DataFrame({"bin": _bin_index(p_yes, edges), "p": p_yes, "yes": labels})
-    table = frame.groupby("bin").agg(n=("p", "size"), mean_p=("p", "mean"), share_yes=("yes", "mean")).reset_index()
+    columns = {"n": ("p", "size"), "mean_p": ("p", "mean"), "share_yes": ("yes", "mean")}
+    table = frame.groupby("bin").agg(**columns).reset_index()
     table.insert(0, "low", edges[table["bin"]])
     table.insert(1, "high", edges[table["bin"] + 1])
     return table.drop(columns="bin")
@@ -107,7 +126,8 @@ def calibration_table(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10) -> 
 def calibration_error(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10) -> float:
     """Return the expected calibration error (never negative), with the bins of :func:`calibration_table`."""
     table = calibration_table(labels, p_yes, bins)
-    return float(np.average((table["mean_p"] - table["share_yes"]).abs(), weights=table["n"]))
+    gaps = (table["mean_p"] - table["share_yes"]).abs()
+    return float(np.average(gaps, weights=table["n"]))
 
 
 def _bin_edges(p_yes: np.ndarray, bins: int) -> np.ndarray:
@@ -118,7 +138,7 @@ def _bin_edges(p_yes: np.ndarray, bins: int) -> np.ndarray:
 
 
 def _bin_index(p_yes: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Return the bin of each probability, (n,) from 0; what lies outside the edges belongs to the first or last."""
+    """Return the bin of each probability, (n,) from 0; probabilities beyond the edges are in the first or last bin."""
     return np.searchsorted(edges[1:-1], p_yes)
 
 
@@ -128,11 +148,18 @@ def auc(labels: np.ndarray, p_yes: np.ndarray) -> float:
     >>> auc([1, 0, 1, 0], [0.9, 0.1, 0.4, 0.4])
     0.875
     """
-    return float(_auc(_by_value(*both_kinds(labels, p_yes)).sum(axis=0)[None])[0, 0])
+    labels, p_yes = both_kinds(labels, p_yes)
+    counts = _by_value(labels, p_yes).sum(axis=0)
+    return float(_auc(counts[None])[0, 0])
 
 
 def probability_report(
-    labels: np.ndarray, p_yes: np.ndarray, clusters: Sequence[str], *, bins: int = 10, **drawing: Any
+    labels: np.ndarray,
+    p_yes: np.ndarray,
+    clusters: Sequence[str],
+    *,
+    bins: int = 10,
+    **drawing: Any,
 ) -> pd.DataFrame:
     """Return AUC and calibration error as rows measure, value, low, high; labels of both kinds are needed.
 
@@ -140,9 +167,10 @@ def probability_report(
     """
     labels, p_yes = both_kinds(labels, p_yes)
     _probabilities(labels, p_yes)
-    # What each pair adds to its bin: the error is the sum over bins of |sum of p - sum of yes|, by the number of pairs.
+    # The error is the sum over bins of |sum of p - sum of yes|, divided by the number of pairs (the last column).
     excess = np.zeros((len(labels), bins + 1))
-    excess[np.arange(len(labels)), _bin_index(p_yes, _bin_edges(p_yes, bins))] = p_yes - labels
+    bin_of = _bin_index(p_yes, _bin_edges(p_yes, bins))
+    excess[np.arange(len(labels)), bin_of] = p_yes - labels
     excess[:, -1] = 1
     reports = [
         _report(["auc"], _by_value(labels, p_yes), clusters, _auc, **drawing),
@@ -156,26 +184,30 @@ def _by_value(labels: np.ndarray, p_yes: np.ndarray) -> Any:
     from scipy.sparse import csr_array
 
     values, place = np.unique(p_yes, return_inverse=True)
+    n = len(labels)
     columns = np.where(labels, place, len(values) + place)
-    return csr_array((np.ones(len(labels)), (np.arange(len(labels)), columns)), shape=(len(labels), 2 * len(values)))
+    return csr_array((np.ones(n), (np.arange(n), columns)), shape=(n, 2 * len(values)))
 
 
 def _auc(counts: np.ndarray) -> np.ndarray:
-    """Return the AUC (r, 1) of counts as :func:`_by_value` has them; NaN where there is no yes or no no."""
+    """Return the AUC (r, 1) of the counts of :func:`_by_value`; NaN without a yes, or without a no."""
     yes, no = np.split(counts, 2, axis=1)
     below = np.cumsum(no, axis=1) - no / 2
-    both = yes.sum(axis=1) * no.sum(axis=1)
-    found = np.divide((yes * below).sum(axis=1), both, out=np.full(len(both), np.nan), where=both > 0)
-    return found[:, None]
+    ordered = (yes * below).sum(axis=1)
+    pairs = yes.sum(axis=1) * no.sum(axis=1)
+    undefined = np.full(len(pairs), np.nan)
+    return np.divide(ordered, pairs, out=undefined, where=pairs > 0)[:, None]
 
 
 def _error_of_bins(sums: np.ndarray) -> np.ndarray:
-    return np.abs(sums[:, :-1]).sum(axis=1, keepdims=True) / sums[:, -1:]
+    errors = np.abs(sums[:, :-1]).sum(axis=1, keepdims=True)
+    return errors / sums[:, -1:]
 
 
 def _probabilities(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return two columns of numbers from 0 to 1 (labels count as 0 and 1) as float64."""
-    first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    first = np.asarray(first, dtype=np.float64)
+    second = np.asarray(second, dtype=np.float64)
     if first.shape != second.shape or first.ndim != 1 or not len(first):
         raise InputError(f"the columns must be of one length, at least 1; got {first.shape} and {second.shape}")
     for column in (first, second):

@@ -9,8 +9,8 @@ from scipy.special import kl_div
 
 from berdslib.evaluation.tables import counts_at, discounted, ratio
 
-FILLED = 1_000  # the script fills answers up to so many, and looks for groups among all but the last (A6)
-_CUT_POINTS = np.array([2, 4, 8, 10, 12, 14, 16, 18, 20])  # 6 is not among them (A7)
+FILLED = 1_000  # the script pads answers to this number, and looks for groups among all but the last (A6)
+_CUT_POINTS = np.array([2, 4, 8, 10, 12, 14, 16, 18, 20])  # without 6 (A7)
 
 
 def ndcg(relevant: np.ndarray, gold: np.ndarray, ks: Sequence[int]) -> np.ndarray:
@@ -19,12 +19,14 @@ def ndcg(relevant: np.ndarray, gold: np.ndarray, ks: Sequence[int]) -> np.ndarra
     `relevant` (…, n) says which listed passages count; in the implicit scenario also one whose text equals that of a
     relevant one. `gold` (…,) is how many passages are relevant; copies do not count.
     """
-    return _over_ideal(relevant, np.arange(_within(ks, gold)) < gold[..., None], ks)
+    ideal = np.arange(_within(ks, gold)) < gold[..., None]
+    return _over_ideal(relevant, ideal, ks)
 
 
 def precision(relevant: np.ndarray, length: np.ndarray, ks: Sequence[int]) -> np.ndarray:
     """Return the share of relevant passages among the first k, or all of a shorter list, (…, ks) (A9)."""
-    return np.stack([ratio(relevant[..., :k].sum(axis=-1), np.minimum(k, length)) for k in ks], axis=-1)
+    shares = [ratio(relevant[..., :k].sum(axis=-1), np.minimum(k, length)) for k in ks]
+    return np.stack(shares, axis=-1)
 
 
 def alpha_ndcg(
@@ -37,40 +39,52 @@ def alpha_ndcg(
 ) -> np.ndarray:
     """Return alpha-nDCG at each cut-off, (…, ks).
 
-    A group that was seen before loses alpha once, however often it was seen (A1); a passage that is not relevant marks
-    its group as seen (A2). The ideal list has one relevant passage of each of so many groups, `first` (…,), and then
-    the others (A6). `of_group` (…, n, m) says which group each listed passage is of.
+    A repeated group loses alpha once, however often it was seen (A1); an irrelevant passage marks its group as seen
+    (A2). The ideal list starts with one relevant passage of each of `first` (…,) groups; the others follow (A6).
+    `of_group` (…, n, m) says which group each listed passage is of.
     """
-    seen_before = (np.cumsum(of_group, axis=-2, dtype=np.int32) - of_group) > 0
+    earlier = np.cumsum(of_group, axis=-2, dtype=np.int32) - of_group
+    seen_before = earlier > 0
     worth = np.where(seen_before, 1.0 - alpha, 1.0)
     gains = relevant * (worth * of_group).sum(axis=-1)
     place = np.arange(_within(ks, gold))
-    ideal = np.where(place < first[..., None], 1.0, (1.0 - alpha) * (place < gold[..., None]))
+    repeated = (1.0 - alpha) * (place < gold[..., None])
+    ideal = np.where(place < first[..., None], 1.0, repeated)
     return _over_ideal(gains, ideal, ks)
 
 
-def rkl(of_group: np.ndarray, sizes: np.ndarray, total: int, ks: Sequence[int]) -> np.ndarray:
+def one_sided_rkl(
+    of_group: np.ndarray,
+    sizes: np.ndarray,
+    total: int,
+    ks: Sequence[int],
+) -> np.ndarray:
     """Return the divergence at each cut-off from 2, (…, ks), the mean over groups (A7); 0 is best, there is no worst.
 
-    One-sided, that of the group alone: P ln(P / Q) - P + Q, averaged over the cut points 2, 4, 8, 10, …, 20 (6 is left
-    out) with the weights 1 / log2(i). A list that ends before a cut point is divided by it all the same. `of_group`
-    (…, n, g) says which listed passages are of a group, `sizes` (g,) how many of the `total` in the corpus are.
+    It takes the group's side alone: P ln(P / Q) - P + Q, averaged over the cut points 2, 4, 8, 10, …, 20 (without 6)
+    with the weights 1 / log2(i). The share at a cut point beyond the end of a list is still divided by the cut point.
+    `of_group` (…, n, g) says which listed passages are of a group, `sizes` (g,) how many of the `total` in the corpus.
     """
     share = counts_at(of_group, _CUT_POINTS) / _CUT_POINTS[:, None]
     weight = 1 / np.log2(_CUT_POINTS)
-    running = np.cumsum(kl_div(share, sizes / total).mean(axis=-1) * weight, axis=-1) / np.cumsum(weight)
-    return np.asarray(running[..., np.searchsorted(_CUT_POINTS, ks, side="right") - 1])
+    divergence = kl_div(share, sizes / total).mean(axis=-1)
+    running = np.cumsum(divergence * weight, axis=-1) / np.cumsum(weight)
+    last_cut = np.searchsorted(_CUT_POINTS, ks, side="right") - 1
+    return np.asarray(running[..., last_cut])
 
 
 def _within(ks: Sequence[int], lengths: np.ndarray) -> int:
-    """Return the largest cut-off, or the greatest length where all is shorter: beyond, nothing counts."""
+    """Return the largest cut-off, or the greatest length if all lists are shorter."""
     return min(max(ks), int(lengths.max(initial=0)))
 
 
 def _over_ideal(gains: np.ndarray, ideal: np.ndarray, ks: Sequence[int]) -> np.ndarray:
     """Return the DCG of the first k over that of the first k of the ideal list."""
-    return np.stack([ratio(_dcg(gains[..., :k]), _dcg(ideal[..., :k])) for k in ks], axis=-1)
+    ratios = [ratio(_dcg(gains[..., :k]), _dcg(ideal[..., :k])) for k in ks]
+    return np.stack(ratios, axis=-1)
 
 
 def _dcg(gains: np.ndarray) -> np.ndarray:
-    return discounted(gains)[..., -1] if gains.shape[-1] else np.zeros(gains.shape[:-1])
+    if not gains.shape[-1]:
+        return np.zeros(gains.shape[:-1])
+    return discounted(gains)[..., -1]

@@ -21,16 +21,17 @@ OVERLAPS = ("union", "f1")
 def task_statistics(task: Collection) -> dict[str, float]:
     """Return PIR's Table 1 for a task: queries, words_per_query, documents, words_per_document.
 
-    Words are separated by blanks. A task without recorded full queries is refused.
+    Words are separated by blanks. The task must have recorded full queries.
     """
     if not task.expansions:
         raise InputError(f"{task.name!r} has no full queries; a task of PIR has one for each perspective")
-    queries = [query.text for query in task.queries]
+    query_lengths = [len(query.text.split()) for query in task.queries]
+    document_lengths = [len(passage.full_text.split()) for passage in task.passages]
     return {
-        "queries": len(queries),
-        "words_per_query": float(np.mean([len(text.split()) for text in queries])),
-        "documents": len(task.passages),
-        "words_per_document": float(np.mean([len(passage.full_text.split()) for passage in task.passages])),
+        "queries": len(query_lengths),
+        "words_per_query": float(np.mean(query_lengths)),
+        "documents": len(document_lengths),
+        "words_per_document": float(np.mean(document_lengths)),
     }
 
 
@@ -42,7 +43,7 @@ def root_bias(
     k: int = 5,
     **drawing: Any,
 ) -> pd.DataFrame:
-    """Return whose texts root queries find, as PIR's Tables 3 and 10: a row a label of perspectives.
+    """Return which perspectives' texts root queries find, as PIR's Tables 3 and 10: a row a label of perspectives.
 
     Args:
         run: the lists of the questions, the root queries.
@@ -54,20 +55,21 @@ def root_bias(
 
     Returns:
         Frame label, found (texts with the label in the first k places), share of these, low, high, in_corpus (the share
-        among all texts with one of the labels): equal shares are what a balanced corpus would give only where
-        in_corpus is balanced.
+        among all texts with one of the labels, which an unbiased retriever would match).
     """
     check_k(k)
     check_questions(questions, need_perspectives=True)
     label_of = {(q.qid, pid): label for q in questions for pid, label in enumerate(labels_of(q))}
     for label in labels:
         known("label of a perspective", label, set(label_of.values()))
-    clean, gold = check_run(run), check_verdicts(verdicts)
+    clean = check_run(run)
+    gold = check_verdicts(verdicts)
     gold = gold[gold["supports"]]
-    gold = gold.assign(label=[label_of.get(key, "") for key in zip(gold["qid"], gold["pid"], strict=True)])
+    keys = zip(gold["qid"], gold["pid"], strict=True)
+    gold = gold.assign(label=[label_of.get(key, "") for key in keys])
     texts = gold[gold["label"].isin(labels)].drop_duplicates(["qid", "docno", "label"])
-    found = clean[clean["rank"] <= k].merge(texts, on=["qid", "docno"])
-    counts = pd.crosstab(found["qid"], found["label"])
+    in_top = clean[clean["rank"] <= k].merge(texts, on=["qid", "docno"])
+    counts = pd.crosstab(in_top["qid"], in_top["label"])
     counts = counts.reindex(index=[q.qid for q in questions], columns=list(labels), fill_value=0)
     if not counts.to_numpy().any():
         raise InputError(f"no list holds a text of {', '.join(labels)} in its first {k} places", field="labels")
@@ -78,33 +80,41 @@ def root_bias(
     return table.assign(in_corpus=table["label"].map(in_corpus).fillna(0.0))
 
 
-def groups_shown(run: pd.DataFrame, questions: Sequence[Question], groups: Mapping[str, str], k: int) -> pd.Series:
+def groups_shown(
+    run: pd.DataFrame,
+    questions: Sequence[Question],
+    groups: Mapping[str, str],
+    k: int,
+) -> pd.Series:
     """Return how many of the first k places of all root queries show each group, most first (PIR Figure 5)."""
     check_k(k)
     clean = check_run(run)
     listed = clean[(clean["rank"] <= k) & clean["qid"].isin([q.qid for q in questions])]
-    shown = listed["docno"].map(dict(groups)).value_counts()
-    everything = shown.reindex(sorted(set(groups.values())), fill_value=0)
-    return everything.sort_values(ascending=False, kind="stable").rename_axis("group").rename("places")
+    places = listed["docno"].map(dict(groups)).value_counts()
+    all_groups = places.reindex(sorted(set(groups.values())), fill_value=0)
+    return all_groups.sort_values(ascending=False, kind="stable").rename_axis("group").rename("places")
 
 
 def word_overlap(found: str, gold: Sequence[str], definition: str = "union") -> float:
-    """Return how alike an extracted perspective is to the best of the annotated ones, from 0 to 1 (PIR A.8, Table 6).
+    """Return the similarity of an extracted perspective to the closest annotated one, 0 to 1 (PIR A.8, Table 6).
 
-    "union" is the formula that PIR prints under the name QA-F1: shared words over all words of both. "f1" is the
-    measure that goes by that name elsewhere: twice the shared words over the sum of both.
+    "union" is the formula that PIR prints as QA-F1: shared words over all words of both. "f1" is the usual F1: twice
+    the shared words over the sum of both.
 
     >>> word_overlap("a claim", ["a claim that opposes"]), word_overlap("a claim", ["a claim that opposes"], "f1")
     (0.5, 0.6666666666666666)
     """
     known("definition of QA-F1", definition, OVERLAPS)
     if not gold:
-        raise InputError("at least one annotated perspective is needed", field="gold")
-    own = set(compared_words(found))
+        raise InputError("expected at least one annotated perspective", field="gold")
+    extracted = set(compared_words(found))
     scores = []
     for text in gold:
-        theirs = set(compared_words(text))
-        whole = len(own | theirs) if definition == "union" else len(own) + len(theirs)
-        shared = len(own & theirs) * (1 if definition == "union" else 2)
-        scores.append(shared / whole if whole else 0.0)
+        annotated = set(compared_words(text))
+        shared = len(extracted & annotated)
+        total = len(extracted | annotated)
+        if definition == "f1":
+            shared *= 2
+            total = len(extracted) + len(annotated)
+        scores.append(shared / total if total else 0.0)
     return max(scores)

@@ -1,4 +1,4 @@
-"""Does a judge order systems as gold does? Scores of the same runs by gold and by a judge, compared.
+"""Does a judge order systems as gold does? Comparisons of the scores of the same runs by gold and by a judge.
 
 All functions take two frames of one measure, questions x systems, the second scored with a judge's verdicts; intervals
 draw whole clusters of questions.
@@ -19,11 +19,13 @@ from berdslib.evaluation.judges import same_and_kappa
 from berdslib.stats import cluster_bootstrap, paired_test
 
 _DIGITS = 12  # means of equal scores differ in their last bits
-JUDGE_ALONE, LABELS_ALONE, CORRECTED = "judge alone", "labels alone", "corrected"
+JUDGE_ALONE = "judge alone"
+LABELS_ALONE = "labels alone"
+CORRECTED = "corrected"
 
 
 class Estimate(NamedTuple):
-    """A number with its interval; NaN where it is not defined, as is the interval of a single cluster."""
+    """A number with its interval; NaN where undefined, as the interval is for a single cluster."""
 
     value: float
     low: float
@@ -33,38 +35,48 @@ class Estimate(NamedTuple):
 # ---------------------------------------------------------------- the order of systems
 
 
-def system_tau(gold: pd.DataFrame, judged: pd.DataFrame, clusters: Sequence[str], **drawing: Any) -> Estimate:
+def system_tau(
+    gold: pd.DataFrame,
+    judged: pd.DataFrame,
+    clusters: Sequence[str],
+    **drawing: Any,
+) -> Estimate:
     """Return Kendall's tau-b between the systems' means by gold and by a judge (Kendall, 1945; Voorhees, 2000).
 
-    Near ties turn in a drawn sample, so that the interval tends to lie a little low.
+    Near ties change their order in a drawn sample, so that the interval tends to lie a little low.
     """
-    true, found = _matched(gold, judged, clusters)
-    m = true.shape[1]
+    by_gold, by_judge = _matched(gold, judged, clusters)
+    m = by_gold.shape[1]
 
     def tau(sums: np.ndarray) -> np.ndarray:
         means = (sums[:, :-1] / sums[:, -1:]).round(_DIGITS)
         return _tau_b(means[:, :m], means[:, m:])[:, None]
 
-    rows = np.column_stack([true, found, np.ones(len(true))])
+    rows = np.column_stack([by_gold, by_judge, np.ones(len(by_gold))])
     value, low, high = cluster_bootstrap(rows, clusters, tau, **drawing)
     return Estimate(float(value[0]), float(low[0]), float(high[0]))
 
 
-def _tau_b(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return tau-b of each row of one and other, (r, m) each: (r,), NaN where a row is all ties."""
-    first, second = np.triu_indices(one.shape[1], 1)
-    a, b = np.sign(one[:, first] - one[:, second]), np.sign(other[:, first] - other[:, second])
-    untied = np.sqrt(np.abs(a).sum(axis=1) * np.abs(b).sum(axis=1))
-    return np.divide((a * b).sum(axis=1), untied, out=np.full(len(one), np.nan), where=untied > 0)
+def _tau_b(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return tau-b of each row of x and y, (r, m) each: (r,), NaN where a row is all ties."""
+    first, second = np.triu_indices(x.shape[1], 1)
+    signs_x = np.sign(x[:, first] - x[:, second])
+    signs_y = np.sign(y[:, first] - y[:, second])
+    agreement = (signs_x * signs_y).sum(axis=1)
+    untied_x = np.abs(signs_x).sum(axis=1)
+    untied_y = np.abs(signs_y).sum(axis=1)
+    untied = np.sqrt(untied_x * untied_y)
+    return np.divide(agreement, untied, out=np.full(len(x), np.nan), where=untied > 0)
 
 
 def system_pairs(gold: pd.DataFrame, clusters: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
     """Test every two systems against each other by gold: frame first, second, difference, p_value (uncorrected)."""
     rows = []
     for first, second in combinations(gold.columns, 2):
-        one, other = gold[first].to_numpy(), gold[second].to_numpy()
-        p = paired_test(one, other, clusters=list(clusters), seed=seed)
-        rows.append((first, second, round(float(one.mean() - other.mean()), _DIGITS), p))
+        x = gold[first].to_numpy()
+        y = gold[second].to_numpy()
+        difference = round(float(x.mean() - y.mean()), _DIGITS)
+        rows.append((first, second, difference, paired_test(x, y, clusters=list(clusters), seed=seed)))
     return pd.DataFrame(rows, columns=["first", "second", "difference", "p_value"])
 
 
@@ -75,30 +87,37 @@ def ordered_alike(pairs: pd.DataFrame, judged: pd.DataFrame) -> dict[str, float]
     """
     differ = pairs[pairs["p_value"] < 0.05]
     means = judged.mean()
-    theirs = (means[differ["first"]].to_numpy() - means[differ["second"]].to_numpy()).round(_DIGITS)
-    agreeing = np.sign(theirs) * np.sign(differ["difference"].to_numpy())
-    names = {"alike": 1, "reversed": -1, "tied": 0}
-    shares = {name: float((agreeing == sign).mean()) if len(differ) else np.nan for name, sign in names.items()}
-    return {"pairs": len(differ), **shares}
+    by_judge = (means[differ["first"]].to_numpy() - means[differ["second"]].to_numpy()).round(_DIGITS)
+    agreeing = np.sign(by_judge) * np.sign(differ["difference"].to_numpy())
+    counts: dict[str, float] = {"pairs": len(differ)}
+    for name, sign in (("alike", 1), ("reversed", -1), ("tied", 0)):
+        counts[name] = float((agreeing == sign).mean()) if len(differ) else np.nan
+    return counts
 
 
 # ---------------------------------------------------------------- single questions
 
 
 def question_agreement(
-    gold: pd.DataFrame, judged: pd.DataFrame, clusters: Sequence[str], **drawing: Any
+    gold: pd.DataFrame,
+    judged: pd.DataFrame,
+    clusters: Sequence[str],
+    **drawing: Any,
 ) -> dict[str, Estimate]:
     """Return how often a judge gives one question and system gold's score: same (share) and Cohen's kappa."""
-    true, found = _matched(gold, judged, clusters)
-    values, place = np.unique(np.concatenate([true, found]).round(_DIGITS), return_inverse=True)
-    a, b = np.split(place.reshape(2 * len(true), -1), 2)
+    by_gold, by_judge = _matched(gold, judged, clusters)
+    n = len(by_gold)
+    values, place = np.unique(np.concatenate([by_gold, by_judge]).round(_DIGITS), return_inverse=True)
+    of_gold, of_judge = np.split(place.reshape(2 * n, -1), 2)
     c = len(values)
-    counts = np.zeros((len(true), c * c))
-    np.add.at(counts, (np.arange(len(true))[:, None], a * c + b), 1)
-    ends = np.transpose(
-        cluster_bootstrap(counts, clusters, lambda sums: same_and_kappa(sums.reshape(-1, c, c)), **drawing)
-    )
-    return {name: Estimate(*map(float, row)) for name, row in zip(("same", "kappa"), ends, strict=True)}
+    counts = np.zeros((n, c * c))  # of each question, a table score by gold x score by the judge
+    np.add.at(counts, (np.arange(n)[:, None], of_gold * c + of_judge), 1)
+
+    def statistic(sums: np.ndarray) -> np.ndarray:
+        return same_and_kappa(sums.reshape(-1, c, c))
+
+    same, kappa = np.transpose(cluster_bootstrap(counts, clusters, statistic, **drawing)).tolist()
+    return {"same": Estimate(*same), "kappa": Estimate(*kappa)}
 
 
 # ---------------------------------------------------------------- with a few labels
@@ -113,43 +132,54 @@ def labelling_trials(
     draws: int = 200,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Try out what people's labels on a few questions give: prediction-powered means against labels or judge alone.
+    """Simulate labels on a few questions: prediction-powered means against those of labels or the judge alone.
 
-    In each trial as many clusters as there are are drawn from them with repetition, the judge scores them all, and
-    people label random ones until there are `labelled` questions.
+    Each trial draws all clusters with repetition; the judge scores them all, and people label random clusters until
+    `labelled` questions have a label.
 
     Returns:
         One row for each estimate ("judge alone", "labels alone", "corrected") and system, or "all": labelled, estimate,
         system, bias (mean of estimate - truth), error (root mean square), width, coverage (share of trials whose
         interval holds the truth), weight (mean) and, over all systems only, tau (of the estimates with the true means).
     """
-    true, found = _matched(gold, judged, clusters)
-    if not 2 <= labelled <= len(true) or draws < 1:
-        raise InputError(
-            f"from 2 to {len(true)} questions can be labelled, in at least 1 draw; got {labelled}, {draws}"
-        )
+    by_gold, by_judge = _matched(gold, judged, clusters)
+    n = len(by_gold)
+    if not 2 <= labelled <= n or draws < 1:
+        raise InputError(f"from 2 to {n} questions can be labelled, in at least 1 draw; got {labelled}, {draws}")
     names, owner = np.unique(np.asarray(clusters), return_inverse=True)
     if len(names) < 2:
-        raise InputError("all questions overlap; labels say how others turn out only from 2 that do not")
+        raise InputError("all questions belong to one cluster; labels need at least 2 clusters")
     members = [np.flatnonzero(owner == i) for i in range(len(names))]
-    rng, rows = np.random.default_rng(seed), []
+    rng = np.random.default_rng(seed)
+    rows = []
     for trial in range(draws):
         drawn = [members[i] for i in rng.integers(0, len(members), len(members))]
-        ids, at = np.repeat(np.arange(len(drawn)), [len(d) for d in drawn]), np.concatenate(drawn)
-        # Clusters are drawn in random order already, so the first ones are a random choice; two at least.
+        ids = np.repeat(np.arange(len(drawn)), [len(cluster) for cluster in drawn])
+        at = np.concatenate(drawn)
+        # The clusters are in random order, so the first ones are a random choice; at least two of them.
         last = max(1, int(ids[min(labelled, len(ids)) - 1]))
         for i, system in enumerate(gold.columns):
-            judge, human = found[at, i], np.where(ids <= last, true[at, i], np.nan)
-            both = corrected_mean(judge, human, clusters=ids.tolist())
-            alone = corrected_mean(np.zeros_like(judge), human, clusters=ids.tolist())
-            key = trial, system, true[:, i].mean()
-            rows += [
-                (*key, JUDGE_ALONE, both.judge_value, both.judge_low, both.judge_high, 1.0),
-                (*key, LABELS_ALONE, alone.value, alone.low, alone.high, 0.0),
-                (*key, CORRECTED, both.value, both.low, both.high, both.weight),
-            ]
+            human = np.where(ids <= last, by_gold[at, i], np.nan)
+            estimates = _estimates(by_judge[at, i], human, ids.tolist())
+            rows += [(trial, system, by_gold[:, i].mean(), *estimate) for estimate in estimates]
     columns = ["trial", "system", "truth", "estimate", "value", "low", "high", "weight"]
-    return _summary(pd.DataFrame(rows, columns=columns)).assign(labelled=labelled)[list(SUMMARY)]
+    trials = pd.DataFrame(rows, columns=columns)
+    return _summary(trials).assign(labelled=labelled)[list(SUMMARY)]
+
+
+def _estimates(
+    judge: np.ndarray,
+    human: np.ndarray,
+    clusters: list[int],
+) -> list[tuple[str, float, float, float, float]]:
+    """Return each estimate's name, value, ends of its interval, and weight of the judge."""
+    both = corrected_mean(judge, human, clusters=clusters)
+    alone = corrected_mean(np.zeros_like(judge), human, clusters=clusters)
+    return [
+        (JUDGE_ALONE, both.judge_value, both.judge_low, both.judge_high, 1.0),
+        (LABELS_ALONE, alone.value, alone.low, alone.high, 0.0),
+        (CORRECTED, both.value, both.low, both.high, both.weight),
+    ]
 
 
 SUMMARY = ("labelled", "estimate", "system", "bias", "error", "width", "coverage", "weight", "tau")
@@ -165,13 +195,13 @@ def _summary(trials: pd.DataFrame) -> pd.DataFrame:
     for estimate, part in trials.groupby("estimate", sort=False):
         own = part.groupby("system", sort=False)[["bias", "error", "width", "coverage", "weight"]].mean()
         own["error"] **= 0.5
-        values, truth = (
-            part.pivot(index="trial", columns="system", values=v).round(_DIGITS) for v in ("value", "truth")
-        )
-        taus = _tau_b(values.to_numpy(), truth.to_numpy())
-        tau = taus[np.isfinite(taus)].mean() if np.isfinite(taus).any() else np.nan
-        every = own.assign(bias=own["bias"].abs()).mean().to_frame("all").T.assign(tau=tau)
-        parts.append(pd.concat([every, own]).assign(estimate=estimate))
+        wide = part.pivot(index="trial", columns="system", values=["value", "truth"]).round(_DIGITS)
+        taus = _tau_b(wide["value"].to_numpy(), wide["truth"].to_numpy())
+        defined = taus[np.isfinite(taus)]
+        tau = defined.mean() if len(defined) else np.nan
+        sizes = own.assign(bias=own["bias"].abs())
+        overall = sizes.mean().to_frame("all").T.assign(tau=tau)
+        parts.append(pd.concat([overall, own]).assign(estimate=estimate))
     return pd.concat(parts).rename_axis("system").reset_index()
 
 
@@ -182,10 +212,11 @@ def _matched(gold: pd.DataFrame, judged: pd.DataFrame, clusters: Sequence[str]) 
     if list(gold.index) != list(judged.index) or list(gold.columns) != list(judged.columns):
         raise InputError("gold and judge must have scored the same questions and systems, in the same order")
     if len(gold.columns) < 2:
-        raise InputError(f"an order needs two systems at least, not {len(gold.columns)}", field="systems")
+        raise InputError(f"an order needs at least two systems, not {len(gold.columns)}", field="systems")
     if len(clusters) != len(gold):
         raise InputError(f"there are {len(gold)} questions, but {len(clusters)} clusters")
-    true, found = gold.to_numpy(dtype=np.float64), judged.to_numpy(dtype=np.float64)
-    if not len(true) or not (np.isfinite(true).all() and np.isfinite(found).all()):
-        raise InputError("every score must be a finite number, and there must be some")
-    return true, found
+    by_gold = gold.to_numpy(dtype=np.float64)
+    by_judge = judged.to_numpy(dtype=np.float64)
+    if not len(by_gold) or not (np.isfinite(by_gold).all() and np.isfinite(by_judge).all()):
+        raise InputError("every score must be a finite number, and there must be at least one")
+    return by_gold, by_judge

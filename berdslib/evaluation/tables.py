@@ -1,14 +1,14 @@
 """Ranked passages x perspectives as tables of true and false, and the measures as arithmetic over many at once.
 
-A measure is a few lines over tables (…, n, m), true where a passage supports a perspective. Rows of False fill up those
-of shorter lists, and change nothing.
+A measure is a few lines over tables (…, n, m), true where a passage supports a perspective. Shorter lists are padded
+with rows of False, which change no measure.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,10 @@ import pandas as pd
 from berdslib.data.records import GRADE, Question, list_ids, perspective_qid, read_pairs, shares
 from berdslib.errors import InputError
 
-# Cells of the tables that are scored together: some 100 MB in double precision, and enough to keep numpy busy.
-BLOCK = 2_000_000
+# Tables of so many cells are scored together: some 100 MB in double precision, and enough to keep numpy busy.
+CELLS_AT_ONCE = 2_000_000
 
-_ALIKE = np.ones(1)  # weights
+_EQUAL_WEIGHTS = np.ones(1)
 _NO_GAINS = np.zeros(0)
 
 # How many passages of a list a measure looks at; None for all.
@@ -31,16 +31,16 @@ class Tables(NamedTuple):
 
     ``listed`` bool (…, n, m): the runs, best first; ``length`` int (…,). ``pool`` bool (…, d, m): every passage that
     supports a perspective, the largest docno first, as ndeval breaks ties of ideal lists. ``own`` bool (…, m, n', m):
-    the lists that were found from each perspective, for p-Recall. ``weights`` (…, m): how much each perspective counts;
-    those of a question have a mean of 1. ``judged`` bool (…, n): which listed passages somebody judged. ``gains`` float
-    (…, n): what each listed passage is worth to nDCG; ``pool_gains`` (…, p): what all passages above 0 are worth.
+    the lists that the perspectives' queries found, for p-Recall. ``weights`` (…, m): how much each perspective counts;
+    those of a question have a mean of 1. ``judged`` bool (…, n): which listed passages have a verdict. ``gains`` float
+    (…, n): the gain of each listed passage for nDCG; ``pool_gains`` (…, p): all gains above 0.
     """
 
     listed: np.ndarray
     length: np.ndarray
     pool: np.ndarray
     own: np.ndarray = np.zeros((1, 0, 1), dtype=bool)
-    weights: np.ndarray = _ALIKE
+    weights: np.ndarray = _EQUAL_WEIGHTS
     judged: np.ndarray = np.zeros(0, dtype=bool)
     gains: np.ndarray = _NO_GAINS
     pool_gains: np.ndarray = _NO_GAINS
@@ -50,75 +50,110 @@ class Tables(NamedTuple):
 
 
 def check_not_taken(name: str, datasets: Iterable[str | None]) -> None:
-    """Raise InputError for a data set called as the row of all of them together is."""
+    """Raise InputError if a data set has the name of the row that sums up all data sets."""
     if name in datasets:
-        raise InputError(f"a data set is called {name!r}, as is the row of all together; rename it", field="source")
+        problem = f"a data set is called {name!r}, which is the name of the row over all data sets; rename it"
+        raise InputError(problem, field="source")
 
 
-def pairs_of(frame: pd.DataFrame) -> pd.MultiIndex:
+def pair_index(frame: pd.DataFrame) -> pd.MultiIndex:
     """Return (qid, docno) of each row."""
     return pd.MultiIndex.from_arrays([frame["qid"], frame["docno"]])
+
+
+class _Judged(NamedTuple):
+    """What verdicts say, one row a judged pair and a last row, which the index -1 finds, for all other passages."""
+
+    pairs: pd.MultiIndex
+    supports: np.ndarray
+    gains: np.ndarray
 
 
 def question_tables(run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequence[Question]) -> Iterator[Tables]:
     """Yield for each question, in order, its ranked passages and its pool as tables passage x perspective.
 
-    The frames are taken as :func:`berdslib.data.records.check_run` and ``check_verdicts`` return them.
+    The frames must be clean, as :func:`berdslib.data.records.check_run` and ``check_verdicts`` return them.
     """
-    sizes = {q.qid: len(q.perspectives) for q in questions}
+    judged = _judged_pairs(verdicts, {q.qid: len(q.perspectives) for q in questions})
+    qids = run["qid"].map(list_ids(questions))
+    rows = judged.pairs.get_indexer(pair_index(run.assign(qid=qids)))
+    lists = _places_by_id(run["qid"])
+    pools = _places_by_id(judged.pairs.get_level_values(0))
+    empty = np.empty(0, dtype=np.int64)
+    for question in questions:
+        m = len(question.perspectives)
+        top = rows[lists.get(question.qid, empty)]
+        own = []
+        for pid in range(m):
+            of_perspective = rows[lists.get(perspective_qid(question.qid, pid), empty)]
+            own.append(judged.supports[of_perspective, :m])
+        pool = np.asarray(pools.get(question.qid, empty))[::-1]
+        useful = pool[judged.supports[pool].any(axis=1)]
+        gains = judged.gains[pool]
+        yield Tables(
+            listed=judged.supports[top, :m],
+            length=np.array(len(top)),
+            pool=judged.supports[useful, :m],
+            own=_padded(own),
+            weights=m * shares(question) if question.weights else np.ones(m),
+            judged=top >= 0,
+            gains=judged.gains[top],
+            pool_gains=gains[gains > 0],
+        )
+
+
+def _judged_pairs(verdicts: pd.DataFrame, sizes: Mapping[str, int]) -> _Judged:
+    """Return the verdicts on questions, `sizes` being how many perspectives each has."""
     read = read_pairs(verdicts[verdicts["qid"].isin(sizes).to_numpy()])
-    gain = (read[GRADE] if GRADE in read.columns else read["supports"]).to_numpy(dtype=np.float64).clip(min=0)
+    grades = read[GRADE] if GRADE in read.columns else read["supports"]
+    gain = grades.to_numpy(dtype=np.float64).clip(min=0)
     yes = read["supports"].to_numpy(dtype=bool)
-    pids, most = read["pid"].to_numpy(dtype=np.int64), read["qid"].map(sizes).to_numpy(dtype=np.int64)
-    if (wrong := ((pids < 0) | (pids >= most)) & (yes | (gain > 0))).any():
+    pids = read["pid"].to_numpy(dtype=np.int64)
+    sizes_of_rows = read["qid"].map(sizes).to_numpy(dtype=np.int64)
+    wrong = ((pids < 0) | (pids >= sizes_of_rows)) & (yes | (gain > 0))
+    if wrong.any():
         i = int(wrong.argmax())
-        problem = f"question {read['qid'].iloc[i]!r} has {most[i]} perspectives, but a verdict has pid {pids[i]}"
+        qid = read["qid"].iloc[i]
+        problem = f"question {qid!r} has {sizes_of_rows[i]} perspectives, but a verdict has pid {pids[i]}"
         raise InputError(problem, field="pid")
-    # A passage that was judged has a row; the last one, which -1 finds, is of all others.
-    pairs = pairs_of(read).unique().sort_values()
-    of_pair = pairs.get_indexer(pairs_of(read))
+    pairs = pair_index(read).unique().sort_values()
+    of_pair = pairs.get_indexer(pair_index(read))
     supports = np.zeros((len(pairs) + 1, max(sizes.values())), dtype=bool)
     supports[of_pair[yes], pids[yes]] = True
     gains = np.bincount(of_pair, weights=gain, minlength=len(pairs) + 1)
-    row = pairs.get_indexer(pairs_of(run.assign(qid=run["qid"].map(list_ids(questions)))))
-    lists, pools = (pd.Series(0, index=ids).groupby(level=0).indices for ids in (run["qid"], pairs.get_level_values(0)))
-    none = np.empty(0, dtype=np.int64)
-    for q, (qid, m) in zip(questions, sizes.items(), strict=True):
-        top = row[lists.get(qid, none)]
-        own = [supports[row[lists.get(perspective_qid(qid, pid), none)], :m] for pid in range(m)]
-        pool = np.asarray(pools.get(qid, none))[::-1]
-        useful = pool[supports[pool].any(axis=1)]
-        yield Tables(
-            listed=supports[top, :m],
-            length=np.array(len(top)),
-            pool=supports[useful, :m],
-            own=_padded(own),
-            weights=m * shares(q) if q.weights else np.ones(m),
-            judged=top >= 0,
-            gains=gains[top],
-            pool_gains=gains[pool[gains[pool] > 0]],
-        )
+    return _Judged(pairs, supports, gains)
+
+
+def _places_by_id(ids: pd.Series | pd.Index) -> Mapping[Any, Any]:
+    """Return id → the places where it stands."""
+    return pd.Series(0, index=ids).groupby(level=0).indices
 
 
 def in_blocks(tables: Iterable[Tables], depth: Cutoff) -> Iterator[tuple[list[int], Tables]]:
-    """Yield (places, stacked tables) of questions with as many perspectives each, lists cut to `depth`."""
-    alike = defaultdict[int, list[tuple[int, Tables]]](list)
-    for place, one in enumerate(tables):
-        cut = one._replace(
-            listed=one.listed[:depth], own=one.own[:, :depth], judged=one.judged[:depth], gains=one.gains[:depth]
+    """Yield (places, stacked tables) of questions with equally many perspectives, their lists cut to `depth`."""
+    by_size = defaultdict[int, list[tuple[int, Tables]]](list)
+    for place, table in enumerate(tables):
+        cut = table._replace(
+            listed=table.listed[:depth],
+            own=table.own[:, :depth],
+            judged=table.judged[:depth],
+            gains=table.gains[:depth],
         )
-        alike[one.listed.shape[1]].append((place, cut))
-    for several in alike.values():
-        cells = sum(max(table[i].size for _, table in several) for i in (0, 2, 3))
-        size = max(1, BLOCK // max(cells, 1))
-        for start in range(0, len(several), size):
-            places, block = zip(*several[start : start + size], strict=True)
+        by_size[table.listed.shape[1]].append((place, cut))
+    for same_size in by_size.values():
+        cells = 0
+        for name in ("listed", "pool", "own"):
+            cells += max(getattr(table, name).size for _, table in same_size)
+        step = max(1, CELLS_AT_ONCE // max(cells, 1))
+        for start in range(0, len(same_size), step):
+            places, block = zip(*same_size[start : start + step], strict=True)
             yield list(places), Tables(*map(_padded, zip(*block, strict=True)))
 
 
 def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
     """Stack arrays, filled up to the largest of them with False or 0."""
-    stacked = np.zeros((len(arrays), *np.max([a.shape for a in arrays], axis=0)), dtype=arrays[0].dtype)
+    largest = np.max([array.shape for array in arrays], axis=0)
+    stacked = np.zeros((len(arrays), *largest), dtype=arrays[0].dtype)
     for i, array in enumerate(arrays):
         corner: tuple[int | slice, ...] = (i, *(slice(n) for n in array.shape))
         stacked[corner] = array
@@ -128,7 +163,7 @@ def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
 # ---------------------------------------------------------------- gains
 
 
-def novel_gains(listed: np.ndarray, alpha: float, weights: np.ndarray = _ALIKE) -> np.ndarray:
+def novel_gains(listed: np.ndarray, alpha: float, weights: np.ndarray = _EQUAL_WEIGHTS) -> np.ndarray:
     """Return each passage's gain (…, n): of each perspective it supports, weight x (1 - alpha) ^ times seen before."""
     seen_before = np.cumsum(listed, axis=-2, dtype=np.int32) - listed
     worth = (1.0 - alpha) ** np.arange(listed.shape[-2] + 1)
@@ -140,18 +175,24 @@ def ideal_gains(gains: np.ndarray, depth: int) -> np.ndarray:
     return np.asarray(-np.sort(-gains, axis=-1)[..., :depth])
 
 
-def ideal_novel_gains(pool: np.ndarray, alpha: float, depth: int, weights: np.ndarray = _ALIKE) -> np.ndarray:
-    """Return the gains (…, depth or less) of the greedy ideal list from a pool (…, d, m), as ndeval's is."""
+def ideal_novel_gains(
+    pool: np.ndarray,
+    alpha: float,
+    depth: int,
+    weights: np.ndarray = _EQUAL_WEIGHTS,
+) -> np.ndarray:
+    """Return the gains (…, depth or less) of the greedy ideal list from a pool (…, d, m), as ndeval does."""
     *lead, d, m = pool.shape
-    supports = np.ascontiguousarray(np.moveaxis(pool, -1, 0), dtype=np.float64)  # a perspective after the other
-    taken, worth = np.zeros((*lead, d)), np.ones((*lead, m)) * weights
+    by_perspective = np.ascontiguousarray(np.moveaxis(pool, -1, 0), dtype=np.float64)
+    taken = np.zeros((*lead, d))
+    worth = np.ones((*lead, m)) * weights
     gains = np.zeros((*lead, min(depth, d)))
     for place in range(gains.shape[-1]):
-        # Perspective by perspective, as ndeval adds: in another order equal values can differ in their last bit, and
-        # then another passage is the first of the best.
+        # ndeval adds perspective by perspective; in another order equal values can differ in their last bit, and
+        # another passage would be the first of the best.
         value = taken.copy()
         for i in range(m):
-            value += supports[i] * worth[..., i, None]
+            value += by_perspective[i] * worth[..., i, None]
         best = value.argmax(axis=-1)[..., None]
         gains[..., place] = np.take_along_axis(value, best, axis=-1)[..., 0]
         np.put_along_axis(taken, best, -np.inf, axis=-1)
@@ -161,8 +202,9 @@ def ideal_novel_gains(pool: np.ndarray, alpha: float, depth: int, weights: np.nd
 
 
 def discounted(gains: np.ndarray) -> np.ndarray:
-    """Return the discounted gains (…, n) gathered after each place."""
-    return np.asarray(np.cumsum(gains / np.log2(np.arange(2, gains.shape[-1] + 2)), axis=-1))
+    """Return the discounted cumulative gain after each place, (…, n)."""
+    discounts = np.log2(np.arange(2, gains.shape[-1] + 2))
+    return np.asarray(np.cumsum(gains / discounts, axis=-1))
 
 
 def per_rank(gains: np.ndarray) -> np.ndarray:
@@ -173,24 +215,30 @@ def per_rank(gains: np.ndarray) -> np.ndarray:
 def ratio(value: np.ndarray, best: np.ndarray) -> np.ndarray:
     """Return value / best, 0 where the best is 0."""
     value = np.asarray(value, dtype=np.float64)
-    return np.divide(value, best, out=np.zeros(np.broadcast_shapes(value.shape, best.shape)), where=best > 0)
+    zeros = np.zeros(np.broadcast_shapes(value.shape, best.shape))
+    return np.divide(value, best, out=zeros, where=best > 0)
 
 
-def shown(tables: Tables, weights: np.ndarray | None = None) -> np.ndarray:
-    """Return how many perspectives have been shown after each place, (…, n); or the sum of their weights."""
-    so_far = np.logical_or.accumulate(tables.listed, axis=-2)
-    return np.asarray((so_far if weights is None else so_far * weights[..., None, :]).sum(axis=-1))
+def perspectives_seen(tables: Tables, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return how many perspectives are shown up to each place, (…, n); or the sum of their weights."""
+    seen = np.logical_or.accumulate(tables.listed, axis=-2)
+    if weights is not None:
+        seen = seen * weights[..., None, :]
+    return np.asarray(seen.sum(axis=-1))
 
 
-def at(curve: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """Return what a curve (…, n) has gathered after some places (…, c): where it ends before, nothing more comes."""
+def value_at(curve: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+    """Return the values of a cumulative curve (…, n) at cut-offs (…, c); beyond its end it keeps its last value."""
     n = curve.shape[-1]
-    return np.take_along_axis(curve, np.minimum(cuts, n) - 1, axis=-1) if n else np.zeros(cuts.shape)
+    if not n:
+        return np.zeros(cuts.shape)
+    return np.take_along_axis(curve, np.minimum(cuts, n) - 1, axis=-1)
 
 
 def counts_at(of_group: np.ndarray, cuts: np.ndarray) -> np.ndarray:
     """Return how many of the first `cuts` (c,) passages are of each group: (…, c, g) of (…, n, g) bool."""
     running = np.cumsum(of_group, axis=-2, dtype=np.int32)
-    if not running.shape[-2]:
+    n = running.shape[-2]
+    if not n:
         return np.zeros((*of_group.shape[:-2], len(cuts), of_group.shape[-1]), dtype=np.int32)
-    return np.asarray(running[..., np.minimum(cuts, running.shape[-2]) - 1, :])
+    return np.asarray(running[..., np.minimum(cuts, n) - 1, :])

@@ -1,6 +1,6 @@
-"""Systems that look at who wrote a passage: what the parts "+profile:…" of a system string do, and groups as aspects.
+"""Systems that use the authors of passages: the parts "+profile:…" of a system string, and groups as aspects.
 
-They know the profiles that a :class:`~berdslib.data.scenario.Handout` holds.
+They read the profiles of a :class:`~berdslib.data.scenario.Handout`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from berdslib.errors import InputError
 from berdslib.retrieval.base import Retriever, joined
 from berdslib.retrieval.diversify import ASPECT_COLUMNS, AspectsOf, starts_of
 
-FILTER, TEMPLATE = "filter", "template"
+FILTER = "filter"
+TEMPLATE = "template"
 USES = (FILTER, TEMPLATE)
 
-DEEPER = 10  # times as many candidates: an author group may be a fiftieth of the corpus
+_DEEPENING = 10  # times as many candidates: an author group may be a fiftieth of the corpus
 _ROWS_AT_ONCE = 500_000  # of a run
 
 
-# ---------------------------------------------------------------- what is asked for, and where
+# ---------------------------------------------------------------- scenarios and queries
 
 
 def check_use(use: str, collection: Collection, system: str) -> Handout:
@@ -35,62 +36,68 @@ def check_use(use: str, collection: Collection, system: str) -> Handout:
     part = f"{system!r}: profile:{use}"
     if not isinstance(collection, Handout):
         raise InputError(
-            f"{part} is for the scenarios of PerspectiveArg, whose queries name a property of the author, and "
-            f"{collection.name!r} is none; berdslib.data.scenario.open_scenario makes one of a release"
+            f"{part} needs a scenario of PerspectiveArg, whose queries name a property of the author; "
+            f"{collection.name!r} is not a scenario: berdslib.data.scenario.open_scenario makes one of a release"
         )
     if collection.rule == BASELINE:
         works = EXPLICIT if use == FILTER else f"{EXPLICIT} and {IMPLICIT}"
-        raise InputError(f"{part} needs the property that a query names, and in the baseline scenario none does; "
-                         f"it works in: {works}")  # fmt: skip
+        problem = f"{part} needs the property that a query names, and queries of the baseline scenario name none"
+        raise InputError(f"{problem}; it works in: {works}")
     if use == FILTER and collection.profiles is None:
         raise InputError(f"{part} reads authors' profiles, which the {collection.rule} scenario hides")
     return collection
 
 
 def asked_for(handout: Handout, question: Question) -> Profile:
-    """Return the properties that a query, or the one it was made of, names."""
-    asked = handout.asked.get(question.owner or question.qid)
-    if not asked:
-        raise InputError(f"no property is known that question {question.qid!r} asks for", field="qid")
-    return asked
+    """Return the properties that a query names, or the question that it was made of."""
+    properties = handout.asked.get(question.owner or question.qid)
+    if not properties:
+        raise InputError(f"no property is known for question {question.qid!r}", field="qid")
+    return properties
 
 
-# ---------------------------------------------------------------- who the authors are
+# ---------------------------------------------------------------- authors
 
 
 class Authors:
-    """Who wrote the passages of a corpus: for each (property, value) a column of p, float64 (corpus,).
+    """The authors of the passages of a corpus: for each (property, value) a column of p, float64 (corpus,).
 
-    A p is 1 or 0, or NaN where a profile does not say.
+    A p is 1 or 0, or NaN if the profile lacks the property.
     """
 
     def __init__(self, handout: Handout) -> None:
-        assert handout.profiles is not None  # a system that needs them is refused where they are hidden
+        assert handout.profiles is not None  # check_use refuses scenarios that hide them
         self.handout = handout
         self._docnos = pd.Index([passage.docno for passage in handout.passages])
         self._profiles = [handout.profiles[passage.docno] for passage in handout.passages]
-        stated = {(name, value) for profile in self._profiles for name, values in profile.items() for value in values}
-        self.groups = tuple(sorted(stated))
+        groups: set[tuple[str, str]] = set()
+        for profile in self._profiles:
+            for name, values in profile.items():
+                groups.update((name, value) for value in values)
+        self.groups = tuple(sorted(groups))
         self.p = cache(self._p)
 
     def _p(self, name: str, value: str) -> np.ndarray:
         return np.array([float(value in profile[name]) if name in profile else np.nan for profile in self._profiles])
 
     def rows(self, docnos: pd.Series) -> np.ndarray:
-        """Return where passages stand in the corpus, int (n,)."""
-        found = self._docnos.get_indexer(pd.Index(docnos))
-        if (found < 0).any():
-            stray = docnos.iloc[int((found < 0).argmax())]
-            raise InputError(f"{stray!r} is not among the passages of the scenario", field="docno")
-        return found
+        """Return the positions of passages in the corpus, int (n,)."""
+        rows = self._docnos.get_indexer(pd.Index(docnos))
+        unknown = rows < 0
+        if unknown.any():
+            docno = docnos.iloc[int(unknown.argmax())]
+            raise InputError(f"{docno!r} is not among the passages of the scenario", field="docno")
+        return rows
 
-    def having(self, asked: Profile) -> np.ndarray:
-        """Return whether each author is known to have all that is asked for, bool (corpus,)."""
-        return np.all([self.p(name, value) == 1 for name, values in asked.items() for value in values], axis=0)
+    def having(self, properties: Profile) -> np.ndarray:
+        """Return whether each author is known to have all of these properties, bool (corpus,)."""
+        columns = [self.p(name, value) == 1 for name, values in properties.items() for value in values]
+        return np.all(columns, axis=0)
 
     def membership(self) -> np.ndarray:
         """Return whether each author is known to belong to each group, 1 or 0, float64 (corpus, groups)."""
-        return np.nan_to_num(np.column_stack([self.p(*group) for group in self.groups]))
+        columns = [self.p(name, value) for name, value in self.groups]
+        return np.nan_to_num(np.column_stack(columns))
 
 
 # ---------------------------------------------------------------- filter
@@ -98,9 +105,9 @@ class Authors:
 
 @dataclass
 class Filtered:
-    """A retriever that lists the authors first who are known to have what a query asks for.
+    """A retriever that lists passages first whose authors are known to have the properties that a query names.
 
-    Where it `deepens`, it looks deeper until the list is full of them or the corpus is listed.
+    If it `deepens`, it searches deeper until these fill the list or the corpus is exhausted.
     """
 
     retriever: Retriever
@@ -111,38 +118,42 @@ class Filtered:
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
-        found, waiting, deep = [], list(questions), max(k, self.depth)
+        runs = []
+        waiting = list(questions)
+        depth = max(k, self.depth)
         while waiting:
             not_full: list[Question] = []
-            size = max(1, _ROWS_AT_ONCE // deep)
+            size = max(1, _ROWS_AT_ONCE // depth)
             for start in range(0, len(waiting), size):
-                some = waiting[start : start + size]
-                run = self.retriever.search(some, deep)
-                ahead = self._ahead(run, some)
-                if self.deepens and deep < len(self.authors.handout.passages):
-                    of = run.assign(ahead=ahead).groupby("qid")["ahead"].agg(["size", "sum"])
-                    more = of.index[(of["size"] == deep) & (of["sum"] < k)]
-                    not_full += [q for q in some if q.qid in more]
+                block = waiting[start : start + size]
+                run = self.retriever.search(block, depth)
+                matches = self._matches(run, block)
+                if self.deepens and depth < len(self.authors.handout.passages):
+                    counts = run.assign(matches=matches).groupby("qid")["matches"].agg(["size", "sum"])
+                    more = counts.index[(counts["size"] == depth) & (counts["sum"] < k)]
+                    not_full += [question for question in block if question.qid in more]
                     kept = ~run["qid"].isin(more).to_numpy()
-                    run, ahead = run[kept], ahead[kept]
-                scores = self._scores(run, ahead).tolist()
+                    run = run[kept]
+                    matches = matches[kept]
+                scores = self._scores(run, matches).tolist()
                 filtered = make_run(run["qid"].tolist(), run["docno"].tolist(), scores)
-                found.append(filtered[filtered["rank"] <= k])
-            waiting, deep = not_full, deep * DEEPER
-        return joined(found)
+                runs.append(filtered[filtered["rank"] <= k])
+            waiting = not_full
+            depth *= _DEEPENING
+        return joined(runs)
 
-    def _ahead(self, run: pd.DataFrame, questions: Sequence[Question]) -> np.ndarray:
-        """Return whether the author of each row of a run is to be listed first, bool (rows,)."""
-        asked = {q.qid: asked_for(self.authors.handout, q) for q in questions}
+    def _matches(self, run: pd.DataFrame, questions: Sequence[Question]) -> np.ndarray:
+        """Return whether the author of each row of a run has the properties that its query names, bool (rows,)."""
+        properties = {question.qid: asked_for(self.authors.handout, question) for question in questions}
         rows = self.authors.rows(run["docno"])
-        of_lists = [self.authors.having(asked[qid])[rows[here]] for qid, here in _lists(run)]
-        return np.concatenate([np.empty(0, dtype=bool), *of_lists])
+        by_list = [self.authors.having(properties[qid])[rows[here]] for qid, here in _lists(run)]
+        return np.concatenate([np.empty(0, dtype=bool), *by_list])
 
-    def _scores(self, run: pd.DataFrame, ahead: np.ndarray) -> np.ndarray:
+    def _scores(self, run: pd.DataFrame, matches: np.ndarray) -> np.ndarray:
         lists = run.groupby("qid")["score"]
-        # Twice the spread: once would put the best of the others beside the last of the group.
+        # Lowered by the spread alone, the best of the others would tie with the last match.
         lower = 2 * (lists.transform("max") - lists.transform("min"))
-        return (run["score"] - np.where(ahead, 0, lower)).to_numpy()
+        return (run["score"] - np.where(matches, 0, lower)).to_numpy()
 
 
 # ---------------------------------------------------------------- template
@@ -150,7 +161,7 @@ class Filtered:
 
 @dataclass
 class Templated:
-    """A retriever that is asked for the property in words, before the text."""
+    """A retriever whose queries start with the property in words."""
 
     retriever: Retriever
     handout: Handout
@@ -158,16 +169,19 @@ class Templated:
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
-        asking = [q._replace(text=_before(asked_for(self.handout, q), q.text)) for q in questions]
-        return self.retriever.search(asking, k)
+        queries = []
+        for question in questions:
+            properties = asked_for(self.handout, question)
+            queries.append(question._replace(text=_before(properties, question.text)))
+        return self.retriever.search(queries, k)
 
 
 def templated(handout: Handout) -> Sequence[Passage]:
-    """Return the passages with their authors' profiles in words before the text, or as they are if these are hidden."""
+    """Return the passages with their authors' profiles in words before the text, unchanged if these are hidden."""
     profiles = handout.profiles
     if profiles is None:
         return handout.passages
-    return [p._replace(text=_before(profiles[p.docno], p.text)) for p in handout.passages]
+    return [passage._replace(text=_before(profiles[passage.docno], passage.text)) for passage in handout.passages]
 
 
 def _before(profile: Profile, text: str) -> str:
@@ -184,20 +198,20 @@ def _before(profile: Profile, text: str) -> str:
 
 
 def group_aspects(authors: Authors) -> AspectsOf:
-    """Return what makes the aspects of a run for a diversifier: frame qid, pid (place in ``authors.groups``), docno, p.
+    """Return a function from a run to a diversifier's aspects: qid, pid (position in ``authors.groups``), docno, p.
 
-    Every author group of a property that the query does not ask for is an aspect, and all weigh the same.
+    Every author group of a property that the query does not name is an aspect, all with the same weight.
     """
 
     def aspects(run: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
-        asked = {q.qid: asked_for(authors.handout, q) for q in questions}
-        run = run[run["qid"].isin(asked)].reset_index(drop=True)
+        properties = {question.qid: asked_for(authors.handout, question) for question in questions}
+        run = run[run["qid"].isin(properties)].reset_index(drop=True)
         p = authors.membership()[authors.rows(run["docno"])]
         listed = p > 0
         for qid, here in _lists(run):
-            counts = np.array([name not in asked[qid] for name, _ in authors.groups])
-            listed[here] &= counts
-            listed[here.start] = counts  # also where nobody listed belongs to it: then it is an aspect not covered
+            is_aspect = np.array([name not in properties[qid] for name, _ in authors.groups])
+            listed[here] &= is_aspect
+            listed[here.start] = is_aspect  # a group without any listed passage stays an aspect, with p = 0
         rows, pids = np.nonzero(listed)
         columns = (run["qid"].to_numpy()[rows], pids, run["docno"].to_numpy()[rows], p[rows, pids])
         return pd.DataFrame(dict(zip(ASPECT_COLUMNS, columns, strict=True)))
@@ -210,5 +224,6 @@ def group_aspects(authors: Authors) -> AspectsOf:
 
 def _lists(run: pd.DataFrame) -> Iterator[tuple[str, slice]]:
     """Yield the rows of each question of a clean run."""
-    for start, long in zip(*starts_of(run), strict=True):
-        yield str(run["qid"].iloc[start]), slice(int(start), int(start + long))
+    starts, lengths = starts_of(run)
+    for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+        yield str(run["qid"].iloc[start]), slice(start, start + length)

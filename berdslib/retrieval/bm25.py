@@ -27,17 +27,17 @@ from berdslib.progress import bar
 from berdslib.retrieval.base import docno_order, gather_run, top_k
 from berdslib.words import IN_WORD, SINGLE_WORD, prepare, words
 
-_FORMAT = 2  # of a saved index; raised whenever what is written changes
-_NUMBA_FROM = 100_000  # passages: compiling takes a second, which only a large corpus gives back
+_FORMAT = 2  # of a saved index; raise it whenever the files change
+_NUMBA_FROM = 100_000  # passages: only a large corpus saves the second that compiling takes
 _BATCH = 1024  # passages read at once
-_WEIGHED = 1_000_000  # counts turned into scores at once: 50 MB meanwhile
+_WEIGHED = 1_000_000  # counts turned into scores at once, in 50 MB
 
 # ---------------------------------------------------------------- words
 
 
 @dataclass(frozen=True)
 class _EachWord:
-    """An analyser that treats each lower-case word on its own; ``treat`` returns what is indexed, if anything."""
+    """An analyser that treats each lower-case word on its own; ``treat`` returns the indexed form, None for no word."""
 
     treat: Callable[[str], str | None]
 
@@ -64,7 +64,7 @@ ANALYSERS: dict[str, Callable[[], Callable[[str], list[str]]]] = {
     "english": _english,
     "english-stem": _english_stem,
     "words": lambda: _EachWord(str),
-    # At single blanks: where two follow each other there is an empty word between them, as in the code of PIR.
+    # At single blanks, as in the code of PIR: between two consecutive blanks there is an empty word.
     "whitespace": lambda: lambda text: text.split(" "),
 }
 
@@ -73,7 +73,7 @@ def analyser(name: str) -> Callable[[str], list[str]]:
     """Return the function that cuts a text into words.
 
     "english" removes Lucene's stop words and does not stem, "english-stem" stems, too (Snowball); "words" only lowers
-    case. All three read other languages by :func:`berdslib.words.words`, Chinese and its neighbours in pairs of
+    case. All three cut other languages by :func:`berdslib.words.words`, Chinese and its neighbours into pairs of
     characters. "whitespace" splits at every blank and keeps the case, as PIR's code does.
 
     >>> analyser("english")("The cats are out")
@@ -93,83 +93,93 @@ def _matched(pattern: str) -> np.ndarray:
 
 
 def _find_words(texts: Sequence[str]) -> tuple[list[str], np.ndarray]:
-    """Return what :func:`words` finds in each text, in one list, and how many words each text has, (n,) int."""
+    """Return the :func:`words` of all texts in one list, and how many words each text has, (n,) int."""
     prepared = [prepare(text) for text in texts]
-    codes = np.frombuffer("\n".join([*prepared, ""]).encode("utf-32-le", "surrogatepass"), dtype="<u4")
-    inside = _matched(IN_WORD)[codes]  # the last is a line break, so what is rolled over the ends marks nothing
+    joined = "\n".join([*prepared, ""])
+    codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    inside = _matched(IN_WORD)[codes]  # False for the last code, a line break: rolling joins no words at the ends
     inside &= np.roll(inside, 1) | np.roll(inside, -1) | _matched(SINGLE_WORD)[codes]
     starts = np.flatnonzero(inside & ~np.roll(inside, 1))
-    found = np.where(inside, codes, np.uint32(ord(" "))).tobytes().decode("utf-32-le").split()
+    blanked = np.where(inside, codes, np.uint32(ord(" ")))
     ends = np.cumsum([len(text) + 1 for text in prepared])
-    return found, np.diff(np.searchsorted(starts, ends), prepend=0)
+    counts = np.diff(np.searchsorted(starts, ends), prepend=0)
+    return blanked.tobytes().decode("utf-32-le").split(), counts
 
 
 def _count_words(passages: Iterable[Passage], analyse: Callable[[str], list[str]]) -> tuple[Any, Any, dict[str, int]]:
     """Return the counts of words, (n, words) sparse int32 by columns; the lengths in words, (n,); words' numbers."""
     from scipy import sparse
 
-    number: dict[str, int] = {}  # of a word as it stands in the texts; -1: left out
+    number: dict[str, int] = {}  # of a word in the texts; -1 for words that are not indexed
     vocabulary: dict[str, int] = {}
-    # A sparse matrix by rows, which grows: Python's own arrays do so in place.
-    times, words, starts, lengths = array("i"), array("i"), array("q", [0]), array("q")
-    read = (passage.full_text for passage in bar(passages, desc="reading words"))
-    while texts := list(islice(read, _BATCH)):
-        found, of_each = _cut(texts, analyse)
-        for word in dict.fromkeys(found):
+    # The parts of a sparse matrix by rows, as Python's arrays, which grow in place.
+    counts = array("i")
+    words = array("i")
+    starts = array("q", [0])
+    lengths = array("q")
+    texts_read = (passage.full_text for passage in bar(passages, desc="reading words"))
+    while texts := list(islice(texts_read, _BATCH)):
+        words_read, of_each = _cut(texts, analyse)
+        for word in dict.fromkeys(words_read):
             if word not in number:
-                kept = analyse.treat(word) if isinstance(analyse, _EachWord) else word
-                number[word] = -1 if kept is None else vocabulary.setdefault(kept, len(vocabulary))
-        column = np.fromiter(map(number.__getitem__, found), dtype=np.intc, count=len(found))
-        row = np.repeat(np.arange(len(texts), dtype=np.intc), of_each)[column >= 0]
-        # Ones, which are added up where a word occurs again.
-        entries = np.ones_like(row), (row, column[column >= 0])
-        block = sparse.csr_array(entries, shape=(len(texts), len(vocabulary)))
+                indexed = analyse.treat(word) if isinstance(analyse, _EachWord) else word
+                number[word] = -1 if indexed is None else vocabulary.setdefault(indexed, len(vocabulary))
+        column = np.fromiter(map(number.__getitem__, words_read), dtype=np.intc, count=len(words_read))
+        row = np.repeat(np.arange(len(texts), dtype=np.intc), of_each)
+        row = row[column >= 0]
+        column = column[column >= 0]
+        # The sparse matrix adds up the ones of a repeated word.
+        block = sparse.csr_array((np.ones_like(row), (row, column)), shape=(len(texts), len(vocabulary)))
         starts.extend((block.indptr[1:] + len(words)).tolist())
-        times.frombytes(block.data.tobytes())
+        counts.frombytes(block.data.tobytes())
         words.frombytes(block.indices.tobytes())
         lengths.extend(np.bincount(row, minlength=len(texts)).tolist())
-    if not vocabulary:  # files without a number cannot be mapped; a word that nobody asks for stands in
+    if not vocabulary:  # empty files cannot be mapped: a word that no query contains stands in
         return _count_words([Passage("", "\0"), *[Passage("", "")] * (len(lengths) - 1)], str.split)
-    # Of 32 bits unless there are more than 2**31 counts: scipy would make the words' numbers as wide.
+    # 32 bits for up to 2**31 counts: scipy gives the words' numbers the same width.
     pointers = np.asarray(starts, dtype=sparse.get_index_dtype(maxval=len(words)))
-    by_row = sparse.csr_array((np.asarray(times), np.asarray(words), pointers), shape=(len(lengths), len(vocabulary)))
+    parts = (np.asarray(counts), np.asarray(words), pointers)
+    by_row = sparse.csr_array(parts, shape=(len(lengths), len(vocabulary)))
     return by_row.tocsc(), np.asarray(lengths), vocabulary
 
 
 def _cut(texts: Sequence[str], analyse: Callable[[str], list[str]]) -> tuple[list[str], Any]:
-    """Return the words of all texts in one list, not treated where each is on its own, and how many each text has."""
+    """Return the words of all texts in one list, before an :class:`_EachWord` treats them, and how many each has."""
     if isinstance(analyse, _EachWord):
         return _find_words(texts)
     lists = [analyse(text) for text in texts]
-    return list(chain.from_iterable(lists)), [len(one) for one in lists]
+    return list(chain.from_iterable(lists)), [len(words) for words in lists]
 
 
 # ---------------------------------------------------------------- scores
 
 
-# What the logarithm of a word's rarity is taken of, from df and n, in the forms of Kamphuis et al. (2020).
+# The argument of the logarithm in a word's idf, from df and n, in the forms of Kamphuis et al. (2020).
 VARIANTS: dict[str, Callable[[np.ndarray, int], np.ndarray]] = {
     "lucene": lambda df, n: 1 + (n - df + 0.5) / (df + 0.5),
     "robertson": lambda df, n: np.maximum((n - df + 0.5) / (df + 0.5), 1),
 }
 
 
-def _fill(index: Any, times: Any, lengths: np.ndarray, vocabulary: dict[str, int]) -> None:
-    """Give a ``bm25s.BM25`` what its own ``index`` would, from counts instead of lists of words."""
-    n, pointers = len(lengths), times.indptr.astype(np.int64)
+def _fill(index: Any, counts: Any, lengths: np.ndarray, vocabulary: dict[str, int]) -> None:
+    """Set the fields of a ``bm25s.BM25`` as its own ``index`` does, from counts instead of lists of words."""
+    n = len(lengths)
+    pointers = counts.indptr.astype(np.int64)
     rarity = VARIANTS[index.method](np.diff(pointers), n)
-    idf = np.array([math.log(one) for one in rarity.tolist()])  # rounded as in bm25s, which NumPy's is not
+    idf = np.array([math.log(value) for value in rarity.tolist()])  # bm25s rounds like math.log, NumPy does not
     relative = 1 - index.b + index.b * lengths / lengths.mean()
-    data = np.empty(times.nnz)
+    data = np.empty(counts.nnz)
     for start in bar(range(0, len(data), _WEIGHED), desc="weighing words"):
-        part = slice(start, min(start + _WEIGHED, len(data)))
-        word = np.searchsorted(pointers, np.arange(part.start, part.stop), side="right") - 1
-        count = times.data[part].astype(np.float64)
-        data[part] = idf[word] * (count / (index.k1 * relative[times.indices[part]] + count))
-    rows = times.indices.astype(index.int_dtype, copy=False)
+        stop = min(start + _WEIGHED, len(data))
+        word = np.searchsorted(pointers, np.arange(start, stop), side="right") - 1
+        count = counts.data[start:stop].astype(np.float64)
+        saturation = index.k1 * relative[counts.indices[start:stop]]
+        data[start:stop] = idf[word] * (count / (saturation + count))
+    rows = counts.indices.astype(index.int_dtype, copy=False)
     index.scores = {"data": data, "indices": rows, "indptr": pointers, "num_docs": n}
     index.nonoccurrence_array = None
-    index.vocab_dict, index.unique_token_ids_set = vocabulary, set(vocabulary.values())
+    index.vocab_dict = vocabulary
+    index.unique_token_ids_set = set(vocabulary.values())
 
 
 # ---------------------------------------------------------------- retrievers
@@ -187,16 +197,18 @@ class _BM25Base:
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
-        shown = bar(questions, desc=f"searching ({self.name})")
-        return gather_run(questions, self._docnos.__getitem__, [self._search_one(q.text, k) for q in shown])
+        progress = bar(questions, desc=f"searching ({self.name})")
+        rankings = [self._search_one(question.text, k) for question in progress]
+        return gather_run(questions, self._docnos.__getitem__, rankings)
 
     def _search_one(self, text: str, k: int) -> tuple[np.ndarray, np.ndarray]:
-        scores, holds = self._scores(self._analyse(text) if text.strip() else [])
+        words = self._analyse(text) if text.strip() else []
+        scores, holds = self._scores(words)
         rows = top_k(scores, k, self._ties, allowed=holds)
         return rows, scores[rows]
 
     def _scores(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the score of each passage, (n,), and which ones hold any of the words, (n,) bool."""
+        """Return the score of each passage, (n,), and whether it holds any of the words, (n,) bool."""
         raise NotImplementedError
 
 
@@ -235,7 +247,7 @@ class BM25(_BM25Base):
         self._compile()
 
     def save(self, path: Path) -> None:
-        """Write the index as a folder, which appears under its name only when complete; texts are not part of it."""
+        """Write the index, without the texts, as a folder, which appears under its name only when complete."""
         with atomic_path(path, marker="docnos.json") as unfinished:
             self._index.save(unfinished, show_progress=False)
             np.save(unfinished / "ties.npy", self._ties)
@@ -244,14 +256,14 @@ class BM25(_BM25Base):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Open a saved index; scores stay on disk, to be read where a search needs them."""
+        """Open a saved index; scores stay on disk, and a search reads those it needs."""
         import bm25s
 
         logging.getLogger("bm25s").setLevel(logging.WARNING)
         path = Path(path)
         about = read_manifest(path)
         if about.get("bm25") != _FORMAT:
-            problem = f"holds no BM25 index of format {_FORMAT}, which is needed; save it again"
+            problem = f"expected a BM25 index of format {_FORMAT}; save it again"
             raise InputError(problem, path=path / MANIFEST)
         loaded = cls.__new__(cls)
         loaded._analyser = str(about.get("analyser"))
@@ -265,7 +277,7 @@ class BM25(_BM25Base):
             problem = f"holds no complete index ({error}); delete this folder, and save it again"
             raise InputError(problem, path=path) from None
         scores = loaded._index.scores
-        # As plain arrays, which are what numba takes; the files stay mapped.
+        # numba takes plain arrays only; the files stay mapped.
         scores.update({name: np.asarray(scores[name]) for name in ("data", "indices", "indptr")})
         loaded._compile()
         return loaded
@@ -275,26 +287,34 @@ class BM25(_BM25Base):
             self._index.activate_numba_scorer()
 
     def _scores(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        starts, rows = self._index.scores["indptr"], self._index.scores["indices"]
+        starts = self._index.scores["indptr"]
+        rows = self._index.scores["indices"]
         # bm25s' own `index` numbers the empty word, too, beyond its last column.
-        numbers = (self._index.vocab_dict.get(word, len(starts)) for word in words)
+        numbers = [self._index.vocab_dict.get(word, len(starts)) for word in words]
         known_words = [number for number in numbers if number < len(starts) - 1]
         holds = np.zeros(len(self._docnos), dtype=bool)
         for number in known_words:
             holds[rows[starts[number] : starts[number + 1]]] = True
-        return self._index.get_scores_from_ids(known_words) if known_words else np.zeros(len(holds)), holds
+        if not known_words:
+            return np.zeros(len(holds)), holds
+        return self._index.get_scores_from_ids(known_words), holds
 
 
 class LuceneBM25(BM25):
     """BM25 as Pyserini searches a Lucene index, which BeRDS does (divergences.md B19): its parameters, stemmed words.
 
-    Not to the last digit: Lucene keeps lengths rounded, and stems by Porter's first rules.
+    Scores differ in the last digits: Lucene rounds lengths, and stems by Porter's first rules.
     """
 
     name = "bm25-lucene"
 
     def __init__(
-        self, passages: Sequence[Passage], *, k1: float = 0.9, b: float = 0.4, analyser: str = "english-stem"
+        self,
+        passages: Sequence[Passage],
+        *,
+        k1: float = 0.9,
+        b: float = 0.4,
+        analyser: str = "english-stem",
     ) -> None:
         super().__init__(passages, k1=k1, b=b, analyser=analyser)
 
@@ -302,23 +322,28 @@ class LuceneBM25(BM25):
 class RankBM25(_BM25Base):
     """Okapi BM25 on rank-bm25: a few readable lines of Python, for teaching and checking.
 
-    Negative weights are replaced by small positive ones.
+    It replaces negative weights by small positive ones.
     """
 
     name = "rank-bm25"
 
     def __init__(
-        self, passages: Sequence[Passage], *, k1: float = 1.5, b: float = 0.75, analyser: str = "english"
+        self,
+        passages: Sequence[Passage],
+        *,
+        k1: float = 1.5,
+        b: float = 0.75,
+        analyser: str = "english",
     ) -> None:
         from rank_bm25 import BM25Okapi
 
         super().__init__(passages, analyser)
         words = [self._analyse(p.full_text) for p in bar(passages, desc="reading words")]
-        if not any(words):  # rank-bm25 cannot index a corpus without a single word; one that nobody asks for stands in
+        if not any(words):  # rank-bm25 cannot index a corpus without words: one that no query contains stands in
             words[0] = ["\0"]
         self._index = BM25Okapi(words, k1=k1, b=b)
 
     def _scores(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        holds = np.array([any(w in frequencies for w in words) for frequencies in self._index.doc_freqs])
+        holds = np.array([any(word in frequencies for word in words) for frequencies in self._index.doc_freqs])
         scores = self._index.get_scores(words) if holds.any() else np.zeros(len(holds))
         return np.asarray(scores, dtype=np.float64), holds

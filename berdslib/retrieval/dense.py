@@ -23,14 +23,14 @@ class Dense:
     """Ranks passages by the dot product of their vector with the question's; a blank question finds nothing.
 
     Args:
-        passages: the corpus; docnos must be unique. One on disk stays there.
+        passages: the corpus; docnos must be unique. A corpus on disk is not loaded.
         encoder: see :func:`berdslib.models.encoders.get_encoder`.
-        index: a key of ``INDEXES``, kept where it says: "ivf-pq:FOLDER", "milvus:FILE.db" or "milvus:http://HOST:PORT",
-            or as plain vectors, "numpy:FOLDER"; what is there is used, or built; vectors of other passages, or by
-            another encoder, are an error. Or an index: an empty one, which is filled, or one that holds the vectors of
-            these passages, in their order.
-        name: what the retriever is called in tables.
-        text_of: what is encoded of a passage, such as ``card.passage_text``.
+        index: a key of ``INDEXES``, with a place to keep it: "ivf-pq:FOLDER", "milvus:FILE.db" or
+            "milvus:http://HOST:PORT", or plain vectors, "numpy:FOLDER". A saved index is reused; one with vectors of
+            other passages, or by another encoder, is an error. Or an index object: an empty one, which is filled, or
+            one with the vectors of these passages, in their order.
+        name: the retriever's name in tables.
+        text_of: the text of a passage that is encoded, such as ``card.passage_text``.
     """
 
     def __init__(
@@ -51,12 +51,14 @@ class Dense:
         vectors = partial(vectors_of, passages, encoder, text_of)
         if isinstance(index, Index):
             self._index = index
-            if len(index) == len(passages) and (said := index.about()):
-                check_about(said, about())
+            recorded = index.about() if len(index) == len(passages) else None
+            if recorded:
+                check_about(recorded, about())
         else:
             kind, place = split_name(index)
-            if kind == "numpy" and place:  # the vectors themselves are what is kept
-                vectors, place = partial(vectors, folder=Path(place)), ""
+            if kind == "numpy" and place:  # keeps the vectors, and no index
+                vectors = partial(vectors, folder=Path(place))
+                place = ""
             self._index = kept(index, about(), vectors) if place else make_index(kind)
         self._index.tie_order = self._order if self._docnos is None else docno_order(self._docnos).__getitem__
         self._vectors = np.empty((0, 0), dtype=np.float32)
@@ -83,9 +85,13 @@ class Dense:
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
-        asked = [q for q in questions if q.text.strip()]
-        found = self._index.search(self._encoder.encode_queries([q.text for q in asked]), k) if asked else []
-        nothing = (np.empty(0, dtype=np.int64), np.empty(0))
-        by_qid = {q.qid: hit for q, hit in zip(asked, found, strict=True)}
+        hits_by_qid = {}
+        queries = [question for question in questions if question.text.strip()]
+        if queries:
+            vectors = self._encoder.encode_queries([query.text for query in queries])
+            hits = self._index.search(vectors, k)
+            hits_by_qid = {query.qid: hit for query, hit in zip(queries, hits, strict=True)}
+        no_hits = (np.empty(0, dtype=np.int64), np.empty(0))
+        rankings = [hits_by_qid.get(question.qid, no_hits) for question in questions]
         docno_of = self._docno if self._docnos is None else self._docnos.__getitem__
-        return gather_run(questions, docno_of, [by_qid.get(q.qid, nothing) for q in questions])
+        return gather_run(questions, docno_of, rankings)

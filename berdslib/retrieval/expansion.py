@@ -1,4 +1,4 @@
-"""Query expansion: a question is searched under several perspectives, and the lists found are made one.
+"""Query expansion: a retriever searches a question under several perspectives, and the lists are fused.
 
 Expansions are plain data, question id → [(name, statement), …], in the order in which they were generated.
 """
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, islice, zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -32,56 +32,62 @@ from berdslib.statements import two_sides
 
 logger = logging.getLogger(__name__)
 
-Lists = Mapping[str, Sequence[str]]  # what one search found: qid → docnos, best first
+RankedDocnos = Mapping[str, Sequence[str]]  # the lists of one search: qid → docnos, best first
 CONSTANT = 60.0  # of reciprocal rank fusion
 MERGE = ("question first", "statement only")
 
 
-# ---------------------------------------------------------------- several lists made one
+# ---------------------------------------------------------------- fusion
 
 
-def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame | Lists], *, constant: float = CONSTANT) -> pd.DataFrame:
-    """Fuse runs by the sum of 1 / (constant + rank) over the runs that list a passage; scores play no part.
+def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame | RankedDocnos], *, constant: float = CONSTANT) -> pd.DataFrame:
+    """Fuse runs by the sum of 1 / (constant + rank) over the runs that list a passage; scores do not matter.
 
     Sums are exact; ties are ordered by docno. Source: Cormack, Clarke and Büttcher (2009), constant 60.
 
     Args:
         runs: frames with columns qid, docno and score (or rank), or plain lists, qid → docnos with the best first.
-        constant: how little the first ranks stand out, at least 0.
+        constant: at least 0; a larger one gives the first ranks less weight.
     """
     if not 0 <= constant < math.inf:
         problem = f"the constant of reciprocal rank fusion must be a number of at least 0, not {constant}"
         raise InputError(problem, field="constant")
-    lists = _lists(runs)
     # Sums stay fractions of whole numbers until the end: rounded terms would decide exact ties.
-    above, below = float(constant).as_integer_ratio()
-    longest = max((len(docnos) for one in lists for docnos in one.values()), default=0)
-    divisors = [above + below * rank for rank in range(1, longest + 1)]  # a term is below / divisor
+    numerator, denominator = float(constant).as_integer_ratio()
     sums: dict[str, dict[str, tuple[int, int]]] = {}
-    for one in lists:
-        for qid, docnos in one.items():
+    for lists in _as_lists(runs):
+        for qid, docnos in lists.items():
             of_question = sums.setdefault(qid, {})
-            for docno, divisor in zip(docnos, divisors, strict=False):
-                numerator, denominator = of_question.get(docno, (0, 1))
-                of_question[docno] = numerator * divisor + denominator * below, denominator * divisor
-    qids = [qid for qid, of_question in sums.items() for _ in of_question]
-    fractions = chain.from_iterable(of_question.values() for of_question in sums.values())
-    return make_run(qids, list(chain.from_iterable(sums.values())), [top / bottom for top, bottom in fractions])
+            for rank, docno in enumerate(docnos, start=1):
+                divisor = numerator + denominator * rank  # the term is denominator / divisor
+                top, bottom = of_question.get(docno, (0, 1))
+                of_question[docno] = (top * divisor + bottom * denominator, bottom * divisor)
+    qids = []
+    docnos_of_run = []
+    scores = []
+    for qid, of_question in sums.items():
+        for docno, (top, bottom) in of_question.items():
+            qids.append(qid)
+            docnos_of_run.append(docno)
+            scores.append(top / bottom)
+    return make_run(qids, docnos_of_run, scores)
 
 
-def round_robin(runs: Sequence[pd.DataFrame | Lists], turns: int | None = None) -> pd.DataFrame:
-    """Fuse runs by taking turns, the first run beginning; what is listed already uses up its run's turn.
+def round_robin(runs: Sequence[pd.DataFrame | RankedDocnos], turns: int | None = None) -> pd.DataFrame:
+    """Fuse runs by taking turns, starting with the first run; a passage that is already listed uses up a turn.
 
-    Only what `turns` turns name is listed. Source: BeRDS, section 6 (divergences.md B13).
+    With `turns`, only so many turns are taken. Source: BeRDS, section 6 (divergences.md B13).
     """
-    lists, fused = _lists(runs), {}
-    for qid in dict.fromkeys(qid for one in lists for qid in one):
-        taken = (docno for turn in zip_longest(*(one.get(qid, ()) for one in lists)) for docno in turn)
-        fused[qid] = list(dict.fromkeys(islice((docno for docno in taken if docno is not None), turns)))
+    all_lists = _as_lists(runs)
+    fused = {}
+    for qid in dict.fromkeys(chain.from_iterable(all_lists)):
+        rounds = zip_longest(*(lists.get(qid, ()) for lists in all_lists))
+        taken = [docno for docno in chain.from_iterable(rounds) if docno is not None]
+        fused[qid] = list(dict.fromkeys(taken[:turns]))
     return ranked_run(fused)
 
 
-def _lists(runs: Sequence[pd.DataFrame | Lists]) -> list[Lists]:
+def _as_lists(runs: Sequence[pd.DataFrame | RankedDocnos]) -> list[RankedDocnos]:
     if not len(runs):
         raise InputError("there are no runs to fuse")
     return [lists_of(check_run(run)) if isinstance(run, pd.DataFrame) else run for run in runs]
@@ -93,25 +99,25 @@ def lists_of(run: pd.DataFrame) -> dict[str, list[str]]:
 
 
 FUSE: dict[str, Callable[..., pd.DataFrame]] = {"round robin": round_robin, "rrf": reciprocal_rank_fusion}
-DUPLICATES = ("drop", "keep")
+DUPLICATE_RULES = ("drop", "keep")
 
 
 @dataclass
 class Expanded:
-    """A retriever that searches every question under its expansions, all in one call, and fuses what is found.
+    """A retriever that searches every question under its expansions, all in one call, and fuses the lists.
 
-    A question without expansions is searched as it is, and so is a query that was made of a question.
+    A question without expansions is searched unchanged, and so is a query that was made of a question.
 
     Args:
         retriever: searches the expanded queries, each under an id of its own.
         expansions: qid → [(name, statement), …].
-        name: what it is called in tables; "" for the retriever's name and "+expansion".
+        name: its name in tables; "" for the retriever's name and "+expansion".
         merge: "question first", then the statement, as in the authors' recorded queries; or "statement only".
         duplicates: "drop" lists a passage once, and k passages, as in the paper; "keep" lets it fill several places of
             round robin, as in the official code, so that the run is shorter than k (divergences.md B13).
-        number: use only the first so many expansions of a question; 0 = all.
+        number: use only the first `number` expansions of a question; 0 = all.
         fuse: "round robin", one list after the other in the order of generation; or "rrf", reciprocal rank fusion.
-        original: the question itself is one more query, the first.
+        original: the question itself is an additional query, the first.
         depth: passages of each list that reciprocal rank fusion looks at, at least k.
     """
 
@@ -127,19 +133,21 @@ class Expanded:
 
     def __post_init__(self) -> None:
         known("way to merge", self.merge, MERGE)
-        known("treatment of duplicates", self.duplicates, DUPLICATES)
+        known("treatment of duplicates", self.duplicates, DUPLICATE_RULES)
         known("fusion", self.fuse, FUSE)
         if self.duplicates == "keep" and self.fuse != "round robin":
             raise InputError("only round robin can keep duplicates; reciprocal rank fusion adds them up", field="fuse")
         if self.number < 0:
-            raise InputError(f"{self.number} is not a number of expansions; 0 = all", field="number")
+            problem = f"the number of expansions must be at least 1, or 0 for all, not {self.number}"
+            raise InputError(problem, field="number")
         check_k(self.depth, "depth")
         self.name = self.name or f"{self.retriever.name}+expansion"
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question; round robin scores them with the negated rank."""
         _check_covered(questions, self.expansions)
-        lists = self.lists(questions, max(k, self.depth) if self.fuse == "rrf" else k)
+        depth = max(k, self.depth) if self.fuse == "rrf" else k
+        lists = self.lists(questions, depth)
         if self.duplicates == "keep":
             return round_robin(lists, k)  # the official code's list (divergences.md B13)
         run = FUSE[self.fuse](lists)
@@ -148,33 +156,41 @@ class Expanded:
     def lists(self, questions: Sequence[Question], depth: int) -> list[dict[str, list[str]]]:
         """Return for each question's first search, the second and so on: qid → docnos found, best first."""
         queries: list[Question] = []
-        owners: dict[str, tuple[str, int]] = {}  # the query's id → the question's id, and which of its queries it is
+        origins: dict[str, tuple[str, int]] = {}  # the query's id → the question's id, and the number of the search
         for question in questions:
-            asks = [] if question.owner else self._asks(question)[: self.number or None]
-            for i, (text, perspective) in enumerate(
-                [(question.text, ""), *asks] if self.original or not asks else asks
-            ):
+            for i, (text, perspective) in enumerate(self._texts(question)):
                 qid = f"{len(queries)}:{question.qid}"
                 queries.append(_query(question, qid, text, perspective))
-                owners[qid] = question.qid, i
-        lists: list[dict[str, list[str]]] = [{} for _ in range(1 + max(i for _, i in owners.values()))]
-        for query, docnos in lists_of(self.retriever.search(queries, depth)).items():
-            owner, i = owners[query]
-            lists[i][owner] = docnos
+                origins[qid] = (question.qid, i)
+        run = self.retriever.search(queries, depth)
+        searches = 1 + max(i for _, i in origins.values())
+        lists: list[dict[str, list[str]]] = [{} for _ in range(searches)]
+        for query_id, docnos in lists_of(run).items():
+            qid, i = origins[query_id]
+            lists[i][qid] = docnos
         return lists
 
-    def _asks(self, question: Question) -> list[tuple[str, str]]:
-        """Return what is searched for each expansion, and the perspective that it asks from, "" where it names none."""
+    def _texts(self, question: Question) -> list[tuple[str, str]]:
+        """Return the text of each query of a question, and the perspective that it states, "" for none."""
+        original = (question.text, "")
+        if question.owner:
+            return [original]
+        expanded = self._expanded(question)[: self.number or None]
+        if self.original or not expanded:
+            return [original, *expanded]
+        return expanded
+
+    def _expanded(self, question: Question) -> list[tuple[str, str]]:
         pairs = self.expansions.get(question.qid, ())
-        if are_full_queries(question, pairs):  # they contain their question, and are named by their perspectives
+        if are_full_queries(question, pairs):  # the texts contain the question, the names are the perspectives
             return [(text, name) for name, text in pairs]
-        if self.merge == "statement only":  # such as a hypothetical passage: a query without a perspective
+        if self.merge == "statement only":  # such as a hypothetical passage, which states no perspective
             return [(text, "") for _, text in pairs]
         return [(f"{question.text} {text}", text) for _, text in pairs]
 
 
 def _query(question: Question, qid: str, text: str, perspective: str) -> Question:
-    """Return a query made of a question; one that asks from a perspective knows it, and the question's text."""
+    """Return a query made of a question; with a perspective, it holds that and the question's text as its root."""
     query = question._replace(qid=qid, text=text, owner=question.owner or question.qid)
     if not perspective:
         return query
@@ -182,25 +198,25 @@ def _query(question: Question, qid: str, text: str, perspective: str) -> Questio
 
 
 def _check_covered(questions: Sequence[Question], expansions: Expansions) -> None:
-    own = [q for q in questions if not q.owner]
-    without = [q.qid for q in own if not expansions.get(q.qid)]
-    if own and len(without) == len(own):
-        there = ", ".join(map(repr, list(expansions)[:3])) or "no question at all"
-        raise InputError(f"no question has expansions: ids are like {without[0]!r}, but expansions exist for {there}")
+    originals = [question for question in questions if not question.owner]
+    without = [question.qid for question in originals if not expansions.get(question.qid)]
+    if originals and len(without) == len(originals):
+        known_ids = ", ".join(map(repr, list(expansions)[:3])) or "no question at all"
+        problem = f"no question has expansions: ids are like {without[0]!r}, but expansions exist for {known_ids}"
+        raise InputError(problem)
     if without:
-        logger.warning(
-            "%d of %d questions have no expansions and are searched as they are: %s",
-            len(without), len(own), ", ".join(without[:5]) + (" …" if len(without) > 5 else ""),
-        )  # fmt: skip
+        named = ", ".join(without[:5]) + (" …" if len(without) > 5 else "")
+        message = "%d of %d questions have no expansions and are searched as they are: %s"
+        logger.warning(message, len(without), len(originals), named)
 
 
-# ---------------------------------------------------------------- made by rule
+# ---------------------------------------------------------------- by rule
 
 
 def template_expansions(questions: Sequence[Question]) -> dict[str, list[tuple[str, str]]]:
-    """Return expansions that need no model: what says yes, what says no, and the search for arguments on either side.
+    """Return expansions without a model: statements that say yes and no, and searches for arguments on either side.
 
-    Where no rule is sure of the answers, a search for opinions takes their place. Gold perspectives are not looked at.
+    If no rule finds the two statements, a search for opinions replaces them. Gold perspectives are not used.
 
     >>> template_expansions([Question("q", "Should zoos close?")])["q"][1]
     ('No', 'Zoos should not close.')
@@ -209,59 +225,66 @@ def template_expansions(questions: Sequence[Question]) -> dict[str, list[tuple[s
     return {q.qid: list(_templates(q.text)) for q in questions}
 
 
-@lru_cache(maxsize=4096)  # the same questions are asked by many systems
+@lru_cache(maxsize=4096)  # many systems search the same questions
 def _templates(text: str) -> tuple[tuple[str, str], ...]:
     answers = two_sides(text)
-    names = ("Yes", "No") if two_sides(text, choices=False) else ("One answer", "The other")
     bare = re.sub(r"^the perspective on\s+", "", " ".join(text.split()), flags=re.IGNORECASE)
     topic = (answers[0] if answers else bare).rstrip("?.! ")
-    return (
-        *zip(names, answers or (), strict=False),
+    searches = (
         ("Arguments for", f"Arguments for: {topic}. Benefits, advantages and reasons in favour."),
         ("Arguments against", f"Arguments against: {topic}. Harms, drawbacks and reasons to oppose it."),
-        *([] if answers else [("Opinions", f"Opinions and answers that differ: {topic}.")]),
     )
+    if not answers:
+        return (*searches, ("Opinions", f"Opinions and answers that differ: {topic}."))
+    names = ("Yes", "No") if two_sides(text, choices=False) else ("One answer", "The other")
+    return (*zip(names, answers, strict=False), *searches)
 
 
-# ---------------------------------------------------------------- asked of a chat model
+# ---------------------------------------------------------------- by a chat model
 
 
-# Tokens of an answer: the paper's six perspectives of 44 words have some 400.
-MAX_TOKENS = 1500
-# What the prompt asks for: names and statements, as many as there are.
+EXPANSION_TOKENS = 1500  # of an answer; the paper's six perspectives of 44 words have some 400
 SCHEMA = FORMS["perspective_generation"].schema
-# What expansions are for is part of how they are searched; these are the options of :class:`Expanded` that differ.
+# The options of :class:`Expanded` for each kind of expansion, where they are not the defaults.
 SEARCHED: dict[str, dict[str, Any]] = {"chat": {}, "hyde": {"merge": "statement only"}}
 
 
 def expansions_by(
-    name: str, questions: Sequence[Question], *, recordings: Path | None = None
+    name: str,
+    questions: Sequence[Question],
+    *,
+    recordings: Path | None = None,
 ) -> dict[str, list[tuple[str, str]]]:
-    """Return the expansions that a chat model makes, by name; search them with ``Expanded(…, **SEARCHED[kind])``.
+    """Return the expansions of a chat model; search them with ``Expanded(…, **SEARCHED[kind])``.
 
     `name` is "chat:MODEL" for perspectives (BeRDS, section 6), or "hyde:MODEL" for a passage that could answer. Another
-    wording of the prompt may follow, as in "chat:MODEL@published". Only the questions' texts are sent; what is in the
-    file of recordings is not asked again, and what is new is added at once. A question whose answer cannot be read is
-    left out, with a warning, and then searched as it is.
+    wording of the prompt may follow, as in "chat:MODEL@published". Only the questions' texts are sent. Answers in the
+    file of recordings are reused, and new ones are added at once. A question with an unreadable answer is left out,
+    with a warning, and then searched unchanged.
     """
     kind, _, model = name.partition(":")
     known("way to ask for expansions", kind, SEARCHED)
     task = "perspective_generation" if kind == "chat" else "hypothetical_passage"
     model, wording = split_wording(task, model)
-    chat = make_chat(model, max_tokens=MAX_TOKENS, schema=SCHEMA if kind == "chat" else None)
-    chat = Recorded(recordings, chat) if recordings else chat
+    chat = make_chat(model, max_tokens=EXPANSION_TOKENS, schema=SCHEMA if kind == "chat" else None)
+    if recordings:
+        chat = Recorded(recordings, chat)
     make = chat_expansions if kind == "chat" else hyde_expansions
     return make(questions, chat, wording or "ours")
 
 
 def chat_expansions(
-    questions: Sequence[Question], chat: ChatModel, wording: str = "ours", *, nested: str = "all"
+    questions: Sequence[Question],
+    chat: ChatModel,
+    wording: str = "ours",
+    *,
+    nested: str = "all",
 ) -> dict[str, list[tuple[str, str]]]:
     """Ask a chat model for the perspectives on each question, qid → [(name, statement), …] in the order of the answer.
 
-    Only the questions' texts are sent. Questions whose answers cannot be read are left out, and a warning names them;
-    it is an error only where that is so of all. `wording` is "ours", or "published" for the papers' prompt; `nested`:
-    see :func:`berdslib.llm.answers.parse_perspectives`.
+    Only the questions' texts are sent. Questions with unreadable answers are left out, and a warning names them; it is
+    an error if no answer can be read. `wording` is "ours", or "published" for the papers' prompt; `nested`: see
+    :func:`berdslib.llm.answers.parse_perspectives`.
     """
     prompt = load_prompt("perspective_generation", wording, needs=("question",), asked=chat.id)
     known("reading of nested answers", nested, NESTED)
@@ -269,7 +292,9 @@ def chat_expansions(
 
 
 def hyde_expansions(
-    questions: Sequence[Question], chat: ChatModel, wording: str = "ours"
+    questions: Sequence[Question],
+    chat: ChatModel,
+    wording: str = "ours",
 ) -> dict[str, list[tuple[str, str]]]:
     """Ask a chat model for a passage that could answer each question, to search by: one expansion a question.
 
@@ -288,9 +313,14 @@ def _passage(answer: str) -> list[tuple[str, str]]:
 
 
 def _ask(
-    questions: Sequence[Question], chat: ChatModel, prompt: Prompt, read: Callable[[str], list[tuple[str, str]]]
+    questions: Sequence[Question],
+    chat: ChatModel,
+    prompt: Prompt,
+    read: Callable[[str], list[tuple[str, str]]],
 ) -> dict[str, list[tuple[str, str]]]:
     check_questions(questions)
-    # A question is a text from elsewhere: it must not close the tags it stands between.
-    asked = {q.qid: prompt.messages(question=defuse_tag(q.text, "question")) for q in questions}
-    return read_all(chat, asked, read, what="question", desc="expanding")
+    messages = {}
+    for question in questions:
+        text = defuse_tag(question.text, "question")  # an untrusted text must not close the tags around it
+        messages[question.qid] = prompt.messages(question=text)
+    return read_all(chat, messages, read, what="question", desc="expanding")

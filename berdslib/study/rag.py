@@ -17,7 +17,7 @@ from berdslib.data.collection import Collection
 from berdslib.data.pir import PirQuery, pir_collection
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_run
 from berdslib.errors import InputError
-from berdslib.evaluation.sides import top
+from berdslib.evaluation.sides import listed_in_top
 from berdslib.llm.asking import read_all
 from berdslib.llm.chat import ChatModel
 from berdslib.llm.prompting import Prompt, load_prompt
@@ -234,7 +234,7 @@ def _shown(
         raise InputError(f"depth must be at least 1, not {depth}", field="depth")
     if run is None:
         return [[] for _ in queries]
-    best = top(check_run(run), depth, [q.qid for q in queries])  # sorted by rank; of other queries is an error
+    best = listed_in_top(check_run(run), depth, [q.qid for q in queries])  # sorted by rank
     listed = best.groupby("qid", sort=False)["docno"].agg(list).to_dict()
     if unknown := [d for docnos in listed.values() for d in docnos if d not in passages]:
         raise InputError(f"the run lists passage {unknown[0]!r}, which is not in the corpus")

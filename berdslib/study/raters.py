@@ -22,7 +22,7 @@ from berdslib.evaluation.measures import (
     Measure,
     looks_at_perspectives,
     parse_measures,
-    scores_of,
+    score_questions,
     single_perspectives,
 )
 from berdslib.evaluation.oracle import oracle
@@ -163,7 +163,7 @@ def judge_systems(
     together = [q._replace(source="", root=cluster) for q, cluster in zip(questions, clusters, strict=True)]
     tables, scores = [], dict[tuple[str, str], pd.DataFrame]()
     for judge, said in verdicts.items():
-        found = {system: scores_of(run, said, questions, wanted) for system, run in runs.items()}
+        found = {system: score_questions(run, said, questions, wanted) for system, run in runs.items()}
         table = score_table(found, together)
         tables.append(table[table["dataset"] == MACRO].assign(judge=judge))
         scores |= {(judge, m): pd.DataFrame({s: frame[m] for s, frame in found.items()}) for m in names}

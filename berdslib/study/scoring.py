@@ -32,7 +32,15 @@ from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
 from berdslib.evaluation import notes
 from berdslib.evaluation.arguments import evaluate_arguments
-from berdslib.evaluation.measures import Measure, checked, cutoff_of, judged_questions, left_out, scores_of, tell_gaps
+from berdslib.evaluation.measures import (
+    Measure,
+    checked,
+    cutoff_of,
+    judged_questions,
+    left_out,
+    score_questions,
+    tell_gaps,
+)
 from berdslib.files import StrPath
 from berdslib.judging.base import Judge, contains_perspective, short_name
 from berdslib.judging.baselines import Gold
@@ -544,7 +552,7 @@ def scored(
         return evaluate_arguments(run, collection, measures)
     run, verdicts = checked(run, verdicts, questions, measures)
     tell_gaps(run, verdicts, questions, measures, called)
-    return scores_of(run, verdicts, questions, measures)
+    return score_questions(run, verdicts, questions, measures)
 
 
 def table_notes(

@@ -90,7 +90,7 @@ class Sides(Shown):
             return mine[mine["asked"] == leaning.QUESTION] if "asked" in mine else mine
 
         first = of_whole(self.shares).pivot(index="system", columns="side", values="share").mul(100).round(1)
-        first = first[list(leaning.SIDES)].rename_axis(columns=None).reindex(list(self.runs))
+        first = first[list(leaning.SHOWN_SIDES)].rename_axis(columns=None).reindex(list(self.runs))
         tested = of_whole(self.asymmetry).set_index("system")["p_value"].round(3)
         rows = of_whole(self.sycophancy).set_index("system").reindex(list(self.runs))
         second = rows[[leaning.SUPPORTING, leaning.QUESTION, leaning.OPPOSING]].round(2)

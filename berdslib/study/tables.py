@@ -19,7 +19,7 @@ from berdslib.errors import InputError, printable
 from berdslib.files import write_text
 from berdslib.stats import holm, macro_mean, mean_interval, paired_test
 
-MACRO = "macro"
+MACRO = "macro"  # the mean of the data sets' means
 NO_INTERVAL = "–"
 WHY_NO_INTERVAL = f"{NO_INTERVAL}: no interval, since the questions are too few or all on one issue"
 

@@ -15,7 +15,7 @@ from berdslib.data.formats import write_berds
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.data.trec import read_trec_run
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import MRecall, Precision, evaluate
+from berdslib.evaluation.measures import MRecall, Precision, score_run
 
 
 def test_retrieve_judge_evaluate(tmp_path):
@@ -28,7 +28,7 @@ def test_retrieve_judge_evaluate(tmp_path):
               "-m", "Precision@10,MRecall@10", "--json").stdout
     )  # fmt: skip
     questions = load_questions("sample", "test")
-    want = evaluate(read_trec_run(run), load_gold("sample"), questions, [Precision @ 10, MRecall @ 10])
+    want = score_run(read_trec_run(run), load_gold("sample"), questions, [Precision @ 10, MRecall @ 10])
     sources = pd.Series([q.source for q in questions], index=want.index)
     macro = {row["measure"]: row["mean"] for row in table if row["dataset"] == "macro"}
     for measure, value in macro.items():

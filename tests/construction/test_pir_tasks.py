@@ -11,7 +11,7 @@ from berdslib.construction.pir_tasks import ALIKE, PERSPECTRUM, build_pir
 from berdslib.data.datasets import load
 from berdslib.data.tables import write_jsonl
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import evaluate
+from berdslib.evaluation.measures import score_run
 from berdslib.retrieval.bm25 import RankBM25
 
 POOL = {11: "Tea calms.", 12: "Tea soothes.", 13: "Tea stains.", 21: "Cars are quick.", 31: "Rain is wet."}
@@ -181,7 +181,7 @@ def test_p11_perspectrum_is_the_released_task(real_data, tmp_path):
     assert asked(task)[:100] == asked(demo)
     run = RankBM25(task.passages, analyser="whitespace").search(task.queries, 5)
     means = [
-        100 * evaluate(run, task.gold, task.questions, measure).iloc[:, 0].mean()
+        100 * score_run(run, task.gold, task.questions, measure).iloc[:, 0].mean()
         for measure in ("pRecall(gold='official')@5", "pRecall@5")
     ]
     assert means == pytest.approx([39.1, 33.9], abs=0.2)  # 39.1 in PIR's Table 2; ties there fall by chance

@@ -9,7 +9,7 @@ from berdslib.data.formats import beir_gold, beir_questions, export_collection, 
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts, ranked_run
 from berdslib.data.trec import read_trec_qrels
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import alpha_nDCG, evaluate
+from berdslib.evaluation.measures import alpha_nDCG, score_run
 
 TEA = Question("t1", "Is tea better than coffee?", ("Tea is better.", "Coffee is better."), (SUPPORT, OPPOSE), "own")
 CATS = Question("c1", "Do cats love us?", ("They do.", "They do not.", "Some do."), (None,) * 3, "own", "dev")
@@ -86,7 +86,7 @@ def test_a_collection_is_exported_as_diversity_qrels(tmp_path):
     run = ranked_run({"t1": ["d3", "d1", "d2"]})
     scored = [pyndeval.ScoredDoc(row.qid, row.docno, row.score) for row in run.itertuples()]
     theirs = pyndeval.ndeval(qrels, scored, measures=["alpha-nDCG@5"])["t1"]["alpha-nDCG@5"]
-    ours = evaluate(run, gold, [TEA], [alpha_nDCG @ 5])
+    ours = score_run(run, gold, [TEA], [alpha_nDCG @ 5])
     assert ours.loc["t1"].iloc[0] == pytest.approx(theirs)
     (tmp_path / "set" / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match=r"holds 'thesis\.tex'"):

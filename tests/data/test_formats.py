@@ -48,7 +48,7 @@ from berdslib.data.trec import (
     write_verdicts,
 )
 from berdslib.errors import InputError, printable
-from berdslib.evaluation.measures import Precision, evaluate
+from berdslib.evaluation.measures import Precision, score_run
 from berdslib.retrieval.base import run_of
 
 TEA = Question("t1", "Is tea better than coffee?", ("Tea is better.", "Coffee is better."), (SUPPORT, OPPOSE), "own")
@@ -576,7 +576,7 @@ def test_ties_in_a_run_file_are_broken_as_trec_eval_breaks_them(tmp_path):
     run = read_trec_run(put(tmp_path, "run.trec", "\n".join(lines)))
     assert run["docno"].tolist() == ["b", "a"] == trec_eval_order(lines)
     verdicts = make_verdicts([("q", 0, "b", 1.0, True)], "hand")
-    assert evaluate(run, verdicts, [Question("q", "Is it?", ("It is.",))], [Precision @ 1]).iloc[0, 0] == 1.0
+    assert score_run(run, verdicts, [Question("q", "Is it?", ("It is.",))], [Precision @ 1]).iloc[0, 0] == 1.0
 
 
 @pytest.mark.slow

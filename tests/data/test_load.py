@@ -18,7 +18,7 @@ from berdslib.data.records import Passage, Question, make_verdicts
 from berdslib.data.tables import write_jsonl
 from berdslib.data.trec import read_trec_run, write_verdicts
 from berdslib.errors import InputError, MissingDataError
-from berdslib.evaluation.measures import evaluate
+from berdslib.evaluation.measures import score_run
 from berdslib.study.front import register
 
 
@@ -287,7 +287,7 @@ def test_qrels_of_relevance_alone_score_questions_without_perspectives_only(mine
             load(mine, passages="corpus.jsonl", gold=gold)
         found = load("bare.jsonl", passages="corpus.jsonl", gold=gold)
         assert found.questions[0].perspectives == ("Should zoos close?",)
-        scores = evaluate(read_trec_run("zoo.trec"), found.gold, found.questions, "nDCG@5,P@2")
+        scores = score_run(read_trec_run("zoo.trec"), found.gold, found.questions, "nDCG@5,P@2")
         run = ir_measures.read_trec_run("zoo.trec")
         assert scores.loc["zoo"].tolist() == pytest.approx(
             [ir_measures.calc_aggregate([m], frame.assign(relevance=frame.relevance.clip(upper=1)), run)[m]

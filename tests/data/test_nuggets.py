@@ -15,7 +15,7 @@ from berdslib.data.readers import nuggets_at, read_nuggets
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.data.tables import write_jsonl
 from berdslib.errors import InputError, MissingDataError
-from berdslib.evaluation.measures import Coverage, MRecall, Precision, alpha_nDCG, evaluate
+from berdslib.evaluation.measures import Coverage, MRecall, Precision, alpha_nDCG, score_run
 
 
 @pytest.fixture(autouse=True)
@@ -184,7 +184,7 @@ def assert_is_bright(found, name):
     assert found.questions == (asked,) and found.gold["supports"].all()
     assert found.gold[["pid", "docno"]].values.tolist() == [[0, "flight.txt"], [0, "moon.txt"], [1, "lamp.txt"]]
     assert found.passages[1] == Passage("moon.txt", "Moths.")
-    scores = evaluate(ranked_run({"0": ["moon.txt", "lamp.txt", "flight.txt"]}), found.gold, found.questions, _WEIGHED)
+    scores = score_run(ranked_run({"0": ["moon.txt", "lamp.txt", "flight.txt"]}), found.gold, found.questions, _WEIGHED)
     # A-Recall; then gains of .75, .25 and, the first aspect again, .375, whose best order is .75, .375, .25.
     ratio = (0.75 + 0.25 / log2(3) + 0.375 / 2) / (0.75 + 0.375 / log2(3) + 0.25 / 2)
     assert scores.loc["0"].tolist() == pytest.approx([0.75, 1, 1, ratio])
@@ -288,7 +288,7 @@ def test_what_is_taken_for_nuggets(tmp_path):
 def scores(found, *docnos):
     run = ranked_run({"7": docnos})
     measures = [Coverage @ 2, Coverage @ 3, MRecall @ 2, MRecall @ 3, Precision @ 3, alpha_nDCG(alpha=0.5) @ 3]
-    return evaluate(run, found.gold, found.questions, measures).loc["7"].tolist()
+    return score_run(run, found.gold, found.questions, measures).loc["7"].tolist()
 
 
 def test_measures_of_nuggets(tmp_path):

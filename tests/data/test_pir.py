@@ -14,7 +14,7 @@ from berdslib.data.datasets import load
 from berdslib.data.pir import PirQuery, load_task, location_groups, pir_collection, places, root_id
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, perspective_qid
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import evaluate
+from berdslib.evaluation.measures import score_run
 from berdslib.paths import shipped
 from berdslib.retrieval.bm25 import RankBM25
 
@@ -89,7 +89,7 @@ def test_p8_ids_are_strings_where_the_full_release_has_strings_for_numbers(tmp_p
     theirs = sum(bool(set(ranked[q]) & set(content["key_ref"][q])) for q in ranked) / 2
     rows = [(perspective_qid(root_id("tea"), int(q)), d, i + 1) for q, ds in ranked.items() for i, d in enumerate(ds)]
     run = pd.DataFrame(rows, columns=["qid", "docno", "rank"])
-    ours = evaluate(run, task.gold, task.questions, "pRecall@1")["pRecall@1"].mean()
+    ours = score_run(run, task.gold, task.questions, "pRecall@1")["pRecall@1"].mean()
     assert (theirs, ours) == (0.0, 1.0)
     assert same(load(saved(tmp_path / "n.json", {"tea": TEA})), task)
     assert {type(i) for i in (*task.gold["qid"], *task.gold["docno"], *(p.docno for p in task.passages))} == {str}
@@ -214,7 +214,7 @@ def test_several_queries_from_one_perspective_all_count():
     assert task.questions[0].perspectives == ("for", "for", "for") and len(task.queries) == 3
     run = RankBM25(task.passages).search([task.queries[0]._replace(text="herbs")], 1)
     assert run["docno"].tolist() == ["0"]
-    assert evaluate(run, task.gold, task.questions, "pRecall@1")["pRecall@1"].tolist() == [1 / 3]
+    assert score_run(run, task.gold, task.questions, "pRecall@1")["pRecall@1"].tolist() == [1 / 3]
 
 
 @pytest.mark.real_data

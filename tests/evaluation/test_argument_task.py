@@ -22,9 +22,9 @@ from berdslib.evaluation.measures import (
     Precision,
     StRecall,
     alpha_nDCG,
-    evaluate,
     nDCG,
     rKL,
+    score_run,
 )
 
 OF_GROUPS = [measure @ k for measure in (alpha_nDCG, StRecall, Coverage, MRecall, ERR_IA) for k in (1, 4, 20)]
@@ -61,7 +61,7 @@ def test_group_measures_are_the_ordinary_ones_property_by_property(rule):
         frames = {}
         for name in PROPERTIES:
             questions, verdicts = as_questions(scenario, name)
-            frames[name] = evaluate(run, verdicts, questions, OF_GROUPS)
+            frames[name] = score_run(run, verdicts, questions, OF_GROUPS)
         qids = [q.qid for q in scenario.questions]
         mean = pd.concat(frames.values()).groupby(level=0).mean().reindex(qids).fillna(0.0)
         got = evaluate_arguments(run, scenario, OF_GROUPS)
@@ -76,7 +76,7 @@ def test_group_measures_are_the_ordinary_ones_property_by_property(rule):
 def test_relevance_measures_are_the_ordinary_ones(rule):
     scenario, run = random_case(7, rule)
     wanted = [nDCG @ 4, P @ 4, Precision @ 20, nDCG, Precision]
-    want = evaluate(run, scenario.gold, scenario.questions, wanted)
+    want = score_run(run, scenario.gold, scenario.questions, wanted)
     pd.testing.assert_frame_equal(evaluate_arguments(run, scenario, wanted), want, rtol=0, atol=1e-12)
 
 

@@ -11,7 +11,7 @@ from berdslib.data.corpus import write_corpus
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.evaluation import notes
-from berdslib.evaluation.measures import MRecall, P, Precision, evaluate, judged_questions, nDCG, pRecall
+from berdslib.evaluation.measures import MRecall, P, Precision, judged_questions, nDCG, pRecall, score_run
 from berdslib.evaluation.sides import root_versus_full
 
 ASKED = [Question(qid, f"{qid}?", ("yes", "no")) for qid in ("q1", "q2", "q3", "q4")]
@@ -37,7 +37,7 @@ def test_questions_that_nobody_judged_are_left_out(recorded):
 
 
 def test_left_out_questions_have_no_row_and_unanswered_ones_score_0(caplog):
-    scores = evaluate(RUN[RUN["qid"] != "q2"], make_verdicts(ROWS, "gold"), ASKED, [MRecall @ 2, P @ 2])
+    scores = score_run(RUN[RUN["qid"] != "q2"], make_verdicts(ROWS, "gold"), ASKED, [MRecall @ 2, P @ 2])
     assert scores.to_dict("index") == {"q1": {"MRecall@2": 1, "P@2": 1}, "q2": {"MRecall@2": 0, "P@2": 0}}
     assert sum("2 of 4 questions" in record.getMessage() for record in caplog.records) == 1
 
@@ -45,7 +45,7 @@ def test_left_out_questions_have_no_row_and_unanswered_ones_score_0(caplog):
 @pytest.mark.parametrize(
     "score",
     [
-        lambda verdicts: evaluate(RUN, verdicts, ASKED, "P@2"),
+        lambda verdicts: score_run(RUN, verdicts, ASKED, "P@2"),
         lambda verdicts: root_versus_full(both_lists(), verdicts, ASKED, [2]),
     ],
 )
@@ -62,7 +62,7 @@ def both_lists():
 
 def test_every_way_of_scoring_leaves_out_the_same_questions():
     verdicts = make_verdicts(ROWS, "gold")
-    assert evaluate(both_lists(), verdicts, ASKED, pRecall @ 2)["pRecall@2"].to_dict() == {"q1": 1.0, "q2": 0.0}
+    assert score_run(both_lists(), verdicts, ASKED, pRecall @ 2)["pRecall@2"].to_dict() == {"q1": 1.0, "q2": 0.0}
     assert root_versus_full(both_lists(), verdicts, ASKED, [2])["full"].tolist() == [2 / 4]
 
 
@@ -163,5 +163,5 @@ def test_nothing_is_said_where_nothing_is_to_be_said(caplog):
     verdicts = make_verdicts([("q1", 0, "a", 1.0, True), ("q1", 1, "b", 1.0, True)], "gold")
     run = ranked_run({"q1": ["a", "b"]})
     with caplog.at_level(logging.INFO):
-        evaluate(run, verdicts, ASKED[:1], MRecall @ 2)
+        score_run(run, verdicts, ASKED[:1], MRecall @ 2)
     assert not caplog.records

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from berdslib.data.collection import Collection
 from berdslib.data.datasets import load
 from berdslib.data.records import Question, make_verdicts, ranked_run
-from berdslib.evaluation.measures import evaluate, pRecall
+from berdslib.evaluation.measures import pRecall, score_run
 from berdslib.retrieval.bm25 import RankBM25
 from berdslib.study.front import search
 
@@ -31,7 +31,7 @@ RUN = ranked_run(LISTS)
 
 
 def scores(measure, run=RUN, questions=QUESTIONS):
-    return evaluate(run, GOLD, questions, measure).iloc[:, 0].tolist()
+    return score_run(run, GOLD, questions, measure).iloc[:, 0].tolist()
 
 
 def test_p2_recall_at_k_is_success_and_true_recall_has_its_own_name():
@@ -49,7 +49,7 @@ def test_p3_a_root_with_a_single_query():
 
 def test_each_measure_looks_at_its_own_lists():
     both = ranked_run(LISTS | {"tea": "cxa", "coffee": "xde", "milk": "xf"})
-    table = evaluate(both, GOLD, QUESTIONS, ["MRecall@2", "MRecall@3", "pRecall@2"])
+    table = score_run(both, GOLD, QUESTIONS, ["MRecall@2", "MRecall@3", "pRecall@2"])
     assert table["MRecall@2"].tolist() == [0.0, 0.0, 1.0]  # tea shows c alone, coffee d alone, milk f
     assert table["MRecall@3"].tolist() == [1.0, 1.0, 1.0]
     assert table["pRecall@2"].tolist() == scores(pRecall @ 2)
@@ -85,7 +85,7 @@ def test_p_recall_is_that_of_a_plain_loop(asked, k, hit, aggregate, single, whos
         if len(found) == 1 and single == "zero":
             expected[-1] = 0.0
     measure = f"pRecall(hit='{hit}',aggregate='{aggregate}',single='{single}',gold='{whose}')@{k}"
-    table = evaluate(ranked_run(lists), make_verdicts(rows, "gold"), questions, measure)
+    table = score_run(ranked_run(lists), make_verdicts(rows, "gold"), questions, measure)
     assert table.iloc[:, 0].tolist() == pytest.approx(expected)
 
 
@@ -96,7 +96,7 @@ DEMO = ("perspectrum", "ambigqa", "allsides", "exfever")
 
 def percent(task, measure="pRecall@5", analyser="whitespace"):
     run = search(RankBM25(task.passages, analyser=analyser), task, 5, perspectives=True)
-    return round(100 * evaluate(run, task.gold, task.questions, measure).iloc[:, 0].mean(), 1)
+    return round(100 * score_run(run, task.gold, task.questions, measure).iloc[:, 0].mean(), 1)
 
 
 @pytest.mark.real_data

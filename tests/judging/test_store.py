@@ -14,7 +14,7 @@ from tiny import pair
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import MRecall, evaluate
+from berdslib.evaluation.measures import MRecall, score_run
 from berdslib.judging.base import EachByItself, pairs_of
 from berdslib.judging.baselines import Committee, Gold
 from berdslib.judging.registry import make_judge
@@ -127,7 +127,7 @@ def test_gold_verdicts_of_the_sample_score_the_same_as_a_table_or_as_a_judge():
     questions, passages, gold = load_questions("sample", "all"), load_passages("sample"), load_gold("sample")
     run = make_retriever("bm25", passages).search(questions, 5)
     judged = judge_run(run, questions, {p.docno: p for p in passages}, Gold(gold), k=5)
-    a, b = (evaluate(run, v, questions, [MRecall @ 5]) for v in (gold, judged))
+    a, b = (score_run(run, v, questions, [MRecall @ 5]) for v in (gold, judged))
     assert a.equals(b)
 
 

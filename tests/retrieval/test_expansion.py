@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from berdslib.data.datasets import load_expansions, load_questions
 from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.errors import InputError, MissingDataError
-from berdslib.evaluation.measures import evaluate, parse_measure
+from berdslib.evaluation.measures import parse_measure, score_run
 from berdslib.llm.chat import Reply, UnreadError
 from berdslib.llm.prompting import import_prompt
 from berdslib.llm.recorded import Recorded
@@ -93,7 +93,7 @@ def test_b13_duplicates_are_listed_once_or_fill_places():
     measures = [parse_measure("MRecall@5"), parse_measure("Precision@5")]
 
     def scores(run):
-        return evaluate(run, verdicts, [Q1], measures).iloc[0].tolist()
+        return score_run(run, verdicts, [Q1], measures).iloc[0].tolist()
 
     assert scores(drop) == [1.0, pytest.approx(2 / 5)]
     # Coverage is that of the published list; of its precision 3/5, which counts "a" three times, one mention is left.
@@ -129,20 +129,20 @@ def test_questions_without_expansions_are_searched_as_they_are_and_counted(caplo
         run = expanded_search(fake, [Q1, Q2], {"q1": TWO["q1"], "q2": []}, 3, merge="statement only")
     assert lists_of(run) == {"q1": ["a", "b", "x"], "q2": ["m", "n"]}
     assert "1 of 2 questions have no expansions" in caplog.text and "q2" in caplog.text
-    with pytest.raises(InputError, match=r"no question has expansions: ids are like 'q1'.*'arguana-1'"):
+    with pytest.raises(InputError, match=r"'q1'.*'arguana-1'"):
         expanded_search(fake, [Q1, Q2], {"arguana-1": statements("A")}, 3)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "named"),
     [
-        ({"merge": "statement first"}, "way to merge 'statement first'"),
-        ({"fuse": "rrf", "duplicates": "keep"}, "only round robin"),
-        ({"number": -1}, "0 = all"),
+        ({"merge": "statement first"}, "'statement first'"),
+        ({"fuse": "rrf", "duplicates": "keep"}, "fuse"),
+        ({"number": -1}, "number.*-1"),
     ],
 )
-def test_what_is_not_known_is_an_error_before_anything_is_searched(options, message):
-    with pytest.raises(InputError, match=message):
+def test_what_is_not_known_is_an_error_before_anything_is_searched(options, named):
+    with pytest.raises(InputError, match=named):
         Expanded(Fake(FINDS), TWO, **options)
 
 
@@ -171,7 +171,7 @@ def test_templates_by_hand():
     assert all("Who shall pay" in text for _, text in found["q4"])
     (choice,) = template_expansions([Question("q5", "Was Nero a hero or a villain?")]).values()
     assert choice[:2] == [("One answer", "Nero was a hero."), ("The other", "Nero was a villain.")]
-    with pytest.raises(InputError, match="no questions"):
+    with pytest.raises(InputError, match="questions"):
         template_expansions([])
 
 

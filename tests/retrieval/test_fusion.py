@@ -36,8 +36,9 @@ def test_the_constant_weighs_one_first_place_against_two_middle_ones():
     runs = [ranked_run({"q": ["top", "n", "m"]}), ranked_run({"q": ["o", "p", "m"]})]
     assert lists_of(reciprocal_rank_fusion(runs, constant=0))["q"] == ["o", "top", "m", "n", "p"]  # 1, 1, 2/3, 1/2, 1/2
     for constant in (-1, float("inf")):
-        with pytest.raises(InputError, match="must be a number of at least 0"):
+        with pytest.raises(InputError, match=str(constant)) as refused:
             reciprocal_rank_fusion(runs, constant=constant)
+        assert refused.value.field == "constant"
 
 
 def test_b13_round_robin_by_hand():
@@ -70,11 +71,11 @@ def test_exact_ties_go_by_docno(constant, one, two):
 
 @pytest.mark.parametrize("fuse", [reciprocal_rank_fusion, round_robin])
 def test_what_cannot_be_fused_is_an_error(fuse):
-    with pytest.raises(InputError, match="no runs"):
+    with pytest.raises(InputError, match="runs"):
         fuse([])
-    with pytest.raises(InputError, match="qid, docno"):
+    with pytest.raises(InputError, match="qid"):
         fuse([A, pd.DataFrame({"query": ["q1"]})])
-    with pytest.raises(InputError, match="twice"):
+    with pytest.raises(InputError, match="'a'"):
         fuse([pd.DataFrame({"qid": ["q", "q"], "docno": ["a", "a"], "score": [2.0, 1.0]})])
     assert fuse([ranked_run({})]).empty
 

@@ -92,33 +92,30 @@ def test_an_id_keeps_vectors_between_sessions_and_a_name_and_an_index_will_do():
 
 
 @pytest.mark.parametrize(
-    ("encode", "words"),
+    ("encode", "named"),
     [
-        (lambda texts: [1.0, 2.0], r"must return vectors, \(2, d\), not an array of shape \(2,\)"),
-        (
-            lambda text: [float(len(text.lower()))],
-            r"of a list of two texts it failed \(AttributeError: .*'lower'\); .* of several",
-        ),
-        (lambda texts: [[1.0]], r"not an array of shape \(1, 1\)"),
+        (lambda texts: [1.0, 2.0], r"\(2,\)"),
+        (lambda text: [float(len(text.lower()))], "AttributeError: .*'lower'"),
+        (lambda texts: [[1.0]], r"\(1, 1\)"),
         (lambda texts: [[float("nan")]] * len(texts), "NaN or infinity"),
-        (lambda texts: ["a"] * len(texts), "returned no array of numbers"),
-        (lambda texts: [[10**400]] * len(texts), "returned no array of numbers"),
-        (7, "a function from texts to vectors is needed, not int"),
-        ("nobody", "unknown retriever 'nobody'"),
+        (lambda texts: ["a"] * len(texts), "array"),
+        (lambda texts: [[10**400]] * len(texts), "array"),
+        (7, "int"),
+        ("nobody", "'nobody'"),
         ("bm25", "bm25"),
     ],
 )
-def test_what_encodes_nothing_is_refused_before_a_search(encode, words):
-    with pytest.raises(InputError, match=words):
+def test_what_encodes_nothing_is_refused_before_a_search(encode, named):
+    with pytest.raises(InputError, match=named):
         bd.dense(encode)
 
 
 def test_questions_of_another_length_are_refused_and_a_bare_function_is_told_what_to_do():
-    with pytest.raises(InputError, match=r"differ in length: \[3, 8\]"):
+    with pytest.raises(InputError, match=r"\[3, 8\]"):
         bd.dense(Counter(), queries=lambda texts: np.ones((len(texts), 3)))
     for bare in (lambda texts: [text.lower() for text in texts], lambda texts: np.ones((len(texts), 3))):
         bd.register("retriever", "bare", bare)
-        with pytest.raises(InputError, match=r"registered as berdslib.dense\(encode\)"):
+        with pytest.raises(InputError, match=r"berdslib\.dense\(encode\)"):
             bd.search("bare", SAMPLE)
 
 
@@ -128,5 +125,5 @@ def test_a_model_is_not_taken_for_what_makes_a_retriever():
 
         encode = __call__ = len
 
-    with pytest.raises(InputError, match=r"\[make\]: .* registered as berdslib.dense\(encode\)"):
+    with pytest.raises(InputError, match=r"\[make\]: .*berdslib\.dense\(encode\)"):
         bd.register("retriever", "model", Model())

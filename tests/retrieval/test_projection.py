@@ -141,26 +141,26 @@ def test_p5_the_difference_as_perspective_and_no_difference_at_all():
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "named"),
     [
-        ({"method": "papp"}, "Did you mean 'pap"),
-        ({"method": "add", "strength": 0.5}, "has no strength"),
-        ({"strength": float("nan")}, "finite"),
-        ({"root": np.zeros((2, 3))}, "one shape"),
-        ({"passages": np.zeros((2, 4))}, "4 numbers each, queries 3"),
-        ({"query": np.array([[np.nan, 0, 0]])}, "query.*not finite"),
+        ({"method": "papp"}, "'papp'.*'pap"),
+        ({"method": "add", "strength": 0.5}, "'add'"),
+        ({"strength": float("nan")}, "strength"),
+        ({"root": np.zeros((2, 3))}, r"\(1, 3\), \(2, 3\), \(1, 3\)"),
+        ({"passages": np.zeros((2, 4))}, "passages.*4 .*3$"),
+        ({"query": np.array([[np.nan, 0, 0]])}, "query"),
     ],
 )
-def test_what_does_not_fit_is_an_error(change, message):
+def test_what_does_not_fit_is_an_error(change, named):
     fine = {name: np.ones((1, 3)) for name in ("query", "root", "perspective", "passages")} | {"method": "pap"}
     scores(**fine)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=named):
         scores(**fine | change)
 
 
 @pytest.mark.parametrize("method", ["baseline", "add+", "cast+", "dual-sum", "pap", "pap+"])
 def test_search_exact_in_blocks_equals_sorting_all_scores(method, monkeypatch):
-    monkeypatch.setattr("berdslib.retrieval.projection._ROWS", 7)
+    monkeypatch.setattr("berdslib.retrieval.projection._PASSAGES_AT_ONCE", 7)
     q, r, p, c = vectors(4, n=9, m=50)
     c[10:20] = c[0]  # ties
     form, ties = make_form(method, q, r, p), np.random.default_rng(0).permutation(50)
@@ -203,7 +203,7 @@ QUESTIONS = [
 @pytest.mark.parametrize("method", BY_PAIR)
 def test_the_retriever_equals_scores(method, monkeypatch):
     """Where a perspective is the query itself, as in AmbigQA, the difference stands for it (P5), and for it alone."""
-    monkeypatch.setattr("berdslib.retrieval.projection._QUERIES", 2)
+    monkeypatch.setattr("berdslib.retrieval.projection._QUERIES_AT_ONCE", 2)
     run = Projected(PASSAGES, Words(), method=method).search(QUESTIONS, 5)
     encode = Words().encode_queries
     for question in QUESTIONS[:3]:

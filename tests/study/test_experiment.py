@@ -16,7 +16,7 @@ from berdslib.data.datasets import load
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.data.trec import read_trec_run, read_verdicts
 from berdslib.errors import InputError
-from berdslib.evaluation.measures import MRecall, Precision, evaluate
+from berdslib.evaluation.measures import MRecall, Precision, score_run
 from berdslib.judging.base import EachByItself, Pair
 from berdslib.judging.baselines import Overlap
 from berdslib.judging.store import VerdictStore
@@ -96,7 +96,7 @@ def test_means_are_those_of_evaluate_for_each_data_set_and_over_all(result, syst
     for name, system in systems.items():
         run = system.search(questions, 10)
         pd.testing.assert_frame_equal(result.runs[name], run)
-        scores = evaluate(run, sample.gold, questions, MEASURES)
+        scores = score_run(run, sample.gold, questions, MEASURES)
         pd.testing.assert_frame_equal(result.scores[name], scores)
         by_dataset = scores.groupby(sources).mean()
         for measure in MEASURES:
@@ -135,7 +135,7 @@ def test_a_judge_is_asked_once_for_what_several_systems_list(systems, sample, qu
     perspectives = {q.qid: len(q.perspectives) for q in questions}
     assert judge.asked == len(found.verdicts) == listed["qid"].map(perspectives).sum() == len(store)
     for name, run in found.runs.items():
-        pd.testing.assert_frame_equal(found.scores[name], evaluate(run, found.verdicts, questions, [MRecall @ 5]))
+        pd.testing.assert_frame_equal(found.scores[name], score_run(run, found.verdicts, questions, [MRecall @ 5]))
     again = experiment(systems, sample, [MRecall @ 5], judge=judge, store=store)
     assert judge.asked == len(found.verdicts) and again.table.equals(found.table)
 

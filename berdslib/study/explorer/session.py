@@ -16,7 +16,7 @@ from berdslib.data.datasets import load
 from berdslib.data.records import OPPOSE, SUPPORT, Question, check_k, make_verdicts, perspective_qid, ranked_run
 from berdslib.data.scenario import Handout
 from berdslib.errors import BerdsError, InputError, known
-from berdslib.evaluation.measures import parse_measures, scores_of
+from berdslib.evaluation.measures import parse_measures, score_questions
 from berdslib.files import StrPath
 from berdslib.judging.base import Judge, Pair, how_sure
 from berdslib.judging.store import VerdictStore, judge_pairs
@@ -242,7 +242,7 @@ class Session:
         if verdicts is None or not self.is_recorded(whole):
             verdicts = judged(runs, self.collection.only(questions), self.reader, k, self._store)
         measures = parse_measures([f"MRecall@{k}", f"Coverage@{k}"])
-        left, right = (scores_of(run, verdicts, questions, measures) for run in runs)
+        left, right = (score_questions(run, verdicts, questions, measures) for run in runs)
         table = (right - left).set_axis(["MRecall", "Coverage"], axis=1)
         lists, others = (run[run["rank"] <= k].groupby("qid")["docno"].agg(list).to_dict() for run in runs)
         table["overlap"] = [top_overlap(lists.get(qid, []), others.get(qid, []), k) for qid in table.index]

@@ -1,6 +1,6 @@
 """Figures: one style, one way to save, and the plots that the notebooks share.
 
-A public function of one of these modules is a figure here: a new one needs no other line.
+Every public name of these modules is available here.
 """
 
 from importlib import import_module
@@ -10,18 +10,20 @@ _MODULES = [f"{__name__}.{name}" for name in ("style", "values", "lists", "curve
 
 
 def _figures() -> dict[str, Any]:
-    found = {}
+    figures = {}
     for module in map(import_module, _MODULES):
-        for name, thing in vars(module).items():
-            own = isinstance(thing, str | tuple | dict) or getattr(thing, "__module__", "") == module.__name__
+        for name, value in vars(module).items():
+            own = isinstance(value, str | tuple | dict) or getattr(value, "__module__", "") == module.__name__
             if own and not name.startswith("_"):
-                found[name] = thing
-    return found
+                figures[name] = value
+    return figures
 
 
 def __getattr__(name: str) -> Any:
-    if not name.startswith("_") and name in (found := _figures()):
-        return found[name]
+    if not name.startswith("_"):
+        figures = _figures()
+        if name in figures:
+            return figures[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

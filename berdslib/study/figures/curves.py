@@ -23,9 +23,9 @@ def lines(
     dots: bool = True,
     ylim: tuple[float, float] | None = (0, 103),
 ) -> Figure:
-    """Draw each column of a table against its index, told apart by colour and mark, or by dashes where without dots.
+    """Draw each column of a table against its index, with its own colour and marker, or its own dashes without `dots`.
 
-    `dashed` says for a column where a dashed line shows what it is compared with; `ylim` None fits the numbers.
+    `dashed` is column → height of a dashed line to compare it with; `ylim` None fits the numbers.
     """
     figure, (axis,) = panels(1, (7.2, 4.2))
     for i, name in enumerate(table):
@@ -39,14 +39,16 @@ def lines(
 
 
 def labelled_tokens(rows: Sequence[Sequence[tuple[str, str]]]) -> str:
-    """Return HTML of token sequences: each token in a box, with its label, "ignored" or what is to be said there."""
+    """Return HTML of token sequences: each token in a box, with its label, "ignored" or the token to predict."""
     parts = []
     for row in rows:
         boxes = []
         for token, label in row:
-            look_of, said = f"background:{PALETTE[0]};color:#FFF", f" → <b>{escape(label)}</b>"
+            style = f"background:{PALETTE[0]};color:#FFF"
+            target = f" → <b>{escape(label)}</b>"
             if label == "ignored":
-                look_of, said = f"background:{NOTHING};color:#000", ""
-            boxes.append(f'<span style="{look_of}">{escape(token)}{said}</span>')
+                style = f"background:{NOTHING};color:#000"
+                target = ""
+            boxes.append(f'<span style="{style}">{escape(token)}{target}</span>')
         parts.append(f'<p style="font-family:monospace;font-size:11px;line-height:1.6">{" ".join(boxes)}</p>')
     return "\n".join(parts)

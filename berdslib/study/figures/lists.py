@@ -1,4 +1,4 @@
-"""One question's lists: which perspective stands at which rank, and what came in."""
+"""The lists of one question: which perspective stands at which rank."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 _LEFT = -0.46
 
 
-def rank_table(question: Question, runs: Mapping[str, pd.DataFrame], verdicts: pd.DataFrame, k: int) -> pd.DataFrame:
+def rank_table(
+    question: Question,
+    runs: Mapping[str, pd.DataFrame],
+    verdicts: pd.DataFrame,
+    k: int,
+) -> pd.DataFrame:
     """Return for one question what each system shows at each of k ranks: system, rank, docno, pid, supports."""
     verdicts = check_verdicts(verdicts)
     yes = verdicts[(verdicts["qid"] == question.qid) & verdicts["supports"]]
@@ -27,16 +32,17 @@ def rank_table(question: Question, runs: Mapping[str, pd.DataFrame], verdicts: p
     for system, run in runs.items():
         run = check_run(run)
         listed = run[(run["qid"] == question.qid) & (run["rank"] <= k)]
-        rows += [
-            (system, int(rank), docno, pid, (docno, pid) in supported)
-            for docno, rank in zip(listed["docno"], listed["rank"], strict=True)
-            for pid in range(len(question.perspectives))
-        ]
+        for docno, rank in zip(listed["docno"], listed["rank"], strict=True):
+            for pid in range(len(question.perspectives)):
+                rows.append((system, int(rank), docno, pid, (docno, pid) in supported))
     return pd.DataFrame(rows, columns=["system", "rank", "docno", "pid", "supports"])
 
 
 def perspectives_by_rank(
-    question: Question, table: pd.DataFrame, k: int, labels: Mapping[str, str] | None = None
+    question: Question,
+    table: pd.DataFrame,
+    k: int,
+    labels: Mapping[str, str] | None = None,
 ) -> Figure:
     """Draw which perspective each system shows at each rank: a panel a system, a row a perspective, a tile a rank.
 
@@ -47,14 +53,16 @@ def perspectives_by_rank(
     import matplotlib.pyplot as plt
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    systems, m = list(dict.fromkeys(table["system"])), len(question.perspectives)
+    systems = list(dict.fromkeys(table["system"]))
+    m = len(question.perspectives)
     height = 1.1 + len(systems) * (0.75 + 0.62 * m)
     layout = ConstrainedLayoutEngine(h_pad=0.12)  # so that a heading stands with the list below it
     figure, axes = plt.subplots(len(systems), 1, figsize=(10.5, height), squeeze=False, layout=layout)
     for axis, system in zip(axes[:, 0], systems, strict=True):
         listed = table[(table["system"] == system) & (table["rank"] <= k)]
         mine = listed[listed["supports"]]
-        telling, length = set(mine["rank"]), listed["rank"].nunique()
+        telling = set(mine["rank"])
+        length = listed["rank"].nunique()
         for pid in range(m):
             _draw_row(axis, pid, sorted(mine.loc[mine["pid"] == pid, "rank"]), length, k)
         axis.set(xlim=(0.4, k + 4.2), ylim=(m - 0.45, -0.55), xticks=range(1, k + 1))
@@ -75,13 +83,18 @@ def perspectives_by_rank(
 
 
 def _draw_row(axis: Any, pid: int, ranks: Sequence[int], length: int, k: int) -> None:
-    colour, every = colour_of(pid), range(1, length + 1)
-    axis.bar(every, 0.68, 0.8, bottom=pid - 0.34, color=[colour if rank in ranks else NOTHING for rank in every])
-    for rank in ranks:  # so that nobody has to tell colours apart
+    colour = colour_of(pid)
+    all_ranks = range(1, length + 1)
+    colours = [colour if rank in ranks else NOTHING for rank in all_ranks]
+    axis.bar(all_ranks, 0.68, 0.8, bottom=pid - 0.34, color=colours)
+    for rank in ranks:  # readable without telling colours apart
         axis.text(rank, pid, "✓", ha="center", va="center", fontsize=13, color=ink_on(colour), fontweight="bold")
-    said = f"{len(ranks)} of {length}, first at rank {ranks[0]}" if ranks else "HIDDEN: never shown"
-    weight = {"color": "black"} if ranks else {"color": "#B00020", "fontweight": "bold"}
-    axis.text(k + 0.75, pid, said, va="center", fontsize=10.5, **weight)
+    summary = "HIDDEN: never shown"
+    style = {"color": "#B00020", "fontweight": "bold"}
+    if ranks:
+        summary = f"{len(ranks)} of {length}, first at rank {ranks[0]}"
+        style = {"color": "black"}
+    axis.text(k + 0.75, pid, summary, va="center", fontsize=10.5, **style)
 
 
 def ink_on(colour: str) -> str:

@@ -37,53 +37,73 @@ def intervals(
     Args:
         table: the columns named here, and low and high.
         row: the column that names a line.
-        value: the column that is drawn.
+        value: the column of the values.
         panel: the column that names a panel; None for one without a name.
         hue: the column that names a colour and shape.
         looks: hue → options of matplotlib's errorbar; None for those of the palette.
-        scale: what values are multiplied by.
-        apart: how far the marks of two hues stand apart, in lines.
+        scale: a factor for the values.
+        apart: the distance between the marks of two hues, in lines.
         xlabel: of each panel.
         xlim: ends of the horizontal axes.
-        lines: where a dashed line shows what all are to be compared with; or panel → where.
-        written: each value is written at the right end of its line.
+        lines: the position of a dashed line, to compare all values with; or panel → position.
+        written: write each value at the right end of its line.
         size: width of a panel and height of a line, in inches.
         ncols: of the legend.
     """
-    names, hues = (list(dict.fromkeys(table[c])) if c else [None] for c in (panel, hue))
-    looks = looks or {one: look(i) for i, one in enumerate(hues)}
-    hues = [one for one in looks if one in hues] if hue else hues
-    parts = {name: table[table[panel] == name] if panel else table for name in names}
+    names = list(dict.fromkeys(table[panel])) if panel else [None]
+    hues = list(dict.fromkeys(table[hue])) if hue else [None]
+    looks = looks or {name: look(i) for i, name in enumerate(hues)}
+    if hue:
+        hues = [name for name in looks if name in hues]
     rows = list(dict.fromkeys(table[row]))
-    height = 1.3 + size[1] * len(rows) + (0.3 * -(-len(hues) // ncols) if hue and apart else 0)
+    height = 1.3 + size[1] * len(rows)
+    if hue and apart:
+        height += 0.3 * -(-len(hues) // ncols)
     figure, axes = panels(len(names), (1.8 + size[0] * len(names), height))
     for axis, name in zip(axes, names, strict=True):
-        for i, one in enumerate(hues):
-            part = parts[name][parts[name][hue] == one] if hue else parts[name]
+        of_panel = table[table[panel] == name] if panel else table
+        for i, colour in enumerate(hues):
+            part = of_panel[of_panel[hue] == colour] if hue else of_panel
             if part.empty:
                 continue
             part = part.drop_duplicates(row).set_index(row).reindex(rows)
             y = np.arange(len(rows)) + apart * (i - (len(hues) - 1) / 2)
-            marks(axis, part, y, value, scale=scale, label=plain(one), **looks[one])
-            for place, number in zip(y, part[value] * scale, strict=True) if written else ():
-                axis.annotate(f"{number:.1f}", (1.03, place), xycoords=("axes fraction", "data"), va="center", size=9)
+            marks(axis, part, y, value, scale=scale, label=plain(colour), **looks[colour])
+            if written:
+                _write_values(axis, y, part[value] * scale)
         axis.grid(axis="x", color=NOTHING)
         axis.set_axisbelow(True)
         axis.set(xlabel=plain(xlabel), xlim=xlim)
         if panel:
             axis.set_title(plain(name), fontsize=11)
-        if (line := lines.get(name) if isinstance(lines, Mapping) else lines) is not None:
+        line = lines.get(name) if isinstance(lines, Mapping) else lines
+        if line is not None:
             axis.axvline(line, color="black", ls="--", lw=1.0, zorder=1)
-        axis.set_yticks(range(len(rows)), [plain(one) for one in rows])
+        axis.set_yticks(range(len(rows)), [plain(name) for name in rows])
         axis.set_ylim(len(rows) - 0.5, -0.5)
     if hue and apart:
         legend(figure, ncols=min(ncols, len(hues)), fontsize=11)
     return figure
 
 
-def marks(axis: Any, part: pd.DataFrame, y: Any, value: str = "mean", *, scale: float = 100.0, **options: Any) -> None:
+def _write_values(axis: Any, y: np.ndarray, values: pd.Series) -> None:
+    for height, value in zip(y, values, strict=True):
+        axis.annotate(f"{value:.1f}", (1.03, height), xycoords=("axes fraction", "data"), va="center", size=9)
+
+
+def marks(
+    axis: Any,
+    part: pd.DataFrame,
+    y: Any,
+    value: str = "mean",
+    *,
+    scale: float = 100.0,
+    **options: Any,
+) -> None:
     """Draw the values of a table, with their intervals, at the heights y."""
-    middle, low, high = (part[column].to_numpy(float) * scale for column in (value, "low", "high"))
+    middle = part[value].to_numpy(float) * scale
+    low = part["low"].to_numpy(float) * scale
+    high = part["high"].to_numpy(float) * scale
     error = np.abs(np.vstack([middle - low, high - middle]))
     axis.errorbar(middle, y, xerr=error, **{"ls": "none", "capsize": 4, "elinewidth": 1.6, "ms": 7, **options})
 
@@ -92,7 +112,11 @@ def marks(axis: Any, part: pd.DataFrame, y: Any, value: str = "mean", *, scale: 
 
 
 def compare_systems(
-    table: pd.DataFrame, measures: Sequence[str], *, dataset: str = "macro", baseline: str | None = None
+    table: pd.DataFrame,
+    measures: Sequence[str],
+    *,
+    dataset: str = "macro",
+    baseline: str | None = None,
 ) -> Figure:
     """Draw means with their 95 % intervals: a panel a measure, a line a system, the best by the first measure on top.
 
@@ -136,11 +160,12 @@ def judged_systems_figure(table: pd.DataFrame, measure: str) -> Figure:
         judged = table[table["judge"] == judge].set_index("system")
         axis.plot([0, 100], [0, 100], color="grey", lw=1, ls="--", zorder=0)
         for i, system in enumerate(gold.index):
-            style = {**look(i), "marker": MARKERS[(i + i // len(PALETTE)) % (len(MARKERS) - 1)]}  # the star is its own
-            if system == "oracle":
+            style = {**look(i), "marker": MARKERS[(i + i // len(PALETTE)) % (len(MARKERS) - 1)]}
+            if system == "oracle":  # alone has the star, the last marker
                 style = {"color": "black", "marker": "*", "ms": 12}
-            (x, *ends), (y, *heights) = (100 * one.loc[system, ["mean", "low", "high"]] for one in (gold, judged))
-            spans = {"xerr": [[x - ends[0]], [ends[1] - x]], "yerr": [[y - heights[0]], [heights[1] - y]]}
+            x, left, right = 100 * gold.loc[system, ["mean", "low", "high"]]
+            y, lower, upper = 100 * judged.loc[system, ["mean", "low", "high"]]
+            spans = {"xerr": [[x - left], [right - x]], "yerr": [[y - lower], [upper - y]]}
             axis.errorbar(x, y, **spans, ls="none", elinewidth=0.5, label=plain(system), **style)
         axis.set_title(plain(judge), fontsize=11)
         axis.set(xlim=(-3, 103), ylim=(-3, 103), aspect="equal", xlabel=f"{plain(measure)} by gold, %")
@@ -153,9 +178,9 @@ def judged_systems_figure(table: pd.DataFrame, measure: str) -> Figure:
 
 
 def sycophancy_figure(table: pd.DataFrame) -> Figure:
-    """Draw how far lists lean by what was searched with, as BeRDS Figure 3: three marks a system, with intervals.
+    """Draw the leaning of lists by query, as BeRDS Figure 3: three marks a system, with intervals.
 
-    `table` is that of :func:`berdslib.evaluation.sides.leaning`, by system, dataset and asked.
+    `table` comes from :func:`berdslib.evaluation.sides.leaning`, by system, dataset and asked.
     """
     names = {
         "supporting": "searched with the supporting perspective",
@@ -182,7 +207,8 @@ def sides_figure(shares: pd.DataFrame) -> Figure:
         "neither": (NOTHING, ""),
     }
     box = {"boxstyle": "round,pad=.15", "fc": "white", "ec": "none"}
-    names, systems = list(dict.fromkeys(shares["dataset"])), list(dict.fromkeys(shares["system"]))
+    names = list(dict.fromkeys(shares["dataset"]))
+    systems = list(dict.fromkeys(shares["system"]))
     figure, axes = panels(len(names), (2.2 + 2.6 * len(names), 1.3 + 0.42 * len(systems)))
     for axis, dataset in zip(axes, names, strict=True):
         part = shares[shares["dataset"] == dataset]
@@ -194,8 +220,8 @@ def sides_figure(shares: pd.DataFrame) -> Figure:
                 range(len(systems)), width, left=start, color=colour, hatch=hatch, edgecolor="white", height=0.72,
                 label=side,
             )  # fmt: skip
-            # A narrow one has no room for its number.
-            written = [f"{wide:.0f}" if wide >= 9 else "" for wide in width]
+            # A narrow bar has no room for its number.
+            written = [f"{share:.0f}" if share >= 9 else "" for share in width]
             axis.bar_label(bars, written, label_type="center", fontsize=8, bbox=box)
             start += width
         n = part["n"].iloc[0]
