@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
+import math
 import multiprocessing
 import os
 import re
@@ -49,6 +50,8 @@ from berdslib.study.tuning import NONE, systems_of
 SCORES = "scores.csv"  # what the summary reads in each run's folder
 _PROFILE = ("fixed", "grid", "runs", "exclude", "resources")
 _FIELDS = ("notebook", *_PROFILE, "profiles")
+LARGEST_FILE = 1_000_000  # bytes of a grid file
+MOST_RUNS = 1000  # of a file: more is a mistake, or a matter for several files
 # What reading the record of a run raises where it is not there, or is damaged.
 _NO_RECORD = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 PIR, SCENARIO = "pir", "perspectivearg"  # readers of data sets that name a task behind a colon
@@ -95,16 +98,38 @@ class Grid(NamedTuple):
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice in a mapping, of which YAML alone keeps the last value."""
+    """Refuses aliases, and a key that stands twice in a mapping, of which YAML alone keeps the last value.
+
+    A few nested aliases stand for gigabytes. A number such as 1:30 stays text, since YAML 1.1 reads it in base 60.
+    """
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent):
+            problem = f"*{shortened(event.anchor)} is an alias; write its value out"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+        return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key, _ in node.value:
             name = str(key.value)
             if name in seen:
-                raise yaml.MarkedYAMLError(problem=f"{name!r} occurs twice here", problem_mark=key.start_mark)
+                problem = f"{shortened(name)} occurs twice here"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
             seen.add(name)
         return super().construct_mapping(node, deep)
+
+
+def _text_if_base_60(loader: _Loader, node: yaml.ScalarNode) -> Any:
+    if ":" in node.value:
+        return node.value
+    kind = node.tag.rpartition(":")[2]
+    return loader.construct_yaml_int(node) if kind == "int" else loader.construct_yaml_float(node)
+
+
+for _tag in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _text_if_base_60)
 
 
 def find_grid(path: Path) -> Path:
@@ -130,6 +155,9 @@ def read_grid(path: Path, profile: str = "") -> Grid:
 
 
 def _load_yaml(path: Path) -> dict[str, Any]:
+    size = path.stat().st_size if path.is_file() else 0
+    if size > LARGEST_FILE:
+        raise InputError(f"has {size:,} bytes; a grid file has at most {LARGEST_FILE:,}")
     text = "".join(line for _, line in read_lines(path))
     try:
         document = yaml.load(text, _Loader)
@@ -183,6 +211,9 @@ def _settings(path: Path, source: Notebook, document: dict[str, Any]) -> list[di
         _list(f"grid.{name}", values)
         if name in fixed:
             raise InputError("is also in `fixed`; list it only once", field=f"grid.{name}")
+    combinations = math.prod(len(values) for values in lists.values())
+    if combinations > MOST_RUNS:
+        raise InputError(f"{combinations} runs are asked for; a file may ask for at most {MOST_RUNS}", field="grid")
     for combination in itertools.product(*lists.values()) if lists else ():
         settings.append(fixed | checked("grid", dict(zip(lists, combination, strict=True))))
     for field, entry in _entries("runs", document):
@@ -603,6 +634,8 @@ def collect(grid: Grid) -> pd.DataFrame:
     for run in grid.runs:
         record = finished(run)
         for path in sorted(run.folder.glob("*.trec")) if record else ():
+            if path.is_symlink():  # a run writes no links, and what a link leads to may be anything
+                raise InputError("is a link, and a run's list is a file; remove the link", path=path)
             tag = f"{run.folder.name}-{path.stem}"
             lines = "".join(line for _, line in read_lines(path))
             with write_text(grid.summary.parent / "runs" / f"{tag}.trec") as file:

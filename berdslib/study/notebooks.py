@@ -244,9 +244,7 @@ def run_lock(folder: Path) -> FileLock:
 
 def _execute(source: Notebook, values: Mapping[str, Any], folder: Path, progress: bool) -> NotebookRun:
     target = folder / source.path.name
-    if target.exists() and target.samefile(source.path):
-        problem = "holds the notebook itself, which the run would replace; choose another folder"
-        raise InputError(problem, path=folder)
+    _check_folder(source, folder)
     for record_of_old in (RECORD, FAILED):
         (folder / record_of_old).unlink(missing_ok=True)
     began = datetime.now(UTC)
@@ -279,6 +277,24 @@ def _execute(source: Notebook, values: Mapping[str, Any], folder: Path, progress
     }
     _write_json(folder / RECORD, record)
     return NotebookRun(folder, target, record)
+
+
+def _check_folder(source: Notebook, folder: Path) -> None:
+    """Refuse a folder in which a run would replace a file that no run wrote."""
+    target = folder / source.path.name
+    if target.exists() and target.samefile(source.path):
+        problem = "holds the notebook itself, which the run would replace; choose another folder"
+        raise InputError(problem, path=folder)
+    for name, fields in {RECORD: {"notebook", "parameters", "finished"}, FAILED: {"error"}}.items():
+        path = folder / name
+        if not path.exists():
+            continue
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            continue  # a damaged record of a run, which is replaced
+        if not isinstance(record, dict) or not fields <= record.keys():
+            raise InputError("is not the record of a run, so it is not replaced; choose another folder", path=path)
 
 
 def _write_json(path: Path, value: Any) -> None:

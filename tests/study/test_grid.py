@@ -1,5 +1,6 @@
 """Grids: what a file may say, what runs, what is kept, and what the summary says."""
 
+import itertools
 import json
 import os
 import re
@@ -234,6 +235,35 @@ def test_ways_and_encoders_are_looked_up_and_what_is_right_is_let_through(projec
     assert len(grid_of(project, f"grid: {{{right}, corpus: [sample, 'wikipedia-articles:words']}}\n").runs) == 2
 
 
+BOMB = "notebook: 99_tiny\nfixed:\n  a: &a [1, 1]\n" + "".join(
+    f"  {b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n" for a, b in itertools.pairwise("abcdefghij")
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BOMB,
+        "notebook: 99_tiny\nfixed: &f {i: 1}\ngrid:\n  <<: *f\n",  # a merge key needs an alias
+        "notebook: 99_tiny\nruns: [{i: 1}]\n" + "# filler\n" * 200_000,
+        "notebook: 99_tiny\nfixed: {x: " + "1:" * 50_000 + "1}\n",
+        "notebook: 99_tiny\nfixed: {" + ", ".join(f"k{i}: 1" for i in range(20_000)) + "}\n",
+        "notebook: " + "[1, 2]" * 20_000,
+        "notebook: 99_tiny\ngrid: {i: [" + "1, " * 1_000 + "1]}\n",
+    ],
+    ids=["bomb", "merge", "large", "base 60", "keys", "notebook", "runs"],
+)
+def test_a_hostile_file_is_refused_at_once_and_briefly(project, text):
+    with pytest.raises(InputError) as told:
+        read_grid(write_grid(project, text))
+    assert told.value.path == project / "small.yaml" and len(str(told.value)) < 1000
+
+
+def test_a_time_of_day_stays_text(project):
+    [run] = read_grid(write_grid(project, "notebook: 99_tiny\nruns: [{name: 1:30}]\n")).runs
+    assert run.parameters == {"name": "1:30"}
+
+
 # ---------------------------------------------------------------- the summary, from folders made by hand
 
 
@@ -273,11 +303,16 @@ def test_a_record_without_its_environment_or_nested_deeply_does_not_count(projec
     assert [row["state"] for row in status(grid)] == ["finished"]
 
 
-def test_a_list_of_a_run_that_is_no_text_is_told(project):
+def test_a_list_of_a_run_that_is_a_link_or_no_text_is_told(project):
     grid = grid_of(project, "runs: [{i: 1}]\n")
     finish(grid.runs[0])
     place = grid.runs[0].folder / "a.trec"
     place.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError) as told:
+        collect(grid)
+    assert told.value.path == place
+    place.unlink()
+    place.symlink_to("/etc/hostname")
     with pytest.raises(InputError) as told:
         collect(grid)
     assert told.value.path == place
@@ -694,6 +729,20 @@ def test_a_run_does_not_replace_its_notebook(project):
     with pytest.raises(InputError) as told:
         notebooks.run_notebook(str(path), output=path.parent)
     assert told.value.path == path.parent and path.read_bytes() == before
+
+
+def test_a_run_replaces_neither_its_notebook_nor_what_is_not_a_run(project):
+    path = next((project / "notebooks").glob("*.ipynb"))
+    before = path.read_bytes()
+    with pytest.raises(InputError) as told:
+        notebooks.run_notebook(str(path), output=path.parent)
+    assert told.value.path == path.parent and path.read_bytes() == before
+    for name in ("run.json", "failed.json"):
+        (project / name).write_text('{"my": "notes"}')
+        with pytest.raises(InputError) as told:
+            notebooks.run_notebook(str(path), output=project)
+        assert told.value.path == project / name and (project / name).read_text() == '{"my": "notes"}'
+        (project / name).unlink()
 
 
 def test_a_kernel_runs_no_module_of_the_current_folder(project):
