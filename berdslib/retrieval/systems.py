@@ -236,8 +236,8 @@ def parse_system(text: str) -> System:
             name = names.get(kind.strip().casefold()) or known("part", kind.strip(), kinds())
             part = kind_of(name)(name, value.strip()).parse(system)
             system = System(system.first, (*system.parts, part))
-        for part, behind in pairwise((*system.parts, None)):
-            if isinstance(part, ExtractPart) and not isinstance(behind, ProjectionPart):
+        for before, behind in pairwise((*system.parts, None)):
+            if isinstance(before, ExtractPart) and not isinstance(behind, ProjectionPart):
                 raise InputError("extract is for the projection behind it, as in extract:rule+pap:1.0")
     except InputError as error:
         raise InputError(f"{text!r}: {error.problem}") from None

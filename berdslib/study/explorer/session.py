@@ -349,9 +349,12 @@ def session_for(
     own: dict[str, pd.DataFrame | Retriever] = {}
     texts = []
     for name, given in named.items():
+        system: str | pd.DataFrame | Retriever
         system = given if isinstance(given, pd.DataFrame) else over_passages(given, name, collection)
-        texts.append(system if isinstance(system, str) else name)
-        if not isinstance(system, str):
+        if isinstance(system, str):
+            texts.append(system)
+        else:
+            texts.append(name)
             own[name] = system
     left, right = texts
     qids = [question.qid for question in collection.questions]
