@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from berdslib.data.datasets import load_passages
 from berdslib.errors import InputError, MissingDataError
 from berdslib.judging.base import Pair, document_text
 from berdslib.llm.prompting import Prompt, load_prompt, templated_ids
@@ -246,27 +245,6 @@ class Causal:
         options |= {"use_cache": use_cache, "logits_to_keep": 1}
         out = self.model(input_ids=ids, attention_mask=mask, position_ids=positions, **options)
         return out.logits[:, -1], mask, out.past_key_values
-
-
-def random_causal() -> Causal:
-    """Return a judge on a small Mistral-shaped model with random weights, to see how training goes."""
-    import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
-    from transformers import MistralConfig, MistralForCausalLM, PreTrainedTokenizerFast
-
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet, marks = pre_tokenizers.ByteLevel.alphabet(), ["<unk>", "<s>", "</s>"]
-    trainer = trainers.BpeTrainer(vocab_size=8000, special_tokens=marks, show_progress=False, initial_alphabet=alphabet)
-    bpe.train_from_iterator([p.full_text for p in load_passages("sample")], trainer)
-    bpe.add_tokens(["Yes", "No"])
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, unk_token="<unk>", bos_token="<s>", eos_token="</s>")
-    torch.manual_seed(0)
-    config = MistralConfig(
-        vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2,
-    )  # fmt: skip
-    return Causal(MistralForCausalLM(config).eval(), tokenizer, "random", least_share=0.0)  # all words are alike to it
 
 
 def load_causal(

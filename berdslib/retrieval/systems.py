@@ -85,8 +85,9 @@ PROJECTED = tuple(method for method in (*METHODS, *OFFICIAL, INSTRUCT) if method
 PROJECTION, EXPANSION, DIVERSIFIER = "projection", "expansion", "diversifier"  # menus
 RECORDED, RULE = "recorded", "rule"
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e-?\d+)?", re.ASCII | re.IGNORECASE)
-# A part is "+name" or "+name:value"; the name may end in "+", as "pap+" does, where ":", "+" or the end follows.
-_PART = re.compile(r"\+([^+:]*(?:\+(?=\s*[+:]|\s*$))?)(?:\s*:([^+]*))?")
+# A part is "+name" or "+name:value"; a "+" is of the name, as in "pap+" and "pap+-rev", where ":", "+", "-" or the end
+# follows.
+_PART = re.compile(r"\+([^+:]*(?:\+(?=\s*[+:-]|\s*$)[^+:]*)?)(?:\s*:([^+]*))?")
 _KEPT = 4  # searches that a system remembers
 _Made = TypeVar("_Made")
 

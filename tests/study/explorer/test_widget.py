@@ -203,8 +203,8 @@ def test_a_bug_in_a_system_is_told_and_the_explorer_lives_on(explored, caplog):
 
 def test_cancel_during_a_slow_search(explored):
     slow = Slow()
-    explorer = explored(systems=[Slow("other"), slow])
-    other = explorer.session.own["other"]
+    other = Slow("other")
+    explorer = explored(systems=[other, slow])
     with released(slow, other):
         other.open.set()
         assert slow.begun.wait(LONG) and explorer.status["busy"]
@@ -220,8 +220,9 @@ def test_cancel_during_a_slow_search(explored):
 
 def test_opening_a_passage_while_a_list_is_searching_loses_neither(explored):
     slow = Slow()
-    explorer = explored(systems=[Slow("fast"), slow], judge=by_word)
-    explorer.session.own["fast"].open.set()
+    fast = Slow("fast")
+    explorer = explored(systems=[fast, slow], judge=by_word)
+    fast.open.set()
     with released(slow):
         assert slow.begun.wait(LONG)
         assert docnos(explorer)[0] == ["tea", "cruel"]
