@@ -439,7 +439,6 @@ def test_a_failure_stops_nobody_is_reported_and_tried_again(project):
     assert result.exit_code == 1 and said["finished"] == 1
     ((run, problem),) = said["failures"].items()
     assert "AssertionError: one is odd" in problem and f"{run}: 99_tiny failed in cell" in result.stderr
-    assert "%|" not in result.stderr  # no bar where there is no terminal
     assert executed(project) == [1, 1, 2]
     assert [row["state"] for row in status(read_grid(path))] == ["failed", "finished"]
     assert grid_table(read_grid(path))["i"].unique().tolist() == [2]

@@ -66,11 +66,13 @@ const edited = new WeakSet(); // controls in which a reader has typed something 
 /** A control that calls `change` with its value when a reader has changed it. */
 function control(tag, attributes, change) {
   const made = make(tag, attributes);
+  const commit = () => {
+    if (edited.delete(made)) change(made.value);
+  };
   made.addEventListener("input", () => edited.add(made));
-  made.addEventListener("change", () => {
-    edited.delete(made);
-    change(made.value);
-  });
+  made.addEventListener("change", commit);
+  // In JupyterLab an input has no "change" event when Enter is pressed.
+  if (tag === "input") made.addEventListener("keydown", (event) => event.key === "Enter" && commit());
   return made;
 }
 
