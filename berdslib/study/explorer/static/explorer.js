@@ -66,13 +66,19 @@ const edited = new WeakSet(); // controls in which a reader has typed something 
 /** A control that calls `change` with its value when a reader has changed it. */
 function control(tag, attributes, change) {
   const made = make(tag, attributes);
-  const commit = () => {
-    if (edited.delete(made)) change(made.value);
-  };
+  let entered = null; // what Enter has taken
   made.addEventListener("input", () => edited.add(made));
-  made.addEventListener("change", commit);
-  // In JupyterLab an input has no "change" event when Enter is pressed.
-  if (tag === "input") made.addEventListener("keydown", (event) => event.key === "Enter" && commit());
+  made.addEventListener("change", () => {
+    edited.delete(made);
+    if (made.value !== entered) change(made.value);
+    entered = null;
+  });
+  // In JupyterLab an input has no "change" event when Enter is pressed, only when it is left.
+  made.addEventListener("keydown", (event) => {
+    if (tag !== "input" || event.key !== "Enter" || !edited.delete(made)) return;
+    entered = made.value;
+    change(entered);
+  });
   return made;
 }
 
