@@ -1,4 +1,4 @@
-"""Errors that a user can fix: each says where the problem is and what would be accepted."""
+"""Errors that a user can fix: each names the place of the problem and the accepted values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
 
-_LONGEST_NAME = 200  # characters that a message quotes whole
+_LONGEST_NAME = 200  # characters of a value that a message quotes in full
 
 
 class BerdsError(Exception):
@@ -34,7 +34,10 @@ class InputError(BerdsError, ValueError):
         if field is not None:
             where += f" [{field}]" if where else f"[{field}]"
         super().__init__(f"{where}: {problem}" if where else problem)
-        self.problem, self.path, self.line, self.field = problem, path, line, field
+        self.problem = problem
+        self.path = path
+        self.line = line
+        self.field = field
 
 
 class MissingDataError(BerdsError):
@@ -49,7 +52,7 @@ def known(kind: str, name: str, choices: Iterable[str]) -> str:
     """
     import difflib
 
-    names = sorted(choices, key=lambda one: re.sub(r"\d+", lambda digits: digits[0].zfill(9), one))
+    names = sorted(choices, key=lambda choice: re.sub(r"\d+", lambda digits: digits[0].zfill(9), choice))
     if name in names:
         return name
     is_long = len(str(name)) > _LONGEST_NAME
@@ -61,7 +64,7 @@ def known(kind: str, name: str, choices: Iterable[str]) -> str:
 
 @contextmanager
 def errors_in(path: str | Path, field: str = "") -> Iterator[None]:
-    """Add a file's name to an InputError of the block that names none yet, and `field` before its own field.
+    """Add a file's name to an InputError without one, and `field` before the error's own field.
 
     >>> with errors_in("a.tsv"):
     ...     raise InputError("is blank", line=3, field="qid")
@@ -78,23 +81,23 @@ def errors_in(path: str | Path, field: str = "") -> Iterator[None]:
 
 
 def check_call(what: str, function: Callable[..., Any], *given: str) -> None:
-    """Raise InputError unless a function of the user's, called `what`, takes as many arguments as are `given`."""
+    """Raise InputError unless a user's function, described by `what`, accepts the `given` arguments."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return  # written in C: nobody knows before it is called
+        return  # written in C, without a signature
     try:
         signature.bind(*given)
     except TypeError as error:
         raise InputError(f"{what} is called with {' and '.join(given) or 'no arguments'}: {error}") from None
 
 
-# Not line breaks and tabs; what moves the cursor, turns the direction of writing or cannot be encoded.
+# Characters that move the cursor (but for line breaks and tabs), change the direction of text or cannot be encoded.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
-    r"""Return a text with its control characters spelled out, so that a file's contents cannot steer a terminal.
+    r"""Return a text with escaped control characters, so that a file's contents cannot steer a terminal.
 
     >>> printable("q1\x1b[31m")
     'q1\\x1b[31m'

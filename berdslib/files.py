@@ -1,4 +1,4 @@
-"""Files: reading lines (UTF-8, plain or gzip), writing whole or not at all, and rows in SQLite."""
+"""Files: reading lines (UTF-8, plain or gzip), atomic writing, and rows in SQLite."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ logger = logging.getLogger(__name__)
 StrPath = str | Path
 Done = TypeVar("Done")
 
-_PATIENCE = 20.0  # seconds for which a process waits for the lock of another before it says so
-_WAITS = 180  # of so many seconds, until it gives up
-_LONGEST_STEM = 50  # characters of a name that stand in a hidden name beside it
-# What a spreadsheet takes for the beginning of a formula, perhaps guarded already; texts of others may hold anything.
+_PATIENCE = 20.0  # seconds of waiting for another process's lock before a warning
+_WAITS = 180  # such periods before the wait fails
+_LONGEST_STEM = 50  # characters of a file's name that its hidden temporary name repeats
+# The start of a spreadsheet formula, possibly guarded already; untrusted texts may begin so.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
-# What the system says of a write, without a file's name, when the place takes nothing more.
+# Errors of writes to a full or failing disk, which name no file.
 _PLACE_IS_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG}
-# What SQLite says of a file that is no database, or not of ours, or damaged.
+# SQLite's errors for a file that is not a database, not ours, or damaged.
 _NOT_OURS = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT}
 
 
 def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
-    """Yield (line number, line with its end) of a UTF-8 file, gzip-compressed or not (told by its first bytes)."""
+    """Yield (line number, line with its end) of a UTF-8 file, plain or gzip-compressed (by its first bytes)."""
     line = 0
     try:
         with open(path, "rb") as raw:
@@ -52,7 +52,7 @@ def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
     except FileNotFoundError:
         raise InputError("no such file", path=path) from None
     except IsADirectoryError:
-        raise InputError("is a folder; a file is needed here", path=path) from None
+        raise InputError("is a directory; expected a file", path=path) from None
     except PermissionError:
         raise InputError("no permission to read it", path=path) from None
     except UnicodeDecodeError as error:
@@ -63,7 +63,7 @@ def read_lines(path: StrPath) -> Iterator[tuple[int, str]]:
 
 
 def say_once(path: StrPath, message: str) -> None:
-    """Log a message about a file or a frame once, however often it is read."""
+    """Log a message about a file or a frame once, even if it is read several times."""
     _say(str(path), message, str(Path(path).absolute()))
 
 
@@ -73,7 +73,7 @@ def _say(path: str, message: str, _place: str) -> None:
 
 
 def guarded(cell: str) -> str:
-    """Return a cell of a table for people with a ' before it where a spreadsheet would take it for a formula.
+    """Return a cell with a leading ' if a spreadsheet would read it as a formula.
 
     >>> guarded("=1+1"), unguarded(guarded("=1+1")), guarded("1+1")
     ("'=1+1", '=1+1', '1+1')
@@ -87,15 +87,15 @@ def unguarded(cell: str) -> str:
 
 
 def _unfinished_prefix(path: Path) -> str:
-    """Return what the hidden names that :func:`atomic_path` writes to, before `path` is complete, begin with."""
+    """Return the prefix of the hidden names that :func:`atomic_path` writes to before `path` is complete."""
     name = path.name
-    if len(name) > _LONGEST_STEM:  # two long names that begin alike stay apart
+    if len(name) > _LONGEST_STEM:  # a hash distinguishes long names with equal beginnings
         name = f"{name[: _LONGEST_STEM - 9]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:8]}"
     return f".{name}."
 
 
 def left_unfinished(path: Path) -> list[Path]:
-    """Return the folders that writers of `path` left behind when they were killed; :func:`atomic_path` named them."""
+    """Return the folders that killed writers of `path` left behind under names of :func:`atomic_path`."""
     made = re.compile(re.escape(_unfinished_prefix(path)) + r"[0-9a-f]{32}(\.old)?")
     folders = (place for place in path.parent.iterdir() if place.is_dir() and not place.is_symlink())
     return [folder for folder in folders if made.fullmatch(folder.name)]
@@ -103,10 +103,9 @@ def left_unfinished(path: Path) -> list[Path]:
 
 @contextmanager
 def atomic_path(path: Path, marker: str | None = None) -> Iterator[Path]:
-    """Yield a hidden name beside `path` to write to; it gets its own name only when the block ends without an error.
+    """Yield a hidden path beside `path` to write to, which is renamed to `path` if the block ends without an error.
 
-    `marker` is a file that a folder of this kind holds: of other folders only an empty one is replaced. None for a
-    file.
+    `marker` is a file in every folder of this kind: other folders are replaced only if empty. None for a file.
     """
     path = Path(os.path.realpath(path))  # a link stays a link
     if path.is_dir():
@@ -117,7 +116,7 @@ def atomic_path(path: Path, marker: str | None = None) -> Iterator[Path]:
         yield unfinished
         _put_in_place(unfinished, path)
     except BaseException as error:
-        shutil.rmtree(unfinished, ignore_errors=True)  # Windows deletes nothing that is open: the error is what counts
+        shutil.rmtree(unfinished, ignore_errors=True)  # Windows cannot delete open files; the first error matters more
         with suppress(OSError):
             unfinished.unlink()
         if isinstance(error, OSError) and _is_about(error, path, unfinished):
@@ -127,7 +126,7 @@ def atomic_path(path: Path, marker: str | None = None) -> Iterator[Path]:
 
 def _check_replaceable(folder: Path, marker: str | None) -> None:
     if marker is None:
-        raise InputError("is a folder; a file is to be written here", path=folder)
+        raise InputError("is a directory; expected a file path", path=folder)
     if not (folder / marker).is_file() and any(folder.iterdir()):
         raise InputError("has other content; it is not replaced", path=folder)
 
@@ -137,7 +136,7 @@ def _put_in_place(unfinished: Path, path: Path) -> None:
         os.replace(unfinished, path)
         return
     _check_own(path, unfinished)
-    # There is no folder for a moment: two cannot be exchanged in one step.
+    # Two folders cannot be exchanged in one step: for a moment there is none.
     old = path.rename(f"{unfinished}.old")
     try:
         os.replace(unfinished, path)
@@ -148,14 +147,14 @@ def _put_in_place(unfinished: Path, path: Path) -> None:
 
 
 def _check_own(folder: Path, successor: Path) -> None:
-    """Refuse to replace a folder that holds what its successor does not: somebody else put it there."""
+    """Refuse to replace a folder with files that its successor lacks: they are foreign."""
     others = sorted({file.name for file in folder.iterdir()} - {file.name for file in successor.iterdir()})
     if others:
-        raise InputError(f"holds {others[0]!r} beside files of its own; it is not replaced", path=folder)
+        raise InputError(f"holds {others[0]!r} besides its own files; it is not replaced", path=folder)
 
 
 def _is_about(error: OSError, path: Path, unfinished: Path) -> bool:
-    """Say whether an error is about writing here; the block may also have failed to read something else."""
+    """Say whether an error is about writing here; the block may also fail to read another file."""
     if error.filename is None:
         return error.errno in _PLACE_IS_FULL
     if isinstance(error.filename, int):  # an open file
@@ -171,10 +170,9 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 
 @contextmanager
 def write_text(path: StrPath) -> Iterator[TextIO]:
-    """Write a UTF-8 text file (compressed if it ends in .gz) that appears under its name only when complete.
+    """Write a UTF-8 text file (compressed if it ends in .gz) atomically.
 
-    A pipe or /dev/stdout is written to directly; a BrokenPipeError says that whoever read it has gone. A link stays a
-    link.
+    A pipe or /dev/stdout is written directly; a BrokenPipeError means that its reader has ended. A link stays a link.
     """
     path = Path(path)
     zipped = path.suffix == ".gz"
@@ -206,7 +204,7 @@ def _as_text(raw: BinaryIO, zipped: bool) -> Iterator[TextIO]:
 
 @contextmanager
 def store_errors(path: Path, what: str) -> Iterator[None]:
-    """Turn an error about a file that is kept, or the lock beside it, into an InputError that names file and reason.
+    """Turn an error about a store, or its lock, into an InputError with file and reason.
 
     >>> with store_errors(Path("v.sqlite"), "a verdict store"):
     ...     raise sqlite3.DatabaseError("file is not a database")
@@ -221,12 +219,12 @@ def store_errors(path: Path, what: str) -> Iterator[None]:
         raise InputError(f"cannot be used as {what}: {error.strerror or error}", path=path) from None
     except sqlite3.Error as error:
         known = getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NOT_OURS
-        hint = "" if known else ". If it was one, it is damaged: move it away, and a new one is begun"
+        hint = "" if known else ". If it was one, it is damaged: move it away to start a new one"
         raise InputError(f"cannot be used as {what}: {error}{hint}", path=path) from None
 
 
 class Rows:
-    """Key → value (bytes, or a probability) in a table of an SQLite file, which is made where there is none."""
+    """Key → value (bytes, or a probability) in a table of an SQLite file, which is created if missing."""
 
     def __init__(self, path: Path, what: str, name: str, value: str, options: str = "") -> None:
         self.path = path
@@ -236,12 +234,12 @@ class Rows:
         self._create = f"CREATE TABLE IF NOT EXISTS {name} (key BLOB PRIMARY KEY, {value} NOT NULL) {options}"
 
     def do(self, work: Callable[[sqlite3.Connection], Done]) -> Done:
-        """Return what `work` does with the open file."""
+        """Return the result of `work` on the open file."""
         with store_errors(self.path, self._what), self._opened() as table:
             return work(table)
 
     def find(self, table: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, Any]:
-        """Return key → value for those of the keys that are there."""
+        """Return key → value for the stored keys."""
         found: dict[bytes, Any] = {}
         wanted = list(dict.fromkeys(keys))
         for start in range(0, len(wanted), 900):  # SQLite allows 999 parameters everywhere
@@ -252,15 +250,15 @@ class Rows:
         return found
 
     def add(self, table: sqlite3.Connection, rows: Iterable[tuple[bytes, bytes | float]]) -> None:
-        """Add rows that were not found."""
+        """Add new rows."""
         table.executemany(f"INSERT INTO {self._name} (key, {self._value}) VALUES (?, ?)", rows)
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.is_symlink() and not self.path.exists():
-            raise InputError(f"is a link to nothing, so {self._what} is not made there; remove it", path=self.path)
-        # SQLite itself makes files that a group cannot write to, whatever the umask.
+            raise InputError(f"is a broken link, so {self._what} is not created; remove it", path=self.path)
+        # SQLite creates files without write permission for the group, under any umask.
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o666))
         with closing(sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None)) as table:
             if not table.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [self._name]).fetchone():
@@ -271,20 +269,20 @@ class Rows:
 
 @contextmanager
 def write_transaction(table: sqlite3.Connection, turn: AbstractContextManager[Any] | None = None) -> Iterator[None]:
-    """Commit what the block does, or nothing of it; a process that waits to write holds the lock `turn` meanwhile."""
+    """Commit all changes of the block, or none; a process that waits to write holds the lock `turn`."""
     with turn or nullcontext():
         _begin(table)
     try:
         yield
         table.execute("COMMIT")
     except BaseException:
-        if table.in_transaction:  # SQLite may have rolled it back by itself, as on a full disk
+        if table.in_transaction:  # SQLite itself may have rolled back, such as on a full disk
             table.execute("ROLLBACK")
         raise
 
 
 def _begin(table: sqlite3.Connection) -> None:
-    """Take the write lock of a file; another process may hold it while it encodes a chunk of texts."""
+    """Take the write lock of a file; another process may hold it while encoding a chunk, hence the long wait."""
     for waits_left in reversed(range(_WAITS)):
         try:
             table.execute("BEGIN IMMEDIATE")

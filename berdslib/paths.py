@@ -18,14 +18,16 @@ PACKAGE = Path(__file__).resolve().parent
 def project_root() -> Path | None:
     """Return the checkout that BERDS_PROJECT names, else that of the package or of the current folder, or None.
 
-    One that merely lies above the current folder is used only if it belongs to this user: its notebooks are executed.
+    A checkout above the current folder must belong to this user, because its notebooks are executed.
     """
-    if chosen := os.environ.get("BERDS_PROJECT"):
+    chosen = os.environ.get("BERDS_PROJECT")
+    if chosen:
         folder = _named_folder("BERDS_PROJECT", chosen).resolve()
         if not _is_checkout(folder):
-            raise InputError(f"the variable BERDS_PROJECT must name a checkout of berdslib, and {chosen!r} is none")
+            raise InputError(f"BERDS_PROJECT must name a checkout of berdslib, but {chosen!r} is not one")
         return folder
-    if (installed := _checkout_above(PACKAGE)) is not None:
+    installed = _checkout_above(PACKAGE)
+    if installed is not None:
         return installed
     around = _checkout_above(Path.cwd())
     if around is None or _is_ours(around):
@@ -39,14 +41,14 @@ def _checkout_above(start: Path) -> Path | None:
 
 
 def _is_ours(checkout: Path) -> bool:
-    """Say whether a checkout and its notebooks belong to this user; where there are no owners, they do."""
+    """Say whether a checkout and its notebooks belong to this user; always true on systems without owners."""
     if not hasattr(os, "getuid"):
         return True
     return {path.stat().st_uid for path in (checkout, checkout / "notebooks")} == {os.getuid()}
 
 
 def shipped(name: str) -> Path:
-    """Return data/NAME of the checkout that the package is in, editable installs included, else the installed copy."""
+    """Return data/NAME of the package's checkout, editable installs included, else the installed copy."""
     places = [PACKAGE / "_shipped" / name]
     if _is_checkout(PACKAGE.parent):
         places.insert(0, PACKAGE.parent / "data" / name)
@@ -58,11 +60,12 @@ def shipped(name: str) -> Path:
 
 
 def cache_dir() -> Path:
-    """Return the folder for downloads and computed things: BERDS_CACHE, else the user's cache. It may not exist yet."""
-    if chosen := os.environ.get("BERDS_CACHE"):
+    """Return the folder for downloads and computed data: BERDS_CACHE, else the user's cache. It may not exist yet."""
+    chosen = os.environ.get("BERDS_CACHE")
+    if chosen:
         folder = _named_folder("BERDS_CACHE", chosen)
         if folder.is_symlink() and not folder.exists():
-            raise InputError(f"BERDS_CACHE must name a folder, but {chosen!r} is a link to nothing")
+            raise InputError(f"BERDS_CACHE must name a folder, but {chosen!r} is a broken link")
         return folder
     from platformdirs import user_cache_dir
 
@@ -70,7 +73,7 @@ def cache_dir() -> Path:
 
 
 def local_data_dir() -> Path | None:
-    """Return the folder with data sets of others that BERDS_DATA names, or None if the variable is not set."""
+    """Return the folder with local data sets, BERDS_DATA, or None if the variable is not set."""
     chosen = os.environ.get("BERDS_DATA")
     if not chosen:
         return None

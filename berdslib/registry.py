@@ -1,9 +1,9 @@
 """Things by name: one pattern for retrievers, judges, data sets and diversifiers.
 
-A name is a word, "bm25", or a word and what it is about, "hf:org/model"; capitals do not matter. A user adds names by
-``bd.register``; the modules that BERDS_PLUGINS lists do so in the shell and in the notebooks of a grid. An installed
-package adds its own by entry points, ``[project.entry-points."berdslib.retriever"]``, whose objects are what
-``bd.register`` takes. An entry point is loaded when its name is asked for, or all names are listed.
+A name is a word, "bm25", or a word with an argument, "hf:org/model"; case is ignored. A user adds names by
+``bd.register``; in the shell and in a grid's notebooks, the modules in BERDS_PLUGINS do. An installed package adds
+names by entry points, ``[project.entry-points."berdslib.retriever"]``, whose objects are arguments of ``bd.register``.
+An entry point is loaded when its name is requested, or all names are listed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 Thing = TypeVar("Thing")
 PLUGINS = "BERDS_PLUGINS"
-# A "+" would begin a part of a system, a ":" what the name is about, a comma the next name.
+# "+" begins a part of a system, ":" an argument, and "," the next name.
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 
@@ -41,18 +41,20 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         things: Mapping[str, Thing],
         own: Callable[[Any, str], Thing] | None = None,
     ) -> None:
-        self.kind, self._things, self.own = kind, dict(things), own  # own: from the user's to a thing
+        self.kind = kind
+        self._things = dict(things)
+        self.own = own  # makes a thing of a user's object
         self._built_in = frozenset(things)
-        self._left_out: set[str] = set()  # entry points that cannot be loaded, of which a warning was given
+        self._left_out: set[str] = set()  # entry points that failed to load, after a warning
 
     def add(self, name: str, thing: Thing) -> None:
-        """Add a thing under a name of yours; adding it again replaces it, also in other capitals."""
+        """Add a user's thing; it replaces an earlier one whose name differs at most in case."""
         self.check_name(name)
         self._things = {key: self._things[key] for key in self._things if key.casefold() != name.casefold()}
         self._things[name] = thing
 
     def check_name(self, name: str) -> None:
-        """Raise InputError unless a thing of a user's may have this name."""
+        """Raise InputError unless a user's thing may have this name."""
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             problem = f"a {self.kind} needs a name of letters, digits, '.', '_' and '-', not {name!r}"
             raise InputError(problem, field="name")
@@ -60,43 +62,48 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
             raise InputError(f"the {self.kind} {name!r} is built in; choose another name", field="name")
 
     def add_built_in(self, name: str, thing: Thing) -> None:
-        """Add a thing of the package, which nobody can take the name of."""
+        """Add a thing of the package under a reserved name."""
         self._things[name] = thing
         self._built_in |= {name}
 
     def built_in(self) -> dict[str, Thing]:
-        """Return the things of the package, without a look at anybody's plugins."""
+        """Return the things of the package, without plugins."""
         return {name: self._things[name] for name in self._things if name in self._built_in}
 
     def find(self, name: str) -> tuple[Thing, str]:
-        """Return the thing of a name and the argument behind its colon, "" where it takes none."""
-        there, name = self.spellings(), self.spelt(name)
+        """Return the thing of a name and the argument after its colon, "" without one."""
+        spellings = self.spellings()
+        name = self.spelt(name)
         head, colon, argument = name.partition(":")
-        if name in there and not name.endswith(":"):
+        if name in spellings and not name.endswith(":"):
             return self[name], ""
-        if argument and head + colon in there:
+        if argument and head + colon in spellings:
             return self[head + colon], argument
         return self[known(self.kind, name, self.names())], ""
 
     def spelt(self, name: str) -> str:
-        """Return a name as it is spelt here, whatever its capitals: "BM25" is "bm25". What follows a colon stays."""
+        """Return a name in its registered case: "BM25" is "bm25". The argument stays unchanged."""
         head, colon, argument = name.partition(":")
-        alike = [one for one in self.spellings() if one.casefold() == (head + colon).casefold()]
-        return alike[0] + argument if alike else name
+        wanted = (head + colon).casefold()
+        for spelling in self.spellings():
+            if spelling.casefold() == wanted:
+                return spelling + argument
+        return name
 
     def is_built_in(self, name: str) -> bool:
-        """Return whether a name, with its argument or without, is not one of the user's."""
-        head = name.casefold().partition(":")[0]
-        return any(one.casefold() in (name.casefold(), f"{head}:") for one in self._built_in)
+        """Return whether a name, with its argument or without, belongs to the package."""
+        folded = name.casefold()
+        head = folded.partition(":")[0]
+        return any(built_in.casefold() in (folded, f"{head}:") for built_in in self._built_in)
 
     def names(self) -> list[str]:
         """Return all names; one that takes an argument reads "hf:…"."""
         return [f"{name}…" if name.endswith(":") else name for name in self]
 
     def spellings(self) -> list[str]:
-        """Return the keys of all things, also of those whose entry point was not loaded yet.
+        """Return the keys of all things, including entry points that are not loaded yet.
 
-        Of two that differ in capitals only, the first counts: what is of the package or was registered.
+        Of two keys that differ only in case, the first counts: things of the package or registered ones.
         """
         _import_plugins()
         found: dict[str, str] = {}
@@ -122,20 +129,20 @@ class Registry(Mapping[str, Thing], Generic[Thing]):
         return {point.name: point for point in entry_points(group=f"berdslib.{self.kind.replace(' ', '')}")}
 
     def _load(self, name: str) -> Thing:
-        """Add what an entry point stands for; meanwhile its module may look names up."""
+        """Load and add the thing of an entry point, whose module may look up names while it loads."""
         point = self._entry_points.pop(name)
         assert self.own is not None
         try:
             self.add(name, self.own(point.load(), name))
         except (Exception, SystemExit) as error:
-            self._entry_points[name] = point  # the next to ask for it hears of it, too
+            self._entry_points[name] = point  # the next lookup fails with the same error
             package = point.dist.name if point.dist else "?"
             problem = f"the {self.kind} {name!r} of the package {package!r} ({point.value}) cannot be loaded"
             raise InputError(f"{problem}: {_described(error)}", field="entry point") from error
         return self._things[name]
 
     def _is_usable(self, name: str) -> bool:
-        """Load what an entry point stands for before its name is listed; warn once where it cannot be."""
+        """Load the entry point of a name before the name is listed; warn once if this fails."""
         if name not in self._entry_points or name in self._things:
             return True
         try:
@@ -154,7 +161,7 @@ def _import_plugins() -> None:
 
 
 def _import_plugin(name: str) -> None:
-    """Import a module that adds names, once: Python lets it look some up meanwhile, and other threads wait."""
+    """Import a module that adds names; it may look up names during the import, and other threads wait."""
     try:
         importlib.import_module(name)
     except (Exception, SystemExit) as error:

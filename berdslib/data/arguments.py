@@ -1,7 +1,7 @@
 """The shared task PerspectiveArg 2024 (Falk, Waldis and Gurevych): arguments of known authors, and queries.
 
-Profiles are special-category personal data. Nothing here prints one: records leave theirs out when they are shown, and
-messages name the wrong field, not what an author wrote beside it.
+Profiles are special-category personal data. Nothing here prints a profile: records hide it in their repr, and messages
+name the wrong field, not its content.
 """
 
 from __future__ import annotations
@@ -19,22 +19,24 @@ from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath, read_lines
 
 ISSUES = "political_issues"
-# Eight of the author; the last is a list, all others are single values.
+# The author's eight properties; the last is a list, the others are single values.
 PROPERTIES = (
     *("gender", "age", "residence", "education", "civil_status", "denomination", "political_attitude"), ISSUES,
 )  # fmt: skip
 SPLITS = ("train", "dev", "test")
-AUTHOR, READER = "author", "reader"
-CORPUS, MANIFEST = "corpus.jsonl", "release.json"
+AUTHOR = "author"
+READER = "reader"
+CORPUS = "corpus.jsonl"
+MANIFEST = "release.json"
 _MANIFEST_KEYS = ("name", "synthetic", "ranked_for", "seed")
 
-# What the two releases call a field, the name in the task's description first.
+# Names of a field in the two releases, the name of the task's description first.
 _ASKED = ("demographic_properties", "demographic_property")
 RELEVANT = "relevant_candidates"
 _KINDS = ("baseline", "perspective")
 _ALIASES = {"political_spectrum": "political_attitude", "important_political_issues": ISSUES, "issues": ISSUES}
 
-# property → values; a property that is not known is not there.
+# property → values, without unknown properties.
 Profile = Mapping[str, tuple[str, ...]]
 NOBODY: Profile = MappingProxyType({})
 
@@ -54,7 +56,7 @@ class Argument(NamedTuple):
 
 
 class ArgumentQuery(NamedTuple):
-    """A query; ``asked`` is empty in the baseline, ``relevant`` (docnos) None where the answers are kept back."""
+    """A query; ``asked`` is empty in the baseline, ``relevant`` (docnos) None if the answers are withheld."""
 
     qid: str
     text: str
@@ -65,10 +67,11 @@ class ArgumentQuery(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release:
-    """Arguments and queries as the organisers hold them; what a system may see of it is a scenario.
+    """Arguments and queries as the organisers hold them; a scenario is the part that a system may see.
 
     Perspective queries also name a property, of the "author" or, in the third test set, the "reader" (``ranked_for``).
-    ``synthetic`` means made by scripts/synthetic_release.py; ``number_ids`` that ids are numbers in the files.
+    ``synthetic`` marks releases made by scripts/synthetic_release.py; ``number_ids`` says whether the ids of arguments
+    and of queries are numbers in the files.
     """
 
     name: str
@@ -80,7 +83,7 @@ class Release:
     number_ids: tuple[bool, bool] = (False, False)
 
     def __repr__(self) -> str:
-        """Say how much there is, and whether it is real."""
+        """Give the sizes, and whether the release is synthetic."""
         counts = f"{len(self.arguments):,} arguments, {len(self.baseline):,} baseline and "
         counts += f"{len(self.perspective):,} perspective queries"
         for_readers = ", ranked for the reader's properties" if self.ranked_for == READER else ""
@@ -111,15 +114,15 @@ def _plain_or_gz(path: Path) -> Path:
 
 
 def read_release(folder: StrPath, name: str | None = None, *, problems: list[InputError] | None = None) -> Release:
-    """Read a release's folder, by either of the published sets of field names; files may be compressed (.gz).
+    """Read a release's folder, with either of the published sets of field names; files may be compressed (.gz).
 
-    A file ``release.json`` beside the corpus may set ``ranked_for`` and ``synthetic``. `problems` gets the first
-    problem of each file of queries, which is then left out; without it, that is raised.
+    A file ``release.json`` beside the corpus may set ``ranked_for`` and ``synthetic``. `problems` collects the first
+    problem of each file of queries, which is then left out; without `problems`, it is raised.
     """
     folder = Path(folder)
     about = read_manifest(folder / MANIFEST)
     arguments, numbers = _read_corpus(_plain_or_gz(folder / CORPUS))
-    docnos = {one.docno for one in arguments}
+    docnos = {argument.docno for argument in arguments}
     found: dict[str, list[ArgumentQuery]] = {kind: [] for kind in _KINDS}
     query_numbers = True
     for kind in _KINDS:
@@ -129,9 +132,10 @@ def read_release(folder: StrPath, name: str | None = None, *, problems: list[Inp
         for split in SPLITS:
             path = _plain_or_gz(place / f"queries_{split}.jsonl")
             with _collected(problems):
-                more, are_numbers = _read_queries(path, split, docnos, kind) if path.is_file() else ([], True)
-                found[kind] += more
-                query_numbers &= are_numbers
+                if path.is_file():
+                    queries, are_numbers = _read_queries(path, split, docnos, kind)
+                    found[kind] += queries
+                    query_numbers &= are_numbers
     with _collected(problems):
         _check_splits(found, folder)
     if not any(found.values()) and not problems:
@@ -149,15 +153,18 @@ def read_release(folder: StrPath, name: str | None = None, *, problems: list[Inp
 
 
 def _check_splits(found: Mapping[str, list[ArgumentQuery]], folder: Path) -> None:
-    """Refuse ids and issues that two splits share: predictions name queries by id, and systems learn of issues."""
+    """Refuse ids and issues of two splits: predictions name queries by id, and systems learn about issues."""
     split_of_issue: dict[str, str] = {}
     for kind, queries in found.items():
-        place, split_of = folder / f"{kind}-queries", dict[str, str]()
+        place = folder / f"{kind}-queries"
+        split_of: dict[str, str] = {}
         for query in queries:
-            if (other := split_of.setdefault(query.qid, query.split)) != query.split:
+            other = split_of.setdefault(query.qid, query.split)
+            if other != query.split:
                 problem = f"{query.qid!r} is a query of {other} and of {query.split}"
                 raise InputError(problem, path=place, field="query_id")
-            if (other := split_of_issue.setdefault(query.text, query.split)) != query.split:
+            other = split_of_issue.setdefault(query.text, query.split)
+            if other != query.split:
                 problem = f"the issue of query {query.qid!r} ({query.split}) is also in {other}"
                 raise InputError(f"{problem}; the splits of a release share no issue", path=place, field="text")
 
@@ -173,7 +180,7 @@ def _collected(problems: list[InputError] | None) -> Iterator[None]:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """Return what a manifest says of the release beside it; nothing if there is none."""
+    """Return the manifest of a release; {} if the file does not exist."""
     if not path.is_file():
         return {}
     about = read_json(path)
@@ -190,7 +197,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def _check_files(folder: Path) -> None:
-    """Refuse files of queries that would not be read: of a split by another name."""
+    """Refuse files of queries with an unknown split, which would not be read."""
     expected = [f"queries_{split}.jsonl" for split in SPLITS]
     for path in sorted(folder.glob("queries_*.jsonl*")):
         if path.name.removesuffix(".gz") not in expected:
@@ -199,29 +206,39 @@ def _check_files(folder: Path) -> None:
 
 def _read_corpus(path: Path) -> tuple[list[Argument], bool]:
     """Return the arguments, and whether all their ids are numbers."""
-    rows, arguments, seen = _rows(path), list[Argument](), dict[Any, int]()
+    rows = _rows(path)
+    arguments = []
+    seen: dict[Any, int] = {}
     for row in rows:
         docno = row.text("argument_id")
         row.check_new(seen, docno, f"argument {docno!r}", "argument_id")
-        text, issue, stance = row.text("text", "argument"), row.text("target", "topic"), row.text("stance", default="")
-        arguments.append(Argument(docno, text, issue, stance, _profile(row, "demographic_profile")))
+        argument = Argument(
+            docno,
+            text=row.text("text", "argument"),
+            issue=row.text("target", "topic"),
+            stance=row.text("stance", default=""),
+            profile=_profile(row, "demographic_profile"),
+        )
+        arguments.append(argument)
     if not arguments:
         raise InputError("holds no arguments", path=path)
     return arguments, all(isinstance(row["argument_id"], int) for row in rows)
 
 
 def _read_queries(path: Path, split: str, docnos: set[str], kind: str) -> tuple[list[ArgumentQuery], bool]:
-    """Return the queries, which name a property or not, and whether all their ids are numbers."""
-    rows, queries, seen = _rows(path), list[ArgumentQuery](), dict[Any, int]()
+    """Return the queries, with a property if `kind` is "perspective", and whether all their ids are numbers."""
+    rows = _rows(path)
+    queries = []
+    seen: dict[Any, int] = {}
     for row in rows:
         qid = row.text("query_id")
         row.check_new(seen, qid, f"query {qid!r}", "query_id")
-        given = next((name for name in _ASKED if not is_missing(row.get(name))), None)
-        if kind == "baseline" and given is not None:
-            raise row.wrong(given, "a baseline query names no property")
+        field = next((name for name in _ASKED if not is_missing(row.get(name))), None)
+        if kind == "baseline" and field is not None:
+            raise row.wrong(field, "a baseline query names no property")
         asked = NOBODY if kind == "baseline" else _profile(row, *_ASKED)
         if kind == "perspective" and not asked:
-            raise row.wrong(given, "names no property")
+            raise row.wrong(field, "names no property")
         relevant = None if is_missing(row.get(RELEVANT)) else listed_docnos(row, docnos)
         queries.append(ArgumentQuery(qid, row.text("text", "argument"), split, asked, relevant))
     if not queries:
@@ -233,19 +250,20 @@ def _read_queries(path: Path, split: str, docnos: set[str], kind: str) -> tuple[
 
 
 def _rows(path: Path) -> list[Row]:
-    """Return the objects of a JSONL file, or those of one JSON list, which are counted in place of lines."""
+    """Return the objects of a JSONL file or of one JSON list, whose objects are counted like lines."""
     first = next((text.lstrip()[:1] for _, text in read_lines(path) if text.strip()), "")
     if first != "[":
         return [row for _, row in read_jsonl(path)]
-    found = read_json(path)
-    for line, cells in enumerate(found, start=1):
+    rows = []
+    for line, cells in enumerate(read_json(path), start=1):
         if not isinstance(cells, dict):
             raise InputError(f"a JSON object was expected, not {type(cells).__name__}", path=path, line=line)
-    return [Row(cells, path, line) for line, cells in enumerate(found, start=1)]
+        rows.append(Row(cells, path, line))
+    return rows
 
 
 def property_name(name: str) -> str:
-    """Return a property by the name that is used here, whichever release it is from.
+    """Return the name used here for a property of either release.
 
     >>> property_name("Civil Status"), property_name("important_political_issues")
     ('civil_status', 'political_issues')
@@ -259,19 +277,21 @@ def _common_name(name: str) -> str:
 
 
 def listed_docnos(row: Row, known_docnos: Container[str], *, once: bool = False) -> tuple[str, ...]:
-    """Return a row's list of argument ids; of one that is there twice, the first if `once`, else that is an error."""
-    ids = Counter(row.ids(RELEVANT))
-    if not ids:
+    """Return a row's list of argument ids; a repeated id is an error, or counts at its first place if `once`."""
+    counts = Counter(row.ids(RELEVANT))
+    if not counts:
         raise row.wrong(RELEVANT, "is empty")
-    if unknown := [one for one in ids if one not in known_docnos]:
-        raise row.wrong(RELEVANT, f"{unknown[0]!r} is not in the corpus")
-    if not once and (twice := [one for one, times in ids.items() if times > 1]):
-        raise row.wrong(RELEVANT, f"{twice[0]!r} is listed twice")
-    return tuple(ids)
+    for docno in counts:
+        if docno not in known_docnos:
+            raise row.wrong(RELEVANT, f"{docno!r} is not in the corpus")
+    for docno, count in counts.items():
+        if count > 1 and not once:
+            raise row.wrong(RELEVANT, f"{docno!r} is listed twice")
+    return tuple(counts)
 
 
 def _profile(row: Row, *names: str) -> Profile:
-    """Return the properties that the first of some names holds; those that are not known are left out."""
+    """Return the properties in the first of some fields, without unknown (empty) ones."""
     name, value = row.first(*names)
     if not isinstance(value, dict):
         raise row.wrong(name, f"an object was expected, not {type(value).__name__}")
@@ -285,43 +305,51 @@ def _profile(row: Row, *names: str) -> Profile:
         if is_missing(content) or content in ("", []):
             continue
         listed = content if own == ISSUES and isinstance(content, list) else [content]
-        if not all(isinstance(one, str) and one.strip() for one in listed):
+        if not all(isinstance(text, str) and text.strip() for text in listed):
             expected = "a list of non-blank texts" if own == ISSUES else "text"
             raise row.wrong(f"{name}.{given}", f"{expected} was expected, not {type(content).__name__}")
-        found[own] = tuple(dict.fromkeys(one.strip() for one in listed))
+        found[own] = tuple(dict.fromkeys(text.strip() for text in listed))
     return MappingProxyType(found)
 
 
-# ---------------------------------------------------------------- in counts
+# ---------------------------------------------------------------- sizes
 
 
 def summarise(release: Release) -> dict[str, Any]:
-    """Return how much of what a release holds; "unknown" is property → how many arguments lack it.
+    """Return the sizes of a release; "unknown" is property → number of arguments without it.
 
-    "contradictions" counts relevant pairs (perspective query, answer), those whose author is known not to be what is
-    asked for, and queries with one of these; it is None where the release is ranked for the reader, to whom anybody's
-    argument may be relevant.
+    "contradictions" counts relevant pairs (perspective query, answer), pairs whose author is known to lack the
+    requested property, and queries with such a pair; it is None for a release ranked for the reader, to whom any
+    author's argument may be relevant.
     """
     queries = []
     for kind, found in zip(_KINDS, (release.baseline, release.perspective), strict=True):
         for split in dict.fromkeys(q.split for q in found):
             answered = [q.relevant is not None for q in found if q.split == split]
             queries.append({"kind": kind, "split": split, "queries": len(answered), "with_answers": sum(answered)})
-    of = {one.docno: one.profile for one in release.arguments}
-    wrong = [[_contradicts(of[docno], q.asked) for docno in q.relevant or ()] for q in release.perspective]
-    counts = {"relevant": sum(map(len, wrong)), "contradicting": sum(map(sum, wrong)), "queries": sum(map(any, wrong))}
+    profile_of = {argument.docno: argument.profile for argument in release.arguments}
+    contradictions = []
+    for query in release.perspective:
+        profiles = [profile_of[docno] for docno in query.relevant or ()]
+        contradictions.append([_contradicts(profile, query.asked) for profile in profiles])
+    counts = {
+        "relevant": sum(map(len, contradictions)),
+        "contradicting": sum(map(sum, contradictions)),
+        "queries": sum(map(any, contradictions)),
+    }
+    unknown = {name: sum(name not in profile for profile in profile_of.values()) for name in PROPERTIES}
     return {
         "release": release.name,
         "synthetic": release.synthetic,
         "ranked_for": release.ranked_for,
         "arguments": len(release.arguments),
-        "issues": len({one.issue for one in release.arguments}),
+        "issues": len({argument.issue for argument in release.arguments}),
         "queries": queries,
-        "unknown": {name: sum(name not in one.profile for one in release.arguments) for name in PROPERTIES},
+        "unknown": unknown,
         "contradictions": counts if release.ranked_for == AUTHOR else None,
     }
 
 
 def _contradicts(profile: Profile, asked: Profile) -> bool:
-    """Say whether a property is known and none of its values is asked for; what is not known contradicts nothing."""
+    """Say whether a known property has none of the requested values; unknown values never contradict."""
     return any(name in profile and not set(values) & set(profile[name]) for name, values in asked.items())

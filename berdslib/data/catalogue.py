@@ -1,4 +1,4 @@
-"""The data sets that are known by name: their cards (catalogue.toml), and those that the user registers."""
+"""The data sets known by name: their cards (catalogue.toml), and those that the user registers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from berdslib.registry import Registry
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file on the web; its ``sha256`` and ``bytes`` are None where none are on record."""
+    """A file on the web; its ``sha256`` and ``bytes`` are None if not on record."""
 
     url: str
     sha256: str | None = None
@@ -21,7 +21,7 @@ class RemoteFile:
 
     @property
     def name(self) -> str:
-        """The last part of the address: the name of the file in the cache."""
+        """The name of the file in the cache: the last part of the address."""
         return self.url.rsplit("/", 1)[-1]
 
 
@@ -40,29 +40,29 @@ class Dataset:
     """One data set.
 
     Args:
-        name: what it is called everywhere.
-        title: what it is, in one line.
-        paper: "berds", "pir" or "perspectivearg"; "support" if it stands beside them, "own" if it is the user's.
+        name: the name used everywhere.
+        title: a description in one line.
+        paper: "berds", "pir" or "perspectivearg"; "support" for a supporting data set, "own" for the user's.
         kind: "questions", "passages", "both" or "pairs" (of texts, with labels).
-        source: web page or repository of its makers.
-        licence: as its makers state it.
+        source: its makers' web page or repository.
+        licence: as stated by its makers.
         size: in words.
-        reader: how its files are read: a key of :data:`berdslib.data.readers.READERS`, "pir" or "perspectivearg".
-        parts: what can be loaded of it alone: "questions", "passages", "gold", "expansions", "pairs".
-        files: what `fetch` downloads.
+        reader: the reader of its files: a key of :data:`berdslib.data.readers.READERS`, "pir" or "perspectivearg".
+        parts: the parts that can be loaded separately: "questions", "passages", "gold", "expansions", "pairs".
+        files: the files that `fetch` downloads.
         hf_repo: data set repository on Hugging Face.
-        tables: those of such repositories that `fetch` writes as files, where their rows are all that is needed.
-        splits: those it has, the one that is taken where none is named first; () = it is not split.
-        local: paths of its files, relative to BERDS_DATA; the first that is there is taken.
-        passages: those among `local` that hold passages.
-        cached: names of its files and folders in the cache; () = those of `local`.
-        shipped: folder that comes with the package and holds it.
-        place: where one of the user's lies.
-        verdicts_on_texts: gold verdicts hold for every passage of the same text, not only for the id that they name.
-        dev_starts_at: number of the first dev question, where the questions of both splits are numbered through.
-        how: how to get it where no command can.
+        tables: the tables of Hugging Face repositories that `fetch` writes as files, if their rows suffice.
+        splits: its splits, the default first; () for an unsplit data set.
+        local: paths of its files, relative to BERDS_DATA; the first existing one is used.
+        passages: the paths in `local` that hold passages.
+        cached: names of its files and folders in the cache; () for those of `local`.
+        shipped: its folder in the package.
+        place: the location of a user's data set.
+        verdicts_on_texts: gold verdicts hold for every passage with the same text, not only for the judged id.
+        dev_starts_at: number of the first dev question, if both splits share one numbering.
+        how: how to get it if no command can.
         note: what a user should know before using it.
-        make: for one of your own: the function that returns its Collection; see :func:`berdslib.register`.
+        make: of a user's data set, the function that returns its Collection; see :func:`berdslib.register`.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Dataset:
 
     @property
     def loaders(self) -> list[str]:
-        """The functions of berdslib.data.datasets that work with it."""
+        """The functions of berdslib.data.datasets that accept it."""
         return [f"load_{part}" for part in self.parts]
 
 
@@ -106,23 +106,27 @@ def _cards() -> dict[str, Dataset]:
 
     def value(field: str, given: Any) -> Any:
         if field in nested:
-            return tuple(nested[field](**one) for one in given)
+            return tuple(nested[field](**facts) for facts in given)
         return tuple(given) if isinstance(given, list) else given
 
-    return {name: Dataset(name, **{f: value(f, given) for f, given in row.items()}) for name, row in rows.items()}
+    cards = {}
+    for name, row in rows.items():
+        fields = {field: value(field, given) for field, given in row.items()}
+        cards[name] = Dataset(name, **fields)
+    return cards
 
 
-# ---------------------------------------------------------------- those of the user
+# ---------------------------------------------------------------- data sets of the user
 
 
 def dataset_at(name: str, place: str, **facts: Any) -> Dataset:
-    """Return what lies at a path as a data set, with what is known of it."""
+    """Return a file or folder as a data set, with known facts about it."""
     unknown = {"title": "a data set of your own", "source": place, "licence": "unknown", "size": "unknown"}
     return Dataset(name, **{"paper": "own", "kind": "questions", "place": place, **unknown, **facts})
 
 
 def own_dataset(make: Callable[..., Any], name: str) -> Dataset:
-    """Return a function of the user's, which makes a Collection, as a data set."""
+    """Return a user's function that makes a Collection as a data set."""
     title = (make.__doc__ or "registered by you").strip().splitlines()[0]
     about: dict[str, Any] = {"paper": "support", "kind": "both", "source": "yours", "licence": "", "size": ""}
     return Dataset(name=name, title=title, make=make, **about)

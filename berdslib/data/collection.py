@@ -1,4 +1,4 @@
-"""The one data model: questions with their perspectives, what is searched, and what is known about it."""
+"""The collection: questions with their perspectives, a corpus, gold verdicts and recorded expansions."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Expansions = Mapping[str, Sequence[tuple[str, str]]]
 
 
 class Missing(NamedTuple):
-    """Counts of what recorded verdicts lack.
+    """Counts of gaps in the recorded verdicts.
 
-    ``questions`` are asked; ``unjudged`` of them have no verdict, ``unanswerable`` have some, and no relevant passage
-    in the corpus. ``judged`` passages have a verdict; ``absent`` of them, such as ``such_as``, are not in the corpus.
+    Of ``questions`` questions, ``unjudged`` have no verdict, and ``unanswerable`` have verdicts but no relevant passage
+    in the corpus. Of ``judged`` passages with a verdict, ``absent``, such as ``such_as``, are not in the corpus.
     """
 
     questions: int
@@ -41,36 +41,37 @@ class Missing(NamedTuple):
 
     def in_words(self) -> list[str]:
         """Return a sentence for each count that is not 0."""
-        said = []
+        sentences = []
         if self.unjudged:
-            said.append(f"{self.unjudged:,} of {counted(self.questions, 'question')} have no verdict")
+            sentences.append(f"{self.unjudged:,} of {counted(self.questions, 'question')} have no verdict")
         if self.absent:
-            such_as = f"such as {self.such_as!r}"
-            said.append(f"{self.absent:,} of {counted(self.judged, 'judged passage')} are not in the corpus, {such_as}")
+            judged = counted(self.judged, "judged passage")
+            sentences.append(f"{self.absent:,} of {judged} are not in the corpus, such as {self.such_as!r}")
         if self.unanswerable:
-            of = counted(self.questions, "question")
-            said.append(f"{self.unanswerable:,} of {of} have no relevant passage in the corpus; no system answers them")
-        return said
+            questions = counted(self.questions, "question")
+            problem = "have no relevant passage in the corpus; no system answers them"
+            sentences.append(f"{self.unanswerable:,} of {questions} {problem}")
+        return sentences
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Collection:
-    """Questions, the passages to search, and what is known about them.
+    """Questions, the passages to search, gold verdicts and recorded expansions.
 
-    A task of PIR is one too: a root query is a question, its full queries are recorded expansions, one for each of its
-    perspectives, and its gold texts are verdicts.
+    A task of PIR is a collection: a root query is a question, its full queries are recorded expansions, one for each of
+    its perspectives, and its gold texts are verdicts.
 
     Args:
-        name: what it is called in messages.
-        questions: at least one, ids unique.
-        passages: the corpus; none where only the questions are there, as with BeRDS before a corpus is chosen.
+        name: the name in messages.
+        questions: at least one, with unique ids.
+        passages: the corpus; empty for questions alone, such as BeRDS before a corpus is chosen.
         gold: recorded verdicts, or None.
-        expansions: qid → (name of the perspective, text) pairs in the order in which they were generated. Where the
-            names are exactly the question's own perspectives, the texts are its full queries; see :attr:`queries`.
+        expansions: qid → (name of the perspective, text) pairs in the order of generation. If the names are exactly the
+            question's own perspectives, the texts are its full queries; see :attr:`queries`.
 
     Raises:
-        InputError: no questions, or unusable ones; passages that are none; gold that is no verdicts, or that is about
-            none of the questions; expansions in another form.
+        InputError: no questions, or invalid ones; invalid passages; gold that is not a verdict table, or has no verdict
+            on the questions; invalid expansions.
     """
 
     name: str
@@ -90,27 +91,28 @@ class Collection:
         _check_expansions(self.expansions)
         object.__setattr__(self, "questions", tuple(check_questions(self.questions)))
         if self.gold is not None:
-            gold, qids = check_verdicts(self.gold), {q.qid for q in self.questions}
-            if len(gold) and not qids & set(gold["qid"]):
-                there = f"{gold['qid'].iloc[0]!r} against {self.questions[0].qid!r} …"
-                raise InputError(f"the verdicts and the questions do not belong together: {there}", field="gold")
+            gold = check_verdicts(self.gold)
+            qids = {question.qid for question in self.questions}
+            if len(gold) and qids.isdisjoint(gold["qid"]):
+                ids = f"{gold['qid'].iloc[0]!r} against {self.questions[0].qid!r} …"
+                raise InputError(f"the verdicts and the questions do not belong together: {ids}", field="gold")
             object.__setattr__(self, "gold", gold)
 
     @property
     def queries(self) -> list[Question]:
-        """Each question asked from each of its perspectives: what p-Recall searches.
+        """The queries of p-Recall: each question from each of its perspectives.
 
-        The text is the recorded full query where there is one (PIR), else the question and behind it the perspective.
+        The text is the recorded full query (PIR) if there is one, else the question followed by the perspective.
         """
-        return [query for q in self.questions for query in perspective_queries(q, self.expansions)]
+        return [query for question in self.questions for query in perspective_queries(question, self.expansions)]
 
     @property
     def handout(self) -> Collection:
-        """What a system may see: everything, unless a scenario of PerspectiveArg says less."""
+        """The part that a system may see: everything, except in scenarios of PerspectiveArg."""
         return self
 
     def only(self, questions: Sequence[Question]) -> Self:
-        """Return the same collection with only some of its questions; verdicts on the others stay where they are."""
+        """Return the collection with only some of its questions; it keeps the verdicts on the others."""
         _check_list(questions, Question, "questions")
         part = copy(self)
         object.__setattr__(part, "questions", tuple(check_questions(questions)))
@@ -118,7 +120,7 @@ class Collection:
 
     @property
     def missing(self) -> Missing:
-        """What the recorded verdicts on these questions lack."""
+        """The gaps in the recorded verdicts on these questions."""
         asked = {q.qid for q in self.questions}
         if self.gold is None:
             return Missing(len(asked))
@@ -138,8 +140,9 @@ class Collection:
         )
 
     def __repr__(self) -> str:
-        """Say how much of what there is, and what is missing."""
-        questions, gold = counted(len(self.questions), "question"), "no gold verdicts"
+        """Summarise sizes and gaps."""
+        questions = counted(len(self.questions), "question")
+        gold = "no gold verdicts"
         if self.gold is not None:
             asked = {q.qid for q in self.questions}
             gold = counted(int(self.gold["qid"].isin(asked).sum()), "gold verdict")
@@ -157,12 +160,14 @@ class Collection:
 def perspective_queries(question: Question, expansions: Expansions) -> list[Question]:
     """Return one query for each perspective of a question; see :attr:`Collection.queries`.
 
-    Its qid is that of :func:`berdslib.data.records.perspective_qid`; it has one perspective, and it knows the question
-    it was made of by id (`owner`) and text (`root`).
+    Its qid is that of :func:`berdslib.data.records.perspective_qid`; it has one perspective, and the id (`owner`)
+    and text (`root`) of its question.
     """
     pairs = expansions.get(question.qid, ())
-    full = [text for _, text in pairs] if are_full_queries(question, pairs) else None
-    texts = [f"{question.text} {p}" for p in question.perspectives] if full is None else full
+    if are_full_queries(question, pairs):
+        texts = [text for _, text in pairs]
+    else:
+        texts = [f"{question.text} {perspective}" for perspective in question.perspectives]
     return [
         question._replace(
             qid=perspective_qid(question.qid, pid),
@@ -180,12 +185,14 @@ def perspective_queries(question: Question, expansions: Expansions) -> list[Ques
 
 def _check_list(given: object, kind: type, field: str, hint: str = "") -> None:
     if isinstance(given, str | kind) or not isinstance(given, Sequence):
-        problem = f"a list of {field} is needed, not {type(given).__name__}{hint if isinstance(given, str) else ''}"
-        raise InputError(problem, field=field)
-    # A corpus on disk makes its passages itself.
-    stray = next((one for one in given if not isinstance(one, kind)), None) if isinstance(given, list | tuple) else None
-    if stray is not None:
-        raise InputError(f"a list of {field} is needed, and {shortened(stray)} is none", field=field)
+        problem = f"a list of {field} is needed, not {type(given).__name__}"
+        raise InputError(problem + hint if isinstance(given, str) else problem, field=field)
+    if not isinstance(given, list | tuple):
+        return  # a corpus on disk makes its passages itself
+    for element in given:
+        if not isinstance(element, kind):
+            problem = f"{field} must be {kind.__name__} objects: got {shortened(element)}"
+            raise InputError(problem, field=field)
 
 
 def _check_expansions(given: object) -> None:
@@ -199,5 +206,5 @@ def _check_expansions(given: object) -> None:
 
 
 def are_full_queries(question: Question, pairs: Sequence[tuple[str, str]]) -> bool:
-    """Return whether expansions are a question's full queries, which contain it: named by exactly its perspectives."""
+    """Return whether expansions are full queries of a question: their names are exactly its perspectives."""
     return bool(pairs) and tuple(name for name, _ in pairs) == tuple(question.perspectives)

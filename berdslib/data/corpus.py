@@ -1,6 +1,6 @@
-"""A corpus on disk: passages in an Arrow file that is mapped into memory, never loaded.
+"""A corpus on disk: passages in a memory-mapped Arrow file.
 
-Its folder holds ``passages.arrow`` (docno, text, title) and, to find a docno, ``hashes.npy`` and ``positions.npy``.
+Its folder holds ``passages.arrow`` (docno, text, title) and, to find docnos, ``hashes.npy`` and ``positions.npy``.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath, atomic_path, left_unfinished
 from berdslib.progress import bar
 
-_FORMAT = "2"  # raised whenever the layout of the folder changes
-_ROWS = 4096  # of each record batch but the last, so that a position says in which batch a passage lies
-_KEPT = 4096  # batches whose columns stay open
+_FORMAT = "2"  # incremented when the layout of the folder changes
+_ROWS = 4096  # of each record batch but the last, so that a position tells the batch of a passage
+_KEPT = 4096  # number of batches whose columns stay open
 _PASSAGES = "passages.arrow"
 _HASHES = "hashes.npy"  # of the docnos, sorted
 _POSITIONS = "positions.npy"  # of the passages, in the order of the hashes
@@ -48,7 +48,7 @@ class RepeatedDocnoError(InputError):
 class Corpus(Sequence[Passage]):
     """The passages of a folder that :func:`write_corpus` made, as a sequence in the order in which they were written.
 
-    ``cut`` says how documents became these passages: "words", or "none" if they were not cut or nobody knows.
+    ``cut`` says how documents became these passages: "words", or "none" if they were not cut or this is unknown.
     """
 
     def __init__(self, path: StrPath) -> None:
@@ -58,7 +58,7 @@ class Corpus(Sequence[Passage]):
         reader: Any = _opened(self.path / _PASSAGES, lambda file: pa.ipc.open_file(pa.memory_map(file)))
         about = reader.schema.metadata or {}
         if about.get(b"berdslib") != _FORMAT.encode():
-            raise InputError(f"is no corpus of format {_FORMAT}; write it again", path=self.path / _PASSAGES)
+            raise InputError(f"is not a corpus of format {_FORMAT}; write it again", path=self.path / _PASSAGES)
         self.cut = about[b"cut"].decode()
         self._reader = reader
         # The columns of a batch are pointers into the mapped file.
@@ -81,7 +81,7 @@ class Corpus(Sequence[Passage]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        position = range(len(self))[index]  # knows negative indices, and which are too large
+        position = range(len(self))[index]  # handles negative indices, and raises IndexError
         columns = self._columns(position // _ROWS)
         return Passage(*(column[position % _ROWS].as_py() for column in columns))
 
@@ -98,7 +98,7 @@ class Corpus(Sequence[Passage]):
 
     @property
     def by_docno(self) -> Mapping[str, Passage]:
-        """The same passages as a mapping from docno, without any of them in memory."""
+        """The passages as a mapping from docno, which reads them on demand."""
         return _ByDocno(self)
 
     def docnos(self) -> Iterator[str]:
@@ -107,10 +107,10 @@ class Corpus(Sequence[Passage]):
             yield from self._columns(batch)[0].to_pylist()
 
     def position(self, docno: str) -> int | None:
-        """Return where the passage of this name is, or None."""
+        """Return the position of the passage with this docno, or None."""
         key = _hash(docno)
         place = int(np.searchsorted(self._hashes, key))
-        while place < len(self) and self._hashes[place] == key:  # docnos with equal hashes stand side by side
+        while place < len(self) and self._hashes[place] == key:  # docnos with equal hashes are adjacent
             position = int(self._positions[place])
             if self[position].docno == docno:
                 return position
@@ -158,7 +158,7 @@ def _hash(docno: str) -> np.uint64:
 
 
 def by_docno(passages: Sequence[Passage]) -> Mapping[str, Passage]:
-    """Return docno → passage; a passage of a corpus on disk is read only when it is asked for."""
+    """Return docno → passage; a corpus on disk is read on demand."""
     return passages.by_docno if isinstance(passages, Corpus) else {p.docno: p for p in passages}
 
 
@@ -171,10 +171,10 @@ def is_corpus(path: StrPath) -> bool:
 
 
 def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") -> Corpus:
-    """Write a stream of passages as a corpus on disk, which appears under its name only when complete, and open it.
+    """Write a stream of passages as a corpus on disk, atomically, and open it.
 
-    A corpus there is replaced, unless its folder holds other files too. In memory are 4,096 passages, and about 32
-    bytes for each that is written.
+    An existing corpus is replaced, unless its folder holds other files. Memory holds 4,096 passages, and about 32 bytes
+    for each written passage.
     """
     known("cut", cut, _CUTS)
     path = Path(path)
@@ -187,7 +187,7 @@ def write_corpus(passages: Iterable[Passage], path: StrPath, cut: str = "none") 
         hashes = hashes[order]
         np.save(folder / _HASHES, hashes)
         np.save(folder / _POSITIONS, order)
-        if (hashes[1:] == hashes[:-1]).any():  # opened only then: Windows renames nothing that is open
+        if (hashes[1:] == hashes[:-1]).any():  # opened only then: Windows cannot rename an open file
             _check_distinct(Corpus(folder))
     return Corpus(path)
 
@@ -202,7 +202,10 @@ def _write_passages(passages: Iterable[Passage], file: Path, cut: str) -> np.nda
     stream = iter(bar(passages, desc="writing passages", unit="passage"))
     hashes = [np.empty(0, dtype=np.uint64)]
     with pa.OSFile(str(file), "wb") as target, pa.ipc.new_file(target, schema) as writer:
-        while chunk := list(islice(stream, _ROWS)):
+        while True:
+            chunk = list(islice(stream, _ROWS))
+            if not chunk:
+                break
             columns = [list(values) for values in zip(*chunk, strict=True)]
             writer.write_batch(pa.record_batch(columns, schema=schema))
             hashes.append(np.array([_hash(passage.docno) for passage in chunk], dtype=np.uint64))
@@ -210,7 +213,7 @@ def _write_passages(passages: Iterable[Passage], file: Path, cut: str) -> np.nda
 
 
 def _check_distinct(corpus: Corpus) -> None:
-    """Raise RepeatedDocnoError if a docno occurs twice; two names may also have one hash."""
+    """Raise RepeatedDocnoError for a repeated docno; different docnos may share a hash."""
     hashes = corpus._hashes
     for place in np.flatnonzero(hashes[1:] == hashes[:-1]):
         second = int(corpus._positions[place + 1])
@@ -220,7 +223,7 @@ def _check_distinct(corpus: Corpus) -> None:
             raise RepeatedDocnoError(docno, first, second)
 
 
-# ---------------------------------------------------------------- from a file: cut, drop repeats, write
+# ---------------------------------------------------------------- cutting, dropping repeats and writing
 
 
 class Written(NamedTuple):
@@ -240,10 +243,10 @@ def make_corpus(
     duplicates: str = "keep",
     limit: int = 0,
 ) -> Written:
-    """Write the passages of a file, BEIR folder, corpus on disk or list as a corpus, cut and without repeats.
+    """Write the passages of a file, BEIR folder, corpus on disk or list as a corpus, optionally cut and deduplicated.
 
-    `cut` "words" cuts rows into passages of so many `words`; `duplicates` "exact" drops equal texts; `limit` takes the
-    first so many rows, 0 all.
+    `cut` "words" cuts rows into passages of `words` words; `duplicates` "exact" drops equal texts; `limit` is the
+    number of rows to read, 0 for all.
     """
     known("treatment of duplicates", duplicates, DUPLICATES)
     passages, is_cut = cut_rows(source, cut, words, limit)
@@ -253,7 +256,9 @@ def make_corpus(
     try:
         written = write_corpus(passages, target, is_cut)
     except RepeatedDocnoError as error:
-        raise (_with_lines(error, source, cut) if isinstance(source, Path) else error) from None
+        if not isinstance(source, Path):
+            raise
+        raise _with_lines(error, source, cut) from None
     size = sum(path.stat().st_size for path in target.iterdir())
     return Written(len(written), len(dropped), size)
 
@@ -274,14 +279,14 @@ def cut_rows(
     was_cut = opened.cut if isinstance(opened, Corpus) else "none"
     if cut == "none":
         return rows, was_cut
-    if was_cut != "none":  # its documents could not be told from its first pieces
+    if was_cut != "none":  # the end of a document is unknown in cut passages
         path = source if isinstance(source, Path) else None
         raise InputError(f"was cut before, by {was_cut}; cut its documents", path=path, field="cut")
     return cut_documents(rows, words), cut
 
 
 def _with_lines(error: RepeatedDocnoError, source: Path, cut: str) -> InputError:
-    """Return the error that says which two lines of the source share a docno; where it was cut, that of a document."""
+    """Return the error with the two lines of the source that share a docno; in a cut source, a document's docno."""
     path = passage_table(source)
     if not path.is_file():
         return error  # a pipe, which cannot be read again
@@ -293,8 +298,8 @@ def _with_lines(error: RepeatedDocnoError, source: Path, cut: str) -> InputError
 def open_corpus(path: StrPath, cut: str = "none") -> Corpus:
     """Open a file or BEIR folder of passages as a corpus on disk, built in the user cache the first time.
 
-    A corpus on disk is opened where it lies. One in the cache is made anew when the file's size or time of change, or
-    `cut` (see :func:`make_corpus`), is another; old ones stay until the cache's folder ``corpora`` is emptied.
+    A corpus on disk is opened in its place. The cache holds one corpus for each size and modification time of the file,
+    and each `cut` (see :func:`make_corpus`); delete the cache's folder ``corpora`` to remove old ones.
     """
     from filelock import FileLock
 
@@ -317,7 +322,8 @@ def open_corpus(path: StrPath, cut: str = "none") -> Corpus:
 
 
 def _cache_name(source: Path, cut: str) -> str:
-    """Return a name that changes with the file, by its size and time, as its content is too large to be read."""
+    """Return a name that depends on the file's size and modification time; its content is too large to hash."""
     state = source.stat()
     key = (_FORMAT, str(source), state.st_size, state.st_mtime_ns, cut, WORDS)
-    return f"{source.name.partition('.')[0][:40]}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}"
+    digest = hashlib.sha256(repr(key).encode()).hexdigest()
+    return f"{source.name.partition('.')[0][:40]}-{digest[:16]}"

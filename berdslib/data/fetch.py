@@ -1,6 +1,6 @@
-"""Where the files of a data set are looked for on this machine, and how to download them.
+"""Places of a data set's files on this machine, and downloads.
 
-A download has its name only when it is complete and its checksum is found right. What is cut is fetched anew.
+Downloads are atomic and verified; partial files are fetched again.
 """
 
 from __future__ import annotations
@@ -27,39 +27,39 @@ from berdslib.progress import bar
 
 logger = logging.getLogger(__name__)
 
-LARGEST = 16 * 2**30  # bytes, where the size is not on record
-BACK_OFF = 0.5  # seconds before the first new attempt; doubled for each further one
-TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})  # statuses that may pass
+LARGEST = 16 * 2**30  # bytes, for files without a recorded size
+BACK_OFF = 0.5  # seconds before the first retry; doubled for each further one
+TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})  # statuses worth a retry
 
 _HUB_SPLITS = {"dev": ("dev", "validation", "val", "valid"), "test": ("test",)}
 
 # ---------------------------------------------------------------- places
 
 
-def cache_of(one: Dataset) -> Path:
-    """Return the folder that downloads of a data set go to; it may not exist yet."""
-    return paths.cache_dir() / "data" / one.name
+def cache_of(dataset: Dataset) -> Path:
+    """Return the folder for a data set's downloads, which may not exist yet."""
+    return paths.cache_dir() / "data" / dataset.name
 
 
 def data_paths(local: Iterable[str]) -> list[Path]:
-    """Return paths below BERDS_DATA; where that is not set, they start with its name, to be shown but never found."""
-    folder = paths.local_data_dir()
-    return [(folder if folder is not None else Path("$BERDS_DATA")) / one for one in local]
+    """Return paths below BERDS_DATA; if it is not set, paths with the variable's name, for messages only."""
+    folder = paths.local_data_dir() or Path("$BERDS_DATA")
+    return [folder / path for path in local]
 
 
-def candidate_paths(one: Dataset, local: Sequence[str]) -> list[Path]:
-    """Return where a file is looked for, in this order: below BERDS_DATA, then in the cache."""
-    cached = dict.fromkeys(cache_of(one) / Path(path).name for path in local)
+def candidate_paths(dataset: Dataset, local: Sequence[str]) -> list[Path]:
+    """Return the places of a file in the order of lookup: below BERDS_DATA, then in the cache."""
+    cached = dict.fromkeys(cache_of(dataset) / Path(path).name for path in local)
     return [*data_paths(local), *cached]
 
 
-def every_place(one: Dataset) -> list[Path]:
-    """Return all places where files of a data set are looked for."""
-    if one.shipped:
-        return [paths.shipped(one.shipped)]
-    if one.cached:
-        return [*data_paths(one.local), *(cache_of(one) / name for name in one.cached)]
-    return candidate_paths(one, one.local)
+def every_place(dataset: Dataset) -> list[Path]:
+    """Return all places of a data set's files."""
+    if dataset.shipped:
+        return [paths.shipped(dataset.shipped)]
+    if dataset.cached:
+        return [*data_paths(dataset.local), *(cache_of(dataset) / name for name in dataset.cached)]
+    return candidate_paths(dataset, dataset.local)
 
 
 def marked(places: Iterable[Path]) -> list[str]:
@@ -74,62 +74,71 @@ def marked(places: Iterable[Path]) -> list[str]:
 
 
 def there(places: Iterable[Path]) -> Path | None:
-    """Return the first place that is there."""
+    """Return the first existing place, or None."""
     return next((path for path in places if path.exists()), None)
 
 
-def first_existing(one: Dataset, places: Sequence[Path], what: str, more: Sequence[str] = ()) -> Path:
-    """Return the first place that is there, or raise MissingDataError, which says where one was looked for."""
+def first_existing(dataset: Dataset, places: Sequence[Path], what: str, more: Sequence[str] = ()) -> Path:
+    """Return the first existing place, or raise a MissingDataError that lists all places."""
     path = there(places)
     if path is None:
-        lines = [f"{one.name!r}, {what}: not on this machine. Looked for:", *marked(places), *more, fetch_hint(one)]
+        lines = [
+            f"{dataset.name!r}, {what}: not on this machine. Looked for:",
+            *marked(places),
+            *more,
+            fetch_hint(dataset),
+        ]
         raise MissingDataError("\n".join(lines))
     return path
 
 
-def fetch_hint(one: Dataset) -> str:
+def fetch_hint(dataset: Dataset) -> str:
     """Say how to get a data set."""
-    if one.shipped:
+    if dataset.shipped:
         return "It comes with the package."
-    if one.fetchable:
-        return f"With a network: berds data fetch {one.name}"
-    return f"{one.how} Source: {one.source}"
+    if dataset.fetchable:
+        return f"With a network: berds data fetch {dataset.name}"
+    return f"{dataset.how} Source: {dataset.source}"
 
 
 # ---------------------------------------------------------------- fetching
 
 
-def fetch_files(one: Dataset) -> list[Path]:
+def fetch_files(dataset: Dataset) -> list[Path]:
     """Download the files of a data set into the cache, see :func:`berdslib.data.datasets.fetch`."""
-    if one.shipped:
-        return sorted(p for p in paths.shipped(one.shipped).iterdir() if p.is_file())
-    if not one.fetchable:
-        raise MissingDataError(f"{one.name!r} cannot be fetched by a command. {fetch_hint(one)}")
+    if dataset.shipped:
+        return sorted(p for p in paths.shipped(dataset.shipped).iterdir() if p.is_file())
+    if not dataset.fetchable:
+        raise MissingDataError(f"{dataset.name!r} cannot be fetched by a command. {fetch_hint(dataset)}")
     fetched = []
-    if one.hf_repo:
-        fetched += _fetch_splits(one) if one.splits else _fetch_repository(one, one.hf_repo)
-    fetched += [_fetch_table(one, table) for table in one.tables]
-    for remote in one.files:
-        fetched.append(download(remote.url, cache_of(one) / remote.name, sha256=remote.sha256, size=remote.bytes))
+    if dataset.hf_repo:
+        fetched += _fetch_splits(dataset) if dataset.splits else _fetch_repository(dataset, dataset.hf_repo)
+    fetched += [_fetch_table(dataset, table) for table in dataset.tables]
+    for remote in dataset.files:
+        fetched.append(download(remote.url, cache_of(dataset) / remote.name, sha256=remote.sha256, size=remote.bytes))
     return fetched
 
 
-def _fetch_splits(one: Dataset) -> list[Path]:
+def _fetch_splits(dataset: Dataset) -> list[Path]:
     """Write each split of a repository as JSONL into the cache."""
-    tables = _hub_tables(one, str(one.hf_repo))
-    there = {split: next((name for name in names if name in tables), "") for split, names in _HUB_SPLITS.items()}
-    if not any(there.values()):
-        raise MissingDataError(f"{one.hf_repo} has neither a dev nor a test split; it has: {', '.join(tables)}")
-    return [_write(tables[name], cache_of(one) / f"{split}.jsonl") for split, name in there.items() if name]
+    tables = _hub_tables(dataset, str(dataset.hf_repo))
+    found = {}
+    for split, names in _HUB_SPLITS.items():
+        name = next((name for name in names if name in tables), None)
+        if name is not None:
+            found[split] = tables[name]
+    if not found:
+        raise MissingDataError(f"{dataset.hf_repo} has neither a dev nor a test split; it has: {', '.join(tables)}")
+    return [_write(table, cache_of(dataset) / f"{split}.jsonl") for split, table in found.items()]
 
 
-def _fetch_table(one: Dataset, table: HubTable) -> Path:
+def _fetch_table(dataset: Dataset, table: HubTable) -> Path:
     """Write a table of a Hugging Face data set as JSONL into the cache."""
-    tables = _hub_tables(one, table.repo, table.config)
+    tables = _hub_tables(dataset, table.repo, table.config)
     if table.split not in tables:
         problem = f"{table.repo}, {table.config}: there is no split {table.split!r}; it has: {', '.join(tables)}"
         raise MissingDataError(problem)
-    return _write(tables[table.split], cache_of(one) / table.name)
+    return _write(tables[table.split], cache_of(dataset) / table.name)
 
 
 def _write(table: Any, path: Path) -> Path:
@@ -138,7 +147,7 @@ def _write(table: Any, path: Path) -> Path:
     return path
 
 
-def _hub_tables(one: Dataset, repo: str, config: str | None = None) -> Mapping[str, Any]:
+def _hub_tables(dataset: Dataset, repo: str, config: str | None = None) -> Mapping[str, Any]:
     """Read a Hugging Face data set: split → table."""
     try:
         import datasets
@@ -147,18 +156,18 @@ def _hub_tables(one: Dataset, repo: str, config: str | None = None) -> Mapping[s
         raise MissingDataError(problem) from None
     source = str(_clone(repo) or repo)
     try:
-        tables: Mapping[str, Any] = datasets.load_dataset(source, config, cache_dir=str(cache_of(one) / "hf"))
+        tables: Mapping[str, Any] = datasets.load_dataset(source, config, cache_dir=str(cache_of(dataset) / "hf"))
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
         where = f"Hugging Face {repo}" if source == repo else source
         raise MissingDataError(f"{where} could not be read: {error}") from error
     return tables
 
 
-def _fetch_repository(one: Dataset, repo: str) -> list[Path]:
-    """Copy a Hugging Face repository as it is."""
+def _fetch_repository(dataset: Dataset, repo: str) -> list[Path]:
+    """Copy a Hugging Face repository unchanged."""
     import huggingface_hub
 
-    folder = cache_of(one)
+    folder = cache_of(dataset)
     clone = _clone(repo)
     try:
         if clone is not None:
@@ -172,7 +181,7 @@ def _fetch_repository(one: Dataset, repo: str) -> list[Path]:
 
 
 def _clone(repo: str) -> Path | None:
-    """Return the folder with a clone of a repository; where there is none, the hub must be reachable."""
+    """Return the folder with a clone of a repository; None if there is no clone and the hub is reachable."""
     chosen = os.environ.get("BERDS_HF_DIR")
     folder = Path(chosen).expanduser() / repo if chosen else None
     if folder is not None and folder.is_dir():
@@ -182,7 +191,7 @@ def _clone(repo: str) -> Path | None:
 
 
 def require_hub(repo: str) -> None:
-    """Say at once that there is no network; the hub's own client would try for half a minute."""
+    """Fail at once without a network; the hub's own client would retry for half a minute."""
     from huggingface_hub import constants
 
     host = urlsplit(constants.ENDPOINT).hostname
@@ -209,15 +218,15 @@ def download(
 ) -> Path:
     """Fetch `url` into the file `target`, unless it is already there.
 
-    Two processes after the same file take turns, so that it is fetched once.
+    Concurrent processes take turns, so that the file is fetched once.
 
     Args:
         url: an http or https address.
-        target: where the file shall lie; missing folders are made.
+        target: the path of the file; missing folders are created.
         sha256: its checksum in hexadecimal; None = not checked.
         size: its size in bytes; None = not checked, and LARGEST at most.
-        timeout: seconds with nothing from the server after which an attempt is given up.
-        retries: new attempts after failures that may pass.
+        timeout: seconds without data from the server before an attempt fails.
+        retries: number of further attempts after temporary failures.
 
     Returns:
         The path of the complete file.
@@ -229,13 +238,14 @@ def download(
             if not target.exists():
                 _retrieve(url, target, sha256, size, timeout, retries)
                 return target
-    if problem := _differs(target, sha256, size):
-        raise InputError(f"is not the file on record: {problem}; remove it to have it fetched anew", path=target)
+    problem = _differs(target, sha256, size)
+    if problem:
+        raise InputError(f"is not the file on record: {problem}; remove it to fetch it again", path=target)
     return target
 
 
 def _differs(path: Path, sha256: str | None, size: int | None) -> str:
-    """Say how a file differs from the one that is on record; "" where it does not."""
+    """Say how a file differs from its record; "" if it does not."""
     found = path.stat().st_size
     if size not in (None, found):
         return f"it has {found:,} bytes, and {size:,} are on record"
@@ -247,7 +257,7 @@ def _differs(path: Path, sha256: str | None, size: int | None) -> str:
 
 
 def _retrieve(url: str, target: Path, sha256: str | None, size: int | None, timeout: float, retries: int) -> None:
-    """Fetch a file, again after failures that may pass."""
+    """Fetch a file, with retries after temporary failures."""
     import httpx
     import tenacity
 
@@ -276,16 +286,17 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _fetch_once(url: str, target: Path, sha256: str | None, size: int | None, timeout: float) -> None:
-    """Write a file under its name once it is complete and found right."""
+    """Write a file atomically, after verifying it."""
     with atomic_path(target) as unfinished:
         _stream(url, unfinished, size or LARGEST, timeout)
-        if problem := _differs(unfinished, sha256, size):
+        problem = _differs(unfinished, sha256, size)
+        if problem:
             hint = "it has changed at its source, or something on the way (a proxy, a login page) answered"
             raise MissingDataError(f"{url}: {problem}. Not written to {target}: {hint}")
 
 
 def _stream(url: str, path: Path, most: int, timeout: float) -> None:
-    """Write what the server sends, unless it is more than `most` bytes."""
+    """Write the server's answer, up to `most` bytes."""
     import httpx
 
     headers = {"User-Agent": "berdslib", "Accept-Encoding": "identity"}

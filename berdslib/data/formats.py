@@ -1,6 +1,6 @@
 """Readers and writers of questions and passages: plain tables, BEIR folders, the official BeRDS files.
 
-All of them stream and also read ``.gz``. Nothing is skipped silently.
+All of them stream and also read ``.gz``. They skip nothing silently.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import csv
 import difflib
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
@@ -37,14 +37,14 @@ from berdslib.paths import PACKAGE, cache_dir, local_data_dir
 
 logger = logging.getLogger(__name__)
 
-# What others call the fields of a passage, in the order in which they are looked for. `docid` comes late: in MS MARCO
-# v2 a passage has a `pid`, and its `docid` is that of its document.
+# Names of a passage's fields in other tools, in the order of lookup. `docid` comes late: in MS MARCO v2 a passage has a
+# `pid`, and its `docid` is the id of its document.
 ID_FIELDS = ("docno", "_id", "id", "pid", "passage_id", "docid", "doc_id", "key")
 TEXT_FIELDS = ("text", "contents", "content", "raw", "passage", "passage_text", "segment", "body")
 TITLE_FIELDS = ("title", "page_title", "wikipedia_title", "document_title", "headline", "heading", "headings")
 _QID = ("qid", "id", "_id", "query_id", "question_id", "topic_id", "key")
 _QUESTION = ("question", "text", "title", "query", "question_text", "query_text")
-# Every column of a table of questions, and of passages, that is read.
+# All columns that are read of a table of questions, and of passages.
 _MORE_OF_QUESTIONS = ("perspectives", "stances", "source", "split", "labels", "weights")
 QUESTION_FIELDS = (*_QID, *_QUESTION, *_MORE_OF_QUESTIONS, "org_q")
 PASSAGE_FIELDS = (*ID_FIELDS, *TEXT_FIELDS, *TITLE_FIELDS)
@@ -60,10 +60,10 @@ def read_questions(path: StrPath | Records, *, source: str = "", split: str = ""
     Accepted columns: `question` (or `text`, `title`, `query`, `question_text`, `query_text`), `perspectives` (a list;
     in a cell of CSV or TSV as JSON, or as Python or numpy print it), optionally `qid` (or `id`, `_id`, `query_id`,
     `question_id`, `topic_id`, or the key of an object of JSON), `stances`, `source`, `split`, `labels`, `weights`.
-    Without an id, questions are numbered from `start`. One warning a file names the columns that are not read, and
-    those that are read under other names. Without a header, two columns are an id and a question, and the lines of a
-    .txt are questions. The official BeRDS files (with `ctxs`) and the recorded-expansion rows (`org_q`) have readers of
-    their own below; both are recognised here.
+    Without an id, questions are numbered from `start`. One warning per file names the columns that are not read, and
+    those read under other names. Without a header, two columns are an id and a question, and the lines of a .txt are
+    questions. The official BeRDS files (with `ctxs`) and the recorded-expansion rows (`org_q`) have their own readers
+    below; both are recognised here.
     """
     rows = read_table(path, QUESTION_FIELDS, (_QUESTION[:1], ("qid", "question")))
     first = next(rows, None)
@@ -76,33 +76,30 @@ def read_questions(path: StrPath | Records, *, source: str = "", split: str = ""
         raise first[1].wrong(near[0], f"is not read; {hint}")
     rows = chain([first], rows)
     if "org_q" in first[1]:
-        return [q for q, _ in _group_expansions(rows, source, split)]
+        return [question for question, _ in _group_expansions(rows, source, split)]
     questions = []
     seen: dict[Any, int] = {}
     for number, (_, row) in enumerate(rows, start):
-        questions.append(_question(row, number, source, split))
-        row.check_new(seen, questions[-1].qid, f"question id {questions[-1].qid!r}", "qid")
+        question = _question(row, number, source, split)
+        row.check_new(seen, question.qid, f"question id {question.qid!r}", "qid")
+        questions.append(question)
     _say_columns(first[1], {"qid": _QID, "question": _QUESTION}, _MORE_OF_QUESTIONS)
     return questions
 
 
 def _question(row: Row, number: int, source: str, split: str) -> Question:
-    perspectives, labels = row.texts("perspectives", optional=True), row.get("labels")
-    n = len(perspectives)
-    # A field that holds something else than the short names of the perspectives is another tool's.
-    if not isinstance(labels, list) or len(labels) != n or not all(isinstance(one, str) for one in labels):
-        labels = []
-    listed = (row.listed("stances") or [None] * n, row.listed("weights") or [])
-    stances, weights = (tuple(one) if isinstance(one, list) else one for one in listed)
+    perspectives = row.texts("perspectives", optional=True)
+    stances = row.listed("stances") or [None] * len(perspectives)
+    weights = row.listed("weights") or []
     question = Question(
         qid=row.text(*_QID) if row.has(*_QID) else str(number),
         text=row.text(*_QUESTION),
         perspectives=perspectives,
-        stances=stances,
+        stances=tuple(stances) if isinstance(stances, list) else stances,
         source=row.text("source", default=source),
         split=row.text("split", default=split),
-        labels=tuple(labels),
-        weights=weights,
+        labels=_labels(row, len(perspectives)),
+        weights=tuple(weights) if isinstance(weights, list) else weights,
     )
     try:
         check_lists(question)
@@ -111,30 +108,47 @@ def _question(row: Row, number: int, source: str, split: str) -> Question:
     return question
 
 
-def read_stances(path: StrPath, questions: Sequence[Question]) -> list[Question]:
-    """Return questions with the stances that a table gives them; questions that it does not name keep their own.
+def _labels(row: Row, n: int) -> tuple[str, ...]:
+    """Return the labels of n perspectives; a field with anything else belongs to another tool and is left out."""
+    labels = row.get("labels")
+    if not isinstance(labels, list) or len(labels) != n:
+        return ()
+    if not all(isinstance(label, str) for label in labels):
+        return ()
+    return tuple(labels)
 
-    A row has `qid`, `perspective` (its text, or as `pid` its number from 0) and `stance`, "support" or "oppose"; of two
-    perspectives one is enough. The table may also hold whole questions with `perspectives` and `stances`, as `berds
-    build stances` writes them.
+
+def read_stances(path: StrPath, questions: Sequence[Question]) -> list[Question]:
+    """Return questions with the stances of a table; questions that the table does not name keep their own.
+
+    A row has `qid`, `perspective` (its text, or its number from 0 as `pid`) and `stance`, "support" or "oppose"; of two
+    perspectives, one stance is enough. The table may also hold whole questions with `perspectives` and `stances`, as
+    written by `berds build stances`.
     """
-    asked = {q.qid: q for q in questions}
-    told: dict[str, dict[int, str]] = {}
+    by_qid = {question.qid: question for question in questions}
+    stances: dict[str, dict[int, str]] = {}
     for _, row in read_table(path, ("qid", "stance", "stances")):
-        if (question := asked.get(row.text(*_QID))) is None:  # of another split
+        question = by_qid.get(row.text(*_QID))
+        if question is None:  # of another split
             continue
-        place_of = {text: pid for pid, text in enumerate(question.perspectives)}
-        place_of |= {str(pid): pid for pid in place_of.values()}
+        pid_of = {text: pid for pid, text in enumerate(question.perspectives)}
+        pid_of |= {str(pid): pid for pid in pid_of.values()}
         for perspective, stance in _stances_in(row):
-            if perspective not in place_of:
+            if perspective not in pid_of:
                 raise row.wrong("perspective", f"{perspective!r} is not a perspective of question {question.qid!r}")
-            of_question = told.setdefault(question.qid, {})
-            if of_question.setdefault(place_of[perspective], stance) != stance:
+            of_question = stances.setdefault(question.qid, {})
+            if of_question.setdefault(pid_of[perspective], stance) != stance:
                 raise row.wrong("stance", f"{perspective!r} has another stance in an earlier row")
-    if not told:
+    if not stances:
         problem = f"names none of the questions, whose ids look like {questions[0].qid!r}"
         raise InputError(problem, path=path, field="qid")
-    return [q._replace(stances=_filled(told[q.qid], len(q.perspectives))) if q.qid in told else q for q in questions]
+    replaced = []
+    for question in questions:
+        if question.qid in stances:
+            filled = _filled(stances[question.qid], len(question.perspectives))
+            question = question._replace(stances=filled)
+        replaced.append(question)
+    return replaced
 
 
 def _stances_in(row: Row) -> list[tuple[str, str]]:
@@ -146,11 +160,12 @@ def _stances_in(row: Row) -> list[tuple[str, str]]:
     stance = row.text("stance")
     if stance not in (SUPPORT, OPPOSE):
         raise row.wrong("stance", f"{SUPPORT!r} or {OPPOSE!r} was expected, not {stance!r}")
-    return [(f"{row.number('pid'):g}" if row.has("pid") else row.text("perspective"), stance)]
+    perspective = f"{row.number('pid'):g}" if row.has("pid") else row.text("perspective")
+    return [(perspective, stance)]
 
 
 def _filled(stances: Mapping[int, str], n: int) -> tuple[str | None, ...]:
-    """Return the stance of each of n perspectives; the other one of two is on the other side."""
+    """Return the stance of each of n perspectives; the second of two perspectives gets the opposite stance."""
     if n == 2 and len(stances) == 1:
         [(pid, stance)] = stances.items()
         stances = {**stances, 1 - pid: OPPOSE if stance == SUPPORT else SUPPORT}
@@ -163,9 +178,9 @@ def _filled(stances: Mapping[int, str], n: int) -> tuple[str | None, ...]:
 def read_expansions(
     path: StrPath, *, source: str = "", split: str = ""
 ) -> list[tuple[Question, list[tuple[str, str]]]]:
-    """Read recorded query expansions: one row an expansion, with `org_q`, `perspective`, `text`, `perspectives`.
+    """Read recorded query expansions: one row per expansion, with `org_q`, `perspective`, `text`, `perspectives`.
 
-    Rows are grouped by their question (`org_q`), in the order of the file; the gold perspectives come along.
+    Rows are grouped by their question (`org_q`), in the order of the file; questions keep their gold perspectives.
 
     Returns:
         A list of (question, [(name, text), …]), the expansions in the order in which they were generated.
@@ -180,15 +195,18 @@ def _group_expansions(
     rows: Iterable[tuple[int, Row]], source: str, split: str
 ) -> list[tuple[Question, list[tuple[str, str]]]]:
     grouped: dict[str, tuple[Question, list[tuple[str, str]]]] = {}
-    asked: dict[str, str] = {}
+    text_of: dict[str, str] = {}
     for _, row in rows:
-        text, perspectives = row.text("org_q"), row.texts("perspectives")
+        text = row.text("org_q")
+        perspectives = row.texts("perspectives")
         if text not in grouped:
             qid = row.text("org_id", default=str(len(grouped)))
-            if asked.setdefault(qid, text) != text:
+            if text_of.setdefault(qid, text) != text:
                 raise row.wrong("org_id", f"{qid!r} is used for two different questions")
-            qid = f"{source}-{qid}" if source else qid
-            grouped[text] = Question(qid, text, perspectives, (None,) * len(perspectives), source, split), []
+            if source:
+                qid = f"{source}-{qid}"
+            question = Question(qid, text, perspectives, (None,) * len(perspectives), source, split)
+            grouped[text] = (question, [])
         question, expansions = grouped[text]
         if question.perspectives != perspectives:
             raise row.wrong("perspectives", "differ from those in an earlier row of the same question")
@@ -202,19 +220,18 @@ def _group_expansions(
 def iter_passages(path: StrPath | Records) -> Iterator[Passage]:
     """Yield passages from any file that :func:`berdslib.data.tables.read_table` reads, or from a BEIR folder.
 
-    Accepted columns, in the order in which they are looked for:
+    Accepted columns, in the order of lookup:
 
-    * id: `docno`, `_id`, `id`, `pid`, `passage_id`, `docid`, `doc_id`, or the key of an object of JSON; the first that
-      is there. A row without an id is named after the line of the file in which it starts, as in "line-17", and one
-      warning says so,
-    * text: `text`, `contents`, `content`, `raw`, `passage`, `passage_text`, `segment`, `body`; the first that is not
-      empty. One of them has to be there, but all may be empty,
+    * id: `docno`, `_id`, `id`, `pid`, `passage_id`, `docid`, `doc_id`, or the key of an object of JSON; the first one
+      present. A row without an id is named after the line in which it starts, such as "line-17", with one warning,
+    * text: `text`, `contents`, `content`, `raw`, `passage`, `passage_text`, `segment`, `body`; the first non-empty one.
+      One column is required, but all may be empty,
     * title: `title`, `page_title`, `wikipedia_title`, `document_title`, `headline`, `heading`, `headings`; the first
-      that is not empty, "" without any.
+      non-empty one, else "".
 
-    This covers BEIR's corpus.jsonl, the Sphere JSONL, `psgs_w100.tsv` (id, text, title), MS MARCO v2 (pid, passage)
-    and Pyserini's JSONL (id, contents) as they are, and MS MARCO's `collection.tsv`, which has no header. Other columns
-    are not read; one warning a file names them.
+    This covers BEIR's corpus.jsonl, the Sphere JSONL, `psgs_w100.tsv` (id, text, title), MS MARCO v2 (pid, passage),
+    Pyserini's JSONL (id, contents), and MS MARCO's `collection.tsv`, which has no header. Other columns are not read;
+    one warning per file names them.
     """
     for _, passage in numbered_passages(path):
         yield passage
@@ -223,65 +240,83 @@ def iter_passages(path: StrPath | Records) -> Iterator[Passage]:
 def numbered_passages(path: StrPath | Records) -> Iterator[tuple[int, Passage]]:
     """Yield (line number, passage) as :func:`iter_passages` does."""
     path = path if is_records(path) else passage_table(path)
-    first, said = True, False
+    is_first = True
+    warned = False
     for line, row in read_table(path, PASSAGE_FIELDS, (("docno", "text"),)):
         if not any(name in row for name in TEXT_FIELDS):
-            row.first(*TEXT_FIELDS)  # says what was looked for
-        named = row.has(*ID_FIELDS)
-        docno = row.text(*ID_FIELDS) if named else f"line-{line}"
-        if not named and not said:
-            said = True
-            problem = "%s: line %d has no id (looked for %s); such rows are named after their line, as in %r"
-            logger.warning(problem, _name(path), line, ", ".join(ID_FIELDS), docno)
-        if first:
-            first = False
+            row.first(*TEXT_FIELDS)  # raises the error with the accepted names
+        if row.has(*ID_FIELDS):
+            docno = row.text(*ID_FIELDS)
+        else:
+            docno = f"line-{line}"
+            if not warned:
+                warned = True
+                problem = "%s: line %d has no id (looked for %s); such rows are named after their line, as in %r"
+                logger.warning(problem, _name(path), line, ", ".join(ID_FIELDS), docno)
+        if is_first:
+            is_first = False
             _say_that_ids_are_text(row, ID_FIELDS)
             _say_columns(row, {"docno": ID_FIELDS, "text": TEXT_FIELDS, "title": TITLE_FIELDS})
-        yield line, Passage(docno, row.text(*TEXT_FIELDS, default=""), row.text(*TITLE_FIELDS, default=""))
+        text = row.text(*TEXT_FIELDS, default="")
+        title = row.text(*TITLE_FIELDS, default="")
+        yield line, Passage(docno, text, title)
 
 
 def passage_table(path: StrPath) -> Path:
-    """Return the file that holds the passages: of a BEIR folder, its corpus.jsonl or corpus/*.parquet."""
+    """Return the file of the passages; of a BEIR folder, its corpus.jsonl or corpus/*.parquet."""
     return _beir_file(Path(path), "corpus") if Path(path).is_dir() else Path(path)
 
 
 def _say_that_ids_are_text(row: Row, names: Sequence[str]) -> None:
-    """Log it where they are numbers in a frame, which its owner will join with others."""
-    if "." not in str(row.path) and row.has(*names) and isinstance(found := row.first(*names)[1], int):
-        logger.warning("%s: ids are whole numbers; they are kept as text, such as %r", row.path, str(found))
+    """Warn about whole numbers as ids in a frame, whose owner may join it with others."""
+    is_file = "." in str(row.path)
+    if is_file or not row.has(*names):
+        return
+    _, value = row.first(*names)
+    if isinstance(value, int):
+        logger.warning("%s: ids are whole numbers; they are kept as text, such as %r", row.path, str(value))
 
 
-# No warning is given for names as good as ours, or for columns that pandas or a reader adds.
+# These names, and columns that pandas or a reader adds, cause no warning.
 _USUAL = {"qid", "docno", "id", "_id", "question", "text", "title", "query"}
 _ADDED = re.compile(r"Unnamed: \d+|__index_level_\d+__|index|level_0|key|")
 
 
 def _say_columns(row: Row, groups: Mapping[str, Sequence[str]], more: Sequence[str] = ()) -> None:
-    """Log which columns of a table, whose first row this is, are taken for what, and which are not read.
+    """Warn, by the first row of a table, about columns with unusual names, and about columns that are not read.
 
-    There is no warning where all columns are read and have usual names, nor for the files of known data sets.
+    Files of known data sets cause no warning.
     """
-    places = (local_data_dir(), cache_dir(), PACKAGE, PACKAGE.parent / "data")
-    if any(place is not None and Path(row.path).absolute().is_relative_to(place) for place in places):
+    file = Path(row.path).absolute()
+    for place in (local_data_dir(), cache_dir(), PACKAGE, PACKAGE.parent / "data"):
+        if place is not None and file.is_relative_to(place):
+            return
+    read = {field: row.first(*names)[0] for field, names in groups.items() if row.has(*names)}
+    unread = _unread_columns(row, read.values(), more)
+    if not unread and _USUAL.issuperset(read.values()):
         return
-    taken = {ours: row.first(*names)[0] for ours, names in groups.items() if row.has(*names)}
-    # A column that is empty here, such as BEIR's metadata, may be so everywhere; one may repeat what is read.
-    values = [row[name] for name in taken.values()]
-    others = [
-        str(name)
-        for name, value in row.items()
-        if name not in (*taken.values(), *more) and row.has(name) and value not in (*values, {})
-    ]
-    others = [name for name in others if not _ADDED.fullmatch(name)]
-    if not others and _USUAL.issuperset(taken.values()):
-        return
-    message = [f"{ours} ← {name}" for ours, name in taken.items() if ours != name]
-    message = [", ".join(message)] if message else []
-    if others:
-        message.append(f"not read: {', '.join(others)}")
+    parts = []
+    renamed = [f"{field} ← {name}" for field, name in read.items() if field != name]
+    if renamed:
+        parts.append(", ".join(renamed))
+    if unread:
+        parts.append(f"not read: {', '.join(unread)}")
         if "perspectives" in more and "perspectives" not in row:
-            message.append("no column perspectives, a list of texts for each question")
-    say_once(row.path, printable("; ".join(message)))
+            parts.append("no column perspectives, a list of texts for each question")
+    say_once(row.path, printable("; ".join(parts)))
+
+
+def _unread_columns(row: Row, read: Collection[str], more: Sequence[str]) -> list[str]:
+    """Return the unread columns, except those that are empty, such as BEIR's metadata, or repeat a column."""
+    known_names = [*read, *more]
+    known_values = [row[name] for name in read]
+    unread = []
+    for name, value in row.items():
+        if name in known_names or not row.has(name):
+            continue
+        if value not in (*known_values, {}) and not _ADDED.fullmatch(str(name)):
+            unread.append(str(name))
+    return unread
 
 
 def _name(path: StrPath | Records) -> StrPath:
@@ -320,34 +355,38 @@ def is_beir(path: StrPath) -> bool:
 
 
 def beir_splits(folder: StrPath) -> list[str]:
-    """Return the splits of a BEIR folder, those that its qrels are of: "test" first, the others by name."""
-    names = [p.name.removesuffix(".gz") for p in (Path(folder) / "qrels").glob("*")]
-    found = {re.split(r"-\d+-of-|\.", name)[0] for name in names if name.endswith((".tsv", ".jsonl", ".parquet"))}
-    if not found:
+    """Return the splits of a BEIR folder, by its files of qrels: "test" first, the others by name."""
+    splits = set()
+    for path in (Path(folder) / "qrels").glob("*"):
+        name = path.name.removesuffix(".gz")
+        if name.endswith((".tsv", ".jsonl", ".parquet")):
+            splits.add(re.split(r"-\d+-of-|\.", name)[0])
+    if not splits:
         raise InputError("a BEIR folder needs qrels/SPLIT.tsv, such as qrels/test.tsv", path=folder)
-    return sorted(found, key=lambda split: (split != "test", split))
+    return sorted(splits, key=lambda split: (split != "test", split))
 
 
 def beir_questions(folder: StrPath, splits: Sequence[str]) -> list[Question]:
     """Return the queries of a BEIR folder that some splits judge, each with its own text as its one perspective.
 
-    A query that is in two splits is that of the first, in its place.
+    A query of two splits belongs to the first.
     """
     folder = Path(folder)
     queries = read_questions(_beir_file(folder, "queries"))
-    found: dict[str, Question] = {}
+    questions: dict[str, Question] = {}
     for split in splits:
-        asked = set(_beir_qrels(folder, split)["qid"])
-        for q in queries:
-            if q.qid in asked:
-                found.setdefault(q.qid, Question(q.qid, q.text, (q.text,), (None,), folder.name, split))
-    return list(found.values())
+        judged = set(_beir_qrels(folder, split)["qid"])
+        for query in queries:
+            if query.qid in judged and query.qid not in questions:
+                perspectives = (query.text,)
+                questions[query.qid] = Question(query.qid, query.text, perspectives, (None,), folder.name, split)
+    return list(questions.values())
 
 
 def beir_gold(folder: StrPath) -> pd.DataFrame:
-    """Return the judgements of all splits of a BEIR folder as verdicts; a score from 1 on is a yes, and grades stay.
+    """Return the judgements of all splits of a BEIR folder as verdicts; a score of at least 1 is a yes. Grades stay.
 
-    Of a passage that two splits judge for the same query, that of the first split counts, "test" before the others.
+    If two splits judge a passage for the same query, the first split counts, "test" before the others.
     """
     whole = pd.concat([_beir_qrels(Path(folder), split) for split in beir_splits(folder)])
     return check_verdicts(whole.drop_duplicates(["qid", "docno"]))
@@ -367,14 +406,16 @@ def write_beir(
     folder = Path(folder)
     if not re.fullmatch(r"[\w-]+", split):
         raise InputError(f"{split!r} cannot name a file; letters, digits, - and _ can", field="split")
-    others = sorted({p.name for p in folder.iterdir()} - set(_BEIR)) if folder.is_dir() else []
+    present = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    others = sorted(present - set(_BEIR))
     if others:
         raise InputError(f"holds {others[0]!r}; an empty folder or one of BEIR is needed", path=folder)
     verdicts = check_verdicts(verdicts)
     write_jsonl(folder / "queries.jsonl", ({"_id": q.qid, "text": q.text} for q in questions))
     write_passages(folder / "corpus.jsonl", passages)
-    gains = verdicts.groupby(["qid", "docno"])["supports"].sum()  # 0 where somebody looked and found no support
-    table = gains.reset_index(name="score").rename(columns={"qid": "query-id", "docno": "corpus-id"})
+    gains = verdicts.groupby(["qid", "docno"])["supports"].sum()  # 0 for judged passages without support
+    table = gains.reset_index(name="score")
+    table = table.rename(columns={"qid": "query-id", "docno": "corpus-id"})
     with write_text(folder / "qrels" / f"{split}.tsv") as file:
         table.to_csv(file, sep="\t", index=False, lineterminator="\n")
 
@@ -384,7 +425,8 @@ def _beir_files(folder: Path, name: str) -> list[Path]:
     ending = ".tsv" if name.startswith("qrels/") else ".jsonl"
     names = [f"{name}{ending}", f"{name}{ending}.gz", f"{name}.jsonl", f"{name}.parquet"]
     parts = [*folder.glob(f"{name}-*-of-*.parquet"), *folder.glob(f"{name}/*.parquet")]
-    return [path for path in (*(folder / each for each in names), *sorted(parts)) if path.is_file()]
+    places = [*(folder / each for each in names), *sorted(parts)]
+    return [path for path in places if path.is_file()]
 
 
 def _beir_file(folder: Path, name: str) -> Path:
@@ -407,10 +449,10 @@ def read_berds(
 
     With `predictions` (such as "mistral-preds" or "gpt4-preds") the recorded verdicts are read as well: in each ctx a
     list with one value per perspective, or in the row a list of such lists, one per ctx. A value is 0/1, true/false,
-    "Yes"/"No" or a probability, which is a yes from 0.5 on. Files of :func:`write_berds` say beside the probabilities
-    which of them are a yes, since a judge has a threshold of its own ("mistral-supports" for "mistral-preds"). Where
-    the lengths do not fit the row is refused: the official scripts append to old predictions when run twice
-    (divergences.md B9), and nobody can tell which half is meant.
+    "Yes"/"No" or a probability, which is a yes from 0.5 on. Files of :func:`write_berds` also say which probabilities
+    are a yes, since each judge has its own threshold ("mistral-supports" for "mistral-preds"). A row with other lengths
+    is refused: the official scripts append to old predictions when run twice (divergences.md B9), and the file does not
+    tell which half is meant.
 
     Documents have no ids there: a passage's docno is its `id` if given, else "QID/RANK".
 
@@ -423,28 +465,35 @@ def read_berds(
     verdicts: list[tuple[str, int, str, float, bool]] = []
     seen: dict[Any, int] = {}
     for number, (line, row) in enumerate(read_jsonl(path)):
-        row.texts("perspectives")  # here there have to be some
-        question, contexts = _question(row, number, "berds", ""), row.get("ctxs")
+        row.texts("perspectives")  # here they are required
+        question = _question(row, number, "berds", "")
         qid = question.qid
         row.check_new(seen, qid, f"question id {qid!r}", "qid")
-        if not isinstance(contexts, list) or not all(isinstance(one, dict) for one in contexts):
+        contexts = row.get("ctxs")
+        if not isinstance(contexts, list) or not all(isinstance(context, dict) for context in contexts):
             raise row.wrong("ctxs", "a list of documents {title, text} was expected")
         lists[qid] = []
-        for rank, ctx in enumerate((Row(one, path, line) for one in contexts), start=1):
-            docno = ctx.text("id", "docno", "_id", default="") or f"{qid}/{rank}"
-            passage = Passage(docno, ctx.text("text"), ctx.text("title", default=""))
-            if passages.setdefault(docno, passage) != passage:
-                raise row.wrong(None, f"{docno!r} is used for two different documents")
-            lists[qid].append(docno)
+        for rank, context in enumerate(contexts, start=1):
+            passage = _context_passage(Row(context, path, line), f"{qid}/{rank}")
+            if passages.setdefault(passage.docno, passage) != passage:
+                raise row.wrong(None, f"{passage.docno!r} is used for two different documents")
+            lists[qid].append(passage.docno)
         if len(set(lists[qid])) < len(contexts):
             raise row.wrong("ctxs", "a document is listed twice")
-        for docno, said in zip(lists[qid], _recorded(row, contexts, predictions, question), strict=False):
-            verdicts += [(qid, pid, docno, p_yes, yes) for pid, (p_yes, yes) in enumerate(said)]
+        if predictions is not None:
+            recorded = _recorded(row, contexts, predictions, len(question.perspectives))
+            for docno, answers in zip(lists[qid], recorded, strict=False):
+                verdicts += [(qid, pid, docno, p_yes, supports) for pid, (p_yes, supports) in enumerate(answers)]
         questions.append(question)
     if not questions:
         raise InputError("holds no questions", path=path)
-    found = make_verdicts(verdicts, predictions) if predictions is not None else None
-    return questions, list(passages.values()), ranked_run(lists), found
+    gold = make_verdicts(verdicts, predictions) if predictions is not None else None
+    return questions, list(passages.values()), ranked_run(lists), gold
+
+
+def _context_passage(context: Row, default_docno: str) -> Passage:
+    docno = context.text("id", "docno", "_id", default="") or default_docno
+    return Passage(docno, context.text("text"), context.text("title", default=""))
 
 
 def prediction_fields(path: StrPath) -> list[str]:
@@ -452,37 +501,41 @@ def prediction_fields(path: StrPath) -> list[str]:
     _, row = next(read_jsonl(path), (0, None))
     if row is None:
         raise InputError("holds no questions", path=path)
+    names = [*row]
     contexts = row.get("ctxs")
-    first = contexts[0] if isinstance(contexts, list) and contexts else None
-    names = [*row, *(first if isinstance(first, dict) else ())]
+    if isinstance(contexts, list) and contexts and isinstance(contexts[0], dict):
+        names += contexts[0]
     return [name for name in names if name.endswith("-preds")]
 
 
 def _supports_field(predictions: str) -> str:
-    """Return the field that says which predictions are a yes; :func:`prediction_fields` passes over it."""
+    """Return the field that says which predictions are a yes; :func:`prediction_fields` ignores it."""
     return f"{predictions.removesuffix('-preds')}-supports"
 
 
-def _recorded(
-    row: Row, contexts: Sequence[Mapping[str, Any]], name: str | None, question: Question
-) -> Iterator[list[tuple[float, bool]]]:
-    """Yield for each document and each perspective the recorded probability, and whether it is a yes."""
-    if name is None:
-        return
+def _recorded(row: Row, contexts: Sequence[Mapping[str, Any]], name: str, n: int) -> Iterator[list[tuple[float, bool]]]:
+    """Yield for each document the recorded (probability, is a yes) of each of n perspectives."""
+    probabilities = _predictions(row, contexts, name, n)
+    answers = probabilities
     supports = _supports_field(name)
-    tables = [_predictions(row, contexts, name, len(question.perspectives))]
     if any(supports in part for part in (row, *contexts)):
-        tables.append(_predictions(row, contexts, supports, len(question.perspectives)))
-        if unclear := {value for values in tables[1] for value in values} - {0.0, 1.0}:
+        answers = _predictions(row, contexts, supports, n)
+        unclear = {value for values in answers for value in values} - {0.0, 1.0}
+        if unclear:
             raise row.wrong(supports, f"{min(unclear)} is neither yes (1) nor no (0)")
-    for p_yes, said in zip(tables[0], tables[-1], strict=True):
-        yield [(p, yes >= 0.5) for p, yes in zip(p_yes, said, strict=True)]
+    for p_yes, yes in zip(probabilities, answers, strict=True):
+        yield [(p, answer >= 0.5) for p, answer in zip(p_yes, yes, strict=True)]
 
 
 def _predictions(row: Row, contexts: Sequence[Mapping[str, Any]], name: str, n: int) -> list[list[float]]:
     """Return the recorded predictions of one row as a (documents, n perspectives) table."""
-    in_documents = bool(contexts) and all(name in one for one in contexts)
-    table = [one[name] for one in contexts] if in_documents else row.get(name, None if contexts else [])
+    table: Any
+    if contexts and all(name in context for context in contexts):
+        table = [context[name] for context in contexts]
+    elif contexts:
+        table = row.get(name)
+    else:
+        table = row.get(name, [])
     if table is None:
         raise row.wrong(name, "no such predictions in this row or its documents")
     fits = isinstance(table, list) and len(table) == len(contexts)
@@ -511,40 +564,53 @@ def write_berds(
         passages: docno → passage, for every docno in the run.
         run: the ranked passages.
         verdicts: p_yes and supports for each listed (passage, perspective); absent and unread ones are written as 0.
-        predictions: the field under which each document carries its probabilities; beside it stands what supports, as
-            1 and 0, in a field named after it ("mistral-supports" for "mistral-preds").
+        predictions: the field of each document's probabilities; a second field, named after it, holds what supports,
+            as 1 and 0 ("mistral-supports" for "mistral-preds").
     """
     run = check_run(run)
-    judged = (
-        [] if verdicts is None else read_pairs(check_verdicts(verdicts))[VERDICT_COLUMNS[:-1]].itertuples(index=False)
-    )
-    said = {(qid, pid, docno): (p_yes, int(yes)) for qid, pid, docno, p_yes, yes in judged}
-    unknown = next((d for d in run["docno"] if d not in passages), None)
+    answers: dict[tuple[str, int, str], tuple[float, int]] = {}
+    if verdicts is not None:
+        judged = read_pairs(check_verdicts(verdicts))
+        for qid, pid, docno, p_yes, supports in judged[VERDICT_COLUMNS[:-1]].itertuples(index=False):
+            answers[qid, pid, docno] = (p_yes, int(supports))
+    unknown = next((docno for docno in run["docno"] if docno not in passages), None)
     if unknown is not None:
         raise InputError(f"the run lists passage {unknown!r}, which is not among the passages", field="docno")
     lists = {str(qid): docnos.tolist() for qid, docnos in run.groupby("qid", sort=False)["docno"]}
 
-    def context(q: Question, docno: str) -> dict[str, Any]:
-        ctx: dict[str, Any] = {"id": docno, "title": passages[docno].title, "text": passages[docno].text}
+    def context(question: Question, docno: str) -> dict[str, Any]:
+        passage = passages[docno]
+        fields: dict[str, Any] = {"id": docno, "title": passage.title, "text": passage.text}
         if verdicts is not None:
-            found = [said.get((q.qid, pid, docno), (0.0, 0)) for pid in range(len(q.perspectives))]
-            ctx |= {predictions: [p for p, _ in found], _supports_field(predictions): [yes for _, yes in found]}
-        return ctx
+            pids = range(len(question.perspectives))
+            recorded = [answers.get((question.qid, pid, docno), (0.0, 0)) for pid in pids]
+            fields[predictions] = [p_yes for p_yes, _ in recorded]
+            fields[_supports_field(predictions)] = [supports for _, supports in recorded]
+        return fields
 
-    rows = ((q, [context(q, docno) for docno in lists.get(q.qid, [])]) for q in questions)
-    write_jsonl(
-        path,
-        (
-            {"id": q.qid, "question": q.text, "perspectives": q.perspectives, **_beside_perspectives(q), "ctxs": listed}
-            for q, listed in rows
-        ),
-    )
+    def rows() -> Iterator[dict[str, Any]]:
+        for question in questions:
+            yield {
+                "id": question.qid,
+                "question": question.text,
+                "perspectives": question.perspectives,
+                **_beside_perspectives(question),
+                "ctxs": [context(question, docno) for docno in lists.get(question.qid, [])],
+            }
+
+    write_jsonl(path, rows())
 
 
-def _beside_perspectives(q: Question) -> dict[str, Any]:
-    """Return the fields of a question that the official rows do not have, those that hold something."""
-    fields = {"stances": q.stances if any(q.stances) else (), "labels": q.labels, "weights": q.weights}
-    return {name: value for name, value in {**fields, "source": q.source, "split": q.split}.items() if value}
+def _beside_perspectives(question: Question) -> dict[str, Any]:
+    """Return the non-empty fields of a question that the official rows do not have."""
+    fields = {
+        "stances": question.stances if any(question.stances) else (),
+        "labels": question.labels,
+        "weights": question.weights,
+        "source": question.source,
+        "split": question.split,
+    }
+    return {name: value for name, value in fields.items() if value}
 
 
 # ---------------------------------------------------------------- for other tools
@@ -553,19 +619,20 @@ def _beside_perspectives(q: Question) -> dict[str, Any]:
 def write_trec_collection(
     folder: Path, questions: Sequence[Question], passages: Iterable[Passage], gold: pd.DataFrame
 ) -> None:
-    """Write what pyndeval and ir-measures read, and what their numbers stand for.
+    """Write the files that pyndeval and ir-measures read, and tables that explain their numbers.
 
-    That is `qrels.txt`, diversity qrels with the perspectives as subtopics from 0; `topics.tsv`, the questions;
+    These are `qrels.txt`, diversity qrels with the perspectives as subtopics from 0; `topics.tsv`, the questions;
     `subtopics.tsv`, the perspectives; and `corpus.jsonl`, the passages.
     """
     corpus = list(passages)
     check_trec_ids(questions, corpus)
-    topics = [("qid", "question"), *((q.qid, q.text) for q in questions)]
-    subtopics = [("qid", "subtopic", "perspective", "stance")] + [
-        (q.qid, i, p, stance or "")
-        for q in questions
-        for i, (p, stance) in enumerate(zip_longest(q.perspectives, q.stances))
-    ]
+    topics: list[tuple[Any, ...]] = [("qid", "question")]
+    subtopics: list[tuple[Any, ...]] = [("qid", "subtopic", "perspective", "stance")]
+    for question in questions:
+        topics.append((question.qid, question.text))
+        pairs = zip_longest(question.perspectives, question.stances)
+        for pid, (perspective, stance) in enumerate(pairs):
+            subtopics.append((question.qid, pid, perspective, stance or ""))
     with atomic_path(folder, marker="qrels.txt") as unfinished:
         write_trec_qrels(unfinished / "qrels.txt", gold)
         write_passages(unfinished / "corpus.jsonl", corpus)
@@ -586,31 +653,36 @@ def export_collection(
 ) -> None:
     """Write questions, passages and gold verdicts in a layout that other tools read.
 
-    What is lost depends on the layout:
+    Each layout loses something:
 
-    * "beir": perspectives and all that belongs to them, sources and grades. A passage's score is the number of
+    * "beir" loses perspectives and everything about them, sources and grades. A passage's score is the number of
       perspectives that it supports. All passages are kept.
-    * "berds": passages that are not listed, grades, and who judged; a pair without a verdict becomes a no. The question
-      keeps its perspectives, stances, labels, weights, source and split.
-    * "trec": labels, weights, sources, splits and grades. Subtopics are numbers in the qrels, and their statements and
-      stances stand beside them.
+    * "berds" loses unlisted passages, grades and judges; a pair without a verdict becomes a no. Questions keep their
+      perspectives, stances, labels, weights, source and split.
+    * "trec" loses labels, weights, sources, splits and grades. Subtopics are numbers in the qrels; a table beside them
+      holds their statements and stances.
 
     Args:
         path: a folder for "beir" and "trec"; a file for "berds", .jsonl or .jsonl.gz.
         questions: at least one.
-        passages: the corpus; for "beir" it is streamed.
+        passages: the corpus; "beir" streams it.
         gold: verdicts; those of other questions are left out.
-        layout: "beir", "berds" or "trec"; None for "berds" where the path ends in .jsonl or .jsonl.gz, else "beir".
-        split: of "beir", what the file of qrels is called.
-        run: of "berds", each question's list; None for its passages with a verdict, those that support most first.
+        layout: "beir", "berds" or "trec"; None for "berds" if the path ends in .jsonl or .jsonl.gz, else "beir".
+        split: for "beir", the name of the file of qrels.
+        run: for "berds", each question's list; None for its judged passages, those with most support first.
     """
-    is_table = str(path).removesuffix(".gz").endswith(".jsonl")
-    layout = known("layout", layout or ("berds" if is_table else "beir"), LAYOUTS)
-    gold = gold[gold["qid"].isin([q.qid for q in questions])]
+    if not layout:
+        is_table = str(path).removesuffix(".gz").endswith(".jsonl")
+        layout = "berds" if is_table else "beir"
+    known("layout", layout, LAYOUTS)
+    gold = gold[gold["qid"].isin([question.qid for question in questions])]
     if layout == "beir":
         write_beir(path, questions, passages, gold, split)
     elif layout == "trec":
         write_trec_collection(Path(path), questions, passages, gold)
     else:
-        shown = gold.groupby(["qid", "docno"], sort=False)["supports"].sum().astype(float).reset_index(name="score")
-        write_berds(path, questions, {p.docno: p for p in passages}, shown if run is None else run, gold, "gold-preds")
+        if run is None:
+            supported = gold.groupby(["qid", "docno"], sort=False)["supports"].sum()
+            run = supported.astype(float).reset_index(name="score")
+        by_docno = {passage.docno: passage for passage in passages}
+        write_berds(path, questions, by_docno, run, gold, "gold-preds")

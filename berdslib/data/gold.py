@@ -1,8 +1,8 @@
-"""What recorded verdicts are about: ids, as in trec_eval, or texts, where a data set says that copies share them."""
+"""Verdicts of copies: verdicts belong to ids, as in trec_eval, or to texts, where a data set says so."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -14,67 +14,87 @@ from berdslib.data.records import GRADE, Passage, check_verdicts, read_pairs
 def share_verdicts(verdicts: pd.DataFrame, passages: Sequence[Passage]) -> pd.DataFrame:
     """Return verdicts in which passages of equal title and text share the verdict on one of them.
 
-    A passage that was judged keeps its own verdict. One that was not takes that of its copies: of several the highest
-    grade, a yes before a no. An unread answer is no verdict and gives way to that of a copy.
+    A judged passage keeps its own verdict. An unjudged passage takes the verdict of its copies: the highest grade, and
+    yes before no. An unread answer is not a verdict: the verdict of a copy replaces it.
     """
     verdicts = check_verdicts(verdicts)
     read = read_pairs(verdicts)
-    same = _same_texts(read["docno"], passages)
-    best_first = ["supports", GRADE, "p_yes"] if GRADE in verdicts else ["supports", "p_yes"]
-    of_text = read.merge(same, on="docno").sort_values(best_first, ascending=False, kind="stable")
-    of_text = of_text.drop_duplicates(["qid", "pid", "text"]).drop(columns="docno")
-    shared = of_text.merge(same, on="text")[verdicts.columns]
+    copies = _same_texts(read["docno"], passages)
+    best_first = ["supports", "p_yes"]
+    if GRADE in verdicts:
+        best_first.insert(1, GRADE)
+    on_texts = read.merge(copies, on="docno")
+    on_texts = on_texts.sort_values(best_first, ascending=False, kind="stable")
+    on_texts = on_texts.drop_duplicates(["qid", "pid", "text"])
+    on_texts = on_texts.drop(columns="docno")
+    shared = on_texts.merge(copies, on="text")[verdicts.columns]
     by_precedence = pd.concat([read, shared, verdicts], ignore_index=True)
     return check_verdicts(by_precedence.drop_duplicates(["qid", "pid", "docno"]))
 
 
 def unjudged_copies(verdicts: pd.DataFrame, passages: Sequence[Passage]) -> pd.DataFrame:
-    """Return the passages that nobody judged for a question though one of equal title and text was: qid, docno, text.
+    """Return the unjudged passages whose title and text equal those of a judged passage: qid, docno, text.
 
-    `text` is a number that the copies of one text share. The whole corpus is gone through once; of its texts only those
-    that were judged are kept in memory.
+    `text` is a number that all copies of one text share. The corpus is read once; only the judged texts are kept in
+    memory.
     """
     judged = read_pairs(verdicts)[["qid", "docno"]].drop_duplicates()
-    same = _same_texts(judged["docno"], passages)
-    texts = judged.merge(same, on="docno")[["qid", "text"]].drop_duplicates()
-    found = texts.merge(same, on="text")[["qid", "docno", "text"]]
-    return found[~_among(found[["qid", "docno"]], judged)].reset_index(drop=True)
+    copies = _same_texts(judged["docno"], passages)
+    judged_texts = judged.merge(copies, on="docno")[["qid", "text"]]
+    candidates = judged_texts.drop_duplicates().merge(copies, on="text")
+    candidates = candidates[["qid", "docno", "text"]]
+    are_judged = _among(candidates[["qid", "docno"]], judged)
+    return candidates[~are_judged].reset_index(drop=True)
 
 
 def are_copies_of_judged(run: pd.DataFrame, verdicts: pd.DataFrame, passages: Sequence[Passage]) -> np.ndarray:
     """Return for each row of a run, bool (n,), whether it lists an unjudged copy of a passage judged for its question.
 
-    `qid` is that of the question, also where the list is that of a perspective. A docno that is not in the corpus is
-    no copy. Only the passages that are listed or judged are read.
+    `qid` is the question's id, even where the list belongs to a perspective. A docno outside the corpus is not a copy.
+    Only listed and judged passages are read.
     """
-    judged, corpus = read_pairs(verdicts), by_docno(passages)
-    asked = pd.unique(pd.concat([run["docno"], judged["docno"]]))
-    texts = _numbered(found for docno in asked if (found := corpus.get(docno)) is not None)
-    of_judged = judged.merge(texts, on="docno")[["qid", "text"]]
+    judged = read_pairs(verdicts)
+    docnos = pd.unique(pd.concat([run["docno"], judged["docno"]]))
+    texts = _numbered(_of_docnos(docnos, passages))
+    judged_texts = judged.merge(texts, on="docno")[["qid", "text"]]
     listed = run[["qid", "docno"]].merge(texts, on="docno", how="left")
     are_judged = _among(listed[["qid", "docno"]], judged)
-    return np.asarray(_among(listed[["qid", "text"]], of_judged) & ~are_judged)
+    have_judged_text = _among(listed[["qid", "text"]], judged_texts)
+    return np.asarray(have_judged_text & ~are_judged)
 
 
 def _same_texts(docnos: Iterable[str], passages: Sequence[Passage]) -> pd.DataFrame:
-    """Return docno and text of all passages that have one of these docnos, or the title and text of one of these.
+    """Return docno and text of the passages with one of these docnos, and of all their copies.
 
-    Those whose text no other passage has are left out.
+    Passages without a copy are left out.
     """
+    texts = {passage[1:] for passage in _of_docnos(set(docnos), passages)}
+    numbered = _numbered(passage for passage in passages if passage[1:] in texts)
+    return numbered[numbered.duplicated("text", keep=False)]
+
+
+def _of_docnos(docnos: Iterable[str], passages: Sequence[Passage]) -> Iterator[Passage]:
+    """Yield the passages with these docnos; a docno outside the corpus is left out."""
     corpus = by_docno(passages)
-    wanted = {named[1:] for docno in set(docnos) if (named := corpus.get(docno)) is not None}
-    found = _numbered(passage for passage in passages if passage[1:] in wanted)
-    return found[found.duplicated("text", keep=False)]
+    for docno in docnos:
+        passage = corpus.get(docno)
+        if passage is not None:
+            yield passage
 
 
 def _numbered(passages: Iterable[Passage]) -> pd.DataFrame:
     """Return docno and text, a number that equal titles and texts share."""
     numbers: dict[tuple[str, ...], int] = {}
-    rows = [(passage.docno, numbers.setdefault(passage[1:], len(numbers))) for passage in passages]
-    return pd.DataFrame(rows, columns=["docno", "text"]).astype({"docno": object})
+    rows = []
+    for passage in passages:
+        number = numbers.setdefault(passage[1:], len(numbers))
+        rows.append((passage.docno, number))
+    frame = pd.DataFrame(rows, columns=["docno", "text"])
+    return frame.astype({"docno": object})
 
 
 def _among(pairs: pd.DataFrame, others: pd.DataFrame) -> np.ndarray:
-    """Return which rows, of two columns, are also rows of `others`. A text that is not known is like no other."""
-    found = pd.MultiIndex.from_frame(pairs).isin(pd.MultiIndex.from_frame(others[[*pairs.columns]]))
-    return np.asarray(found & pairs.notna().all(axis=1))
+    """Return which rows, of two columns, are also rows of `others`; an unknown text equals no other."""
+    those = pd.MultiIndex.from_frame(others[[*pairs.columns]])
+    are_among = pd.MultiIndex.from_frame(pairs).isin(those)
+    return np.asarray(are_among & pairs.notna().all(axis=1))

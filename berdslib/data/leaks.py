@@ -1,4 +1,4 @@
-"""Questions that must not stand on both sides of a split: those of equal or nearly equal wording."""
+"""Questions of equal or nearly equal wording, which must not stand on both sides of a split."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from berdslib.errors import InputError
 from berdslib.statements.contradiction import stem, stop_words
 from berdslib.words import compared_words
 
-_ROWS = 512  # compared with all others at a time: what bounds the memory
+_ROWS = 512  # compared with all others at a time, which bounds the memory
 
 
 def leaks(questions: Sequence[Question], threshold: float = 0.8) -> pd.DataFrame:
-    """Return all pairs of questions of nearly equal wording, of whatever splits, the most alike first.
+    """Return all pairs of questions of nearly equal wording, within and across splits, the most similar first.
 
-    Compared are the stems of the words that carry meaning (of the root query, where there is one), by Jaccard
-    similarity. The frame has first, second (qids), overlap (from `threshold` to 1), first_split, second_split.
+    Similarity is the Jaccard similarity of the stems of content words (of the root query, if there is one). The frame
+    has first, second (qids), overlap (from `threshold` to 1), first_split, second_split.
 
     >>> asked = [Question("1", "Should zoos close?", split="dev"), Question("2", "Close all zoos?", split="test")]
     >>> leaks(asked).values.tolist()
@@ -44,8 +44,9 @@ def leaks(questions: Sequence[Question], threshold: float = 0.8) -> pd.DataFrame
 
 
 def across_splits(found: pd.DataFrame) -> pd.DataFrame:
-    """Return those rows of :func:`leaks` whose questions are of two splits; one without a split may be on any side."""
-    first, second = found["first_split"], found["second_split"]
+    """Return the rows of :func:`leaks` whose questions belong to two splits; both need a split."""
+    first = found["first_split"]
+    second = found["second_split"]
     return found[(first != second) & (first != "") & (second != "")].reset_index(drop=True)
 
 

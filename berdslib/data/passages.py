@@ -13,16 +13,16 @@ from berdslib.data.records import Passage
 from berdslib.errors import InputError
 from berdslib.progress import bar
 
-WORDS = 100  # of a passage, in the papers and in the DPR dump
+WORDS = 100  # per passage, in the papers and in the DPR dump
 
 
 # ---------------------------------------------------------------- cutting
 
 
 def split_words(text: str, words: int = WORDS) -> list[str]:
-    """Cut a text into disjoint pieces of exactly so many words; the last keeps what is left (BeRDS section 4.2).
+    """Cut a text into disjoint pieces of exactly `words` words; the last piece may be shorter (BeRDS section 4.2).
 
-    The DPR dump fills its last piece up with words from the document's start instead.
+    The DPR dump instead fills its last piece with words from the document's start.
 
     >>> split_words("a b c d e", words=2)
     ['a b', 'c d', 'e']
@@ -32,7 +32,7 @@ def split_words(text: str, words: int = WORDS) -> list[str]:
 
 
 def cut_documents(documents: Iterable[Passage], words: int = WORDS) -> Iterator[Passage]:
-    """Cut documents into passages named DOCNO-0, DOCNO-1, …, each with its document's title; without words, none.
+    """Cut documents into passages named DOCNO-0, DOCNO-1, …, each with its title; empty documents have none.
 
     >>> [p.docno for p in cut_documents([Passage("d7", "a b c")], words=1)]
     ['d7-0', 'd7-1', 'd7-2']
@@ -46,9 +46,9 @@ def cut_documents(documents: Iterable[Passage], words: int = WORDS) -> Iterator[
 
 
 def without_duplicates(passages: Iterable[Passage], dropped: list[str] | None = None) -> Iterator[Passage]:
-    """Yield the passages but for those with the text of an earlier one, whose docnos are appended to `dropped`.
+    """Yield the passages with distinct texts; the docnos of repeated ones are appended to `dropped`.
 
-    Texts are equal if they have the same words, whatever case and white space; titles stand in for empty texts.
+    Texts are equal if they have the same words, ignoring case and white space; titles replace empty texts.
 
     >>> [p.docno for p in without_duplicates([Passage("a", "Tea is good"), Passage("b", "tea  is good")])]
     ['a']
@@ -56,8 +56,9 @@ def without_duplicates(passages: Iterable[Passage], dropped: list[str] | None = 
     dropped = [] if dropped is None else dropped
     seen: set[bytes] = set()
     for passage in passages:
-        words = (passage.text if passage.text.strip() else passage.title).casefold().split()
-        digest = hashlib.blake2b(" ".join(words).encode(), digest_size=16).digest()
+        text = passage.text if passage.text.strip() else passage.title
+        words = " ".join(text.casefold().split())
+        digest = hashlib.blake2b(words.encode(), digest_size=16).digest()
         if digest in seen:
             dropped.append(passage.docno)
         else:
@@ -71,13 +72,13 @@ def without_duplicates(passages: Iterable[Passage], dropped: list[str] | None = 
 def corpus_statistics(passages: Iterable[Passage], cut: bool = True) -> dict[str, float]:
     """Return passages, documents and mean_words (per passage, without titles): the columns of BeRDS Table 2.
 
-    Passages that are `cut` from one document share their docno but for a final -NUMBER; others are documents.
+    Passages that are `cut` from one document share their docno up to a final -NUMBER; other passages are documents.
 
     >>> corpus_statistics([Passage("a-0", "one two"), Passage("a-1", "three"), Passage("b-0", "four")])
     {'passages': 3, 'documents': 2, 'mean_words': 1.3333333333333333}
     """
     n = words = 0
-    # Hashes take less room than names; at 10 million documents two clash once in 400,000 times.
+    # Hashes need less memory than names; with 10 million documents, the chance of a collision is 1 in 400,000.
     documents = array("q")
     for passage in bar(passages, desc="counting passages", unit="passage"):
         n += 1

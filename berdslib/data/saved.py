@@ -24,20 +24,20 @@ CORPUS = "corpus.jsonl"
 GOLD = "gold.tsv"
 EXPANSIONS = "expansions.jsonl"
 _FILES = (QUESTIONS, CORPUS, GOLD, EXPANSIONS)
-# A field of the card that says whether there is such a file, and the part of a data set that it is.
+# Field of the card that tells whether the file exists → part of the data set.
 _PARTS = {"corpus": "passages", "gold": "gold", "expansions": "expansions"}
 
 
 def save(collection: Collection, folder: StrPath, about: Mapping[str, Any] | None = None) -> None:
-    """Save a collection as a folder that :func:`berdslib.load` reads, and that can be given to others.
+    """Save a collection as a folder that :func:`berdslib.load` reads.
 
     Args:
         collection: its questions need perspectives; a corpus on disk is written out as JSONL.
-        folder: new, or one that this function wrote; other files in it are left alone.
-        about: what else its card says, such as {"title": …, "licence": …, "source": …}.
+        folder: a new folder, or one written by this function, whose other files stay.
+        about: further fields of its card, such as {"title": …, "licence": …, "source": …}.
 
     Raises:
-        InputError: a scenario of PerspectiveArg, whose rules no folder keeps, or a folder with somebody else's files.
+        InputError: a scenario of PerspectiveArg, whose rules a folder cannot enforce, or a folder with foreign files.
     """
     if type(collection) is not Collection:
         raise InputError(f"a Collection can be saved, and not a {type(collection).__name__}", field="collection")
@@ -55,8 +55,8 @@ def write_collection(
 ) -> None:
     """Write a collection's folder; the card comes last, so that a folder with a card is complete.
 
-    Files of an earlier collection that this one lacks are left where they are; its card says that they are no part.
-    `more` is qid → further fields of its row, such as `sources`, the texts that the question was made of.
+    Leftover files of an earlier collection stay; the card excludes them. `more` is qid → further fields of its row,
+    such as `sources`, the texts that the question was made from.
     """
     questions = check_questions(collection.questions, need_perspectives=True)
     gold = None if collection.gold is None or collection.gold.empty else collection.gold
@@ -69,7 +69,7 @@ def write_collection(
         "expansions": len(collection.expansions) > 0,
     }
     folder.mkdir(parents=True, exist_ok=True)
-    # All is written beside before any of it takes its place.
+    # All files are written to a temporary folder before any replaces an existing one.
     with TemporaryDirectory(prefix=".unfinished-", dir=folder) as place:
         new = Path(place)
         write_jsonl(new / QUESTIONS, ({**_row(q), **(more or {}).get(q.qid, {})} for q in questions))
@@ -114,7 +114,7 @@ def _expansion_rows(collection: Collection) -> Iterable[dict[str, str]]:
 
 
 def check_nothing_foreign(folder: Path) -> None:
-    """Raise InputError if a folder holds a file that would be written over."""
+    """Raise InputError if a folder holds a file that would be overwritten."""
     foreign = [name for name in _FILES if (folder / name).exists()]
     if foreign:
         raise InputError(f"holds {foreign[0]!r} of something else; name another folder", path=folder)
@@ -129,7 +129,7 @@ def is_saved(path: StrPath) -> bool:
 
 
 def read_card(folder: Path) -> dict[str, Any]:
-    """Return what the card of a folder says."""
+    """Return the card of a folder."""
     path = folder / CARD
     card = read_json(path)
     if not isinstance(card, dict) or card.get("format") != FORMAT:
@@ -160,31 +160,34 @@ def saved_at(folder: Path) -> Dataset | None:
 
 
 def splits_of(questions: Sequence[Question]) -> tuple[str, ...]:
-    """Return the splits, dev first, then test; none where a question is in none."""
-    there = {question.split for question in questions}
-    return () if "" in there else tuple(sorted(there, key=lambda split: (split != "dev", split != "test", split)))
+    """Return the splits, dev first, then test; () if a question has no split."""
+    splits = {question.split for question in questions}
+    if "" in splits:
+        return ()
+    return tuple(sorted(splits, key=lambda split: (split != "dev", split != "test", split)))
 
 
 def read_expansions(path: Path, qids: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
     """Return the recorded expansions of some questions: qid → [(name, text), …]."""
-    asked = set(qids)
-    found: dict[str, list[tuple[str, str]]] = {}
+    wanted = set(qids)
+    expansions: dict[str, list[tuple[str, str]]] = {}
     for _, row in read_jsonl(path):
-        if (qid := row.text("qid")) in asked:
-            found.setdefault(qid, []).append((row.text("name"), row.text("text")))
-    return found
+        qid = row.text("qid")
+        if qid in wanted:
+            expansions.setdefault(qid, []).append((row.text("name"), row.text("text")))
+    return expansions
 
 
-def _questions(one: Dataset, splits: Sequence[str]) -> list[Question]:
-    found = formats.read_questions(Path(one.place) / QUESTIONS)
-    return [question for question in found if not splits or question.split in splits]
+def _questions(dataset: Dataset, splits: Sequence[str]) -> list[Question]:
+    questions = formats.read_questions(Path(dataset.place) / QUESTIONS)
+    return [question for question in questions if not splits or question.split in splits]
 
 
 READER: Mapping[str, Callable[..., Any]] = {
     "questions": _questions,
-    "passages": lambda one: Path(one.place) / CORPUS,
-    "gold": lambda one: trec.read_verdicts(Path(one.place) / GOLD),
-    "expansions": lambda one, splits: read_expansions(
-        Path(one.place) / EXPANSIONS, [question.qid for question in _questions(one, splits)]
+    "passages": lambda dataset: Path(dataset.place) / CORPUS,
+    "gold": lambda dataset: trec.read_verdicts(Path(dataset.place) / GOLD),
+    "expansions": lambda dataset, splits: read_expansions(
+        Path(dataset.place) / EXPANSIONS, [question.qid for question in _questions(dataset, splits)]
     ),
 }

@@ -1,7 +1,7 @@
-"""The three scenarios of PerspectiveArg as objects that enforce their rule.
+"""The three scenarios of PerspectiveArg, as objects that enforce their rule.
 
-A system sees the queries' texts in the baseline scenario, also the properties they ask for in the other two, and the
-authors' profiles in the explicit one alone. It is handed a :class:`Handout`; a :class:`Scenario` knows all.
+A system sees the queries' texts in the baseline scenario, also the requested properties in the other two, and the
+authors' profiles in the explicit scenario only. A system gets a :class:`Handout`; a :class:`Scenario` holds everything.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ from berdslib.errors import InputError, MissingDataError, known
 from berdslib.files import StrPath
 from berdslib.paths import shipped
 
-BASELINE, EXPLICIT, IMPLICIT = "baseline", "explicit", "implicit"
+BASELINE = "baseline"
+EXPLICIT = "explicit"
+IMPLICIT = "implicit"
 SCENARIOS = (BASELINE, EXPLICIT, IMPLICIT)
 _OF_2019 = "perspectivearg-2019"
 ENOUGH = 20  # arguments that a query of a predictions file lists at least: the deepest cut-off of the task's measures
@@ -46,17 +48,17 @@ _QUERY = "query_id"
 
 
 class OfAuthors(dict[str, Any]):
-    """What tells of authors: docno → profile, or → id in the release. Systems that may not see it are not sent it."""
+    """Data about authors: docno → profile, or → id in the release. It is sent only to systems that may see it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Handout(Collection):
-    """What a system may see: a collection, and as much of the profiles as the rule allows.
+    """The part of a scenario that a system may see: a collection, and the profiles that the rule allows.
 
-    ``asked`` is qid → the properties that a query names; ``profiles`` docno → its author's, None where the rule hides
-    them; ``training`` the training split with its answers, by the same rule. Docnos of hidden profiles tell nothing,
-    nor does the order of passages: they are made from the release's ids by a key that only who has the profiles can
-    compute.
+    ``asked`` is qid → the properties that a query names; ``profiles`` docno → its author's profile, None if the rule
+    hides them; ``training`` the training split with its answers, under the same rule. If profiles are hidden, docnos
+    and the order of passages reveal nothing: docnos are hashes of the release's ids, under a key that requires the
+    profiles.
     """
 
     rule: str = BASELINE
@@ -68,9 +70,9 @@ class Handout(Collection):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scenario(Handout):
-    """A split of a release under a rule, as whoever measures holds it; :func:`open_scenario` makes it.
+    """A split of a release under a rule, with everything that scoring needs; :func:`open_scenario` makes it.
 
-    ``authors`` is docno → its author's profile, whatever the rule; ``ids`` docno → id in the release.
+    ``authors`` is docno → its author's profile, under every rule; ``ids`` docno → id in the release.
     """
 
     release: Release = field(default_factory=lambda: Release("", ()))
@@ -80,7 +82,7 @@ class Scenario(Handout):
 
     @property
     def handout(self) -> Handout:
-        """What a system is handed; its own copy, so that nothing it does to it changes a score."""
+        """The system's own copy of what it may see, so that its changes cannot affect a score."""
         return Handout(
             self.name,
             self.questions,
@@ -98,12 +100,12 @@ class Scenario(Handout):
         return OfAuthors({own: docno for docno, own in self.ids.items()})
 
     def __repr__(self) -> str:
-        """Say which scenario, how much of what there is, and whether it is real."""
-        what = f"{len(self.questions):,} queries ({self.split}), {len(self.passages):,} arguments"
+        """Give the scenario, its sizes, and whether it is synthetic."""
+        sizes = f"{len(self.questions):,} queries ({self.split}), {len(self.passages):,} arguments"
         known_answers = "" if self.gold is not None else ", answers kept back"
         real = ", SYNTHETIC" if self.release.synthetic else ""
         for_readers = ", ranked for the reader" if self.ranked_for == READER else ""
-        return f"Scenario {self.name!r} ({self.rule}{real}{for_readers}): {what}{known_answers}"
+        return f"Scenario {self.name!r} ({self.rule}{real}{for_readers}): {sizes}{known_answers}"
 
 
 def open_scenario(release: Release, rule: str, split: str = "dev", *, training: Release | None = None) -> Scenario:
@@ -113,29 +115,35 @@ def open_scenario(release: Release, rule: str, split: str = "dev", *, training: 
     """
     known("scenario", rule, SCENARIOS)
     known("split", split, SPLITS)
-    queries, source = _queries(release, rule, split), training or release
+    queries = _queries(release, rule, split)
+    source = training or release
     if not queries:
         kind = "baseline" if rule == BASELINE else "perspective"
-        there = ", ".join(sorted({q.split for q in _queries(release, rule)})) or "none"
-        problem = f"release {release.name!r} has no {kind} queries of the split {split!r}; there are: {there}"
+        splits = {query.split for query in _queries(release, rule)}
+        listed = ", ".join(sorted(splits)) or "none"
+        problem = f"release {release.name!r} has no {kind} queries of the split {split!r}; there are: {listed}"
         raise InputError(problem, field="split")
     docno_of = _docnos(release, rule)
     passages = _passages(release, docno_of)
     learnt = [] if source is release and split == "train" else _queries(source, rule, "train")
-    # Nothing is learnt on an issue that is scored: its answers would be known.
-    if shared := {q.text for q in queries} & {q.text for q in learnt}:
+    # Training on a scored issue would reveal its answers.
+    shared = {query.text for query in queries} & {query.text for query in learnt}
+    if shared:
         problem = f"{len(shared)} of the issues that are scored are in the training split of {source.name!r}, too"
         raise InputError(f"{problem}; nothing may be learnt from what is scored", field="training")
-    same = source is release
-    theirs = docno_of if same or not learnt else _docnos(source, rule)
-    texts = passages if same or not learnt else _passages(source, theirs)
+    training_split = None
+    if learnt:
+        is_same = source is release
+        learnt_docnos = docno_of if is_same else _docnos(source, rule)
+        texts = passages if is_same else _passages(source, learnt_docnos)
+        training_split = Handout(**_shown(source, rule, learnt, learnt_docnos), passages=texts)
     return Scenario(
         **_shown(release, rule, queries, docno_of),
         passages=passages,
-        training=Handout(**_shown(source, rule, learnt, theirs), passages=texts) if learnt else None,
+        training=training_split,
         release=release,
         split=split,
-        authors=OfAuthors({docno_of[one.docno]: one.profile for one in release.arguments}),
+        authors=OfAuthors({docno_of[argument.docno]: argument.profile for argument in release.arguments}),
         ids=OfAuthors({docno: own for own, docno in docno_of.items()}),
     )
 
@@ -143,16 +151,19 @@ def open_scenario(release: Release, rule: str, split: str = "dev", *, training: 
 def _shown(
     release: Release, rule: str, queries: Sequence[ArgumentQuery], docno_of: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return what is known of some queries under a rule, with their answers where these are known."""
+    """Return the fields of a handout for some queries under a rule, with their answers if these are known."""
     source = f"{release.name} (synthetic)" if release.synthetic else release.name
     answers = _answers(queries, docno_of)
+    profiles = None
+    if rule == EXPLICIT:
+        profiles = OfAuthors({argument.docno: argument.profile for argument in release.arguments})
     return {
         "name": f"{release.name}:{rule}",
         "questions": [_question(q, source) for q in queries],
         "gold": None if answers is None else make_verdicts(answers, "gold"),
         "rule": rule,
         "asked": {q.qid: dict(q.asked) for q in queries if q.asked},
-        "profiles": OfAuthors({one.docno: one.profile for one in release.arguments}) if rule == EXPLICIT else None,
+        "profiles": profiles,
         "ranked_for": release.ranked_for,
     }
 
@@ -160,45 +171,52 @@ def _shown(
 def _answers(
     queries: Sequence[ArgumentQuery], docno_of: Mapping[str, str]
 ) -> list[tuple[str, int, str, float, bool]] | None:
-    """Return the rows of the gold verdicts; None where the answers are kept back."""
+    """Return the rows of the gold verdicts; None if the answers are withheld."""
     without = [q.qid for q in queries if q.relevant is None]
     if without and len(without) < len(queries):
         problem = f"{len(without)} of {len(queries)} queries have no answers, the first is {without[0]!r}"
         raise InputError(f"{problem}; all queries of a split have some, or none has", field=RELEVANT)
-    pairs = [(q.qid, own) for q in queries for own in q.relevant or ()]
-    if stray := next((pair for pair in pairs if pair[1] not in docno_of), None):
-        raise InputError(f"{stray[1]!r}, an answer to {stray[0]!r}, is not in the corpus", field=RELEVANT)
-    return None if without else [(qid, 0, docno_of[own], 1.0, True) for qid, own in pairs]
+    rows = []
+    for query in queries:
+        for answer in query.relevant or ():
+            if answer not in docno_of:
+                raise InputError(f"{answer!r}, an answer to {query.qid!r}, is not in the corpus", field=RELEVANT)
+            rows.append((query.qid, 0, docno_of[answer], 1.0, True))
+    return None if without else rows
 
 
 def _queries(release: Release, rule: str, split: str | None = None) -> list[ArgumentQuery]:
-    return [q for q in (release.baseline if rule == BASELINE else release.perspective) if split in (None, q.split)]
+    queries = release.baseline if rule == BASELINE else release.perspective
+    return [query for query in queries if split in (None, query.split)]
 
 
 def _question(query: ArgumentQuery, source: str) -> Question:
-    """Return a query as a question with one perspective: what an argument must be to answer it."""
+    """Return a query as a question; its one perspective is the requested properties, or the query's text."""
     labels = (in_words(query.asked),) if query.asked else ()
     return Question(query.qid, query.text, labels or (query.text,), (None,), source, query.split, labels=labels)
 
 
 def _passages(release: Release, docno_of: Mapping[str, str]) -> tuple[Passage, ...]:
-    # By docno: the order of the release might go by author. The issue and the stance are labels, not text.
-    return tuple(sorted(Passage(docno_of[one.docno], one.text) for one in release.arguments))
+    # Sorted by docno, since the release may be ordered by author. Issue and stance are labels, not text.
+    return tuple(sorted(Passage(docno_of[argument.docno], argument.text) for argument in release.arguments))
 
 
 def _docnos(release: Release, rule: str) -> dict[str, str]:
-    """Return id → docno. Where profiles are hidden, it takes the whole release, profiles and all, to compute it."""
-    no_repeats((one.docno for one in release.arguments), "argument id", "argument_id")
+    """Return id → docno. If profiles are hidden, the docno is a hash whose key is the whole release."""
+    ids = [argument.docno for argument in release.arguments]
+    no_repeats(ids, "argument id", "argument_id")
     if rule == EXPLICIT:
-        return {one.docno: one.docno for one in release.arguments}
+        return {own: own for own in ids}
     whole = hashlib.blake2b(digest_size=32)
-    for one in release.arguments:
-        whole.update(repr((one.docno, one.text, sorted(one.profile.items()))).encode("utf-8", "surrogatepass"))
+    for argument in release.arguments:
+        content = (argument.docno, argument.text, sorted(argument.profile.items()))
+        whole.update(repr(content).encode("utf-8", "surrogatepass"))
+    key = whole.digest()
 
     def hidden(own: str) -> str:
-        return hashlib.blake2b(own.encode("utf-8", "surrogatepass"), key=whole.digest(), digest_size=10).hexdigest()
+        return hashlib.blake2b(own.encode("utf-8", "surrogatepass"), key=key, digest_size=10).hexdigest()
 
-    return {one.docno: hidden(one.docno) for one in release.arguments}
+    return {own: hidden(own) for own in ids}
 
 
 # ---------------------------------------------------------------- by name
@@ -207,36 +225,37 @@ def _docnos(release: Release, rule: str) -> dict[str, str]:
 def load_scenario(name: str, rule: str, split: str | None = None) -> Scenario:
     """Return a scenario of a data set, such as "perspectivearg-sample", or of a release's folder.
 
-    `split` None is "dev", or the first with queries for this scenario. What is learnt is of the same release; for those
-    of 2023 of that of 2019, if it is there.
+    `split` None is "dev", or the first split with queries for this scenario. Training data is that of the same release;
+    releases of 2023 use the release of 2019, if it is on this machine.
     """
     if not rule:
-        raise InputError(f"name one of its scenarios: {', '.join(f'{name}:{one}' for one in SCENARIOS)}")
+        raise InputError(f"name one of its scenarios: {', '.join(f'{name}:{scenario}' for scenario in SCENARIOS)}")
     known("scenario", rule, SCENARIOS)
-    release, training = load_release(name), None
+    release = load_release(name)
+    training = None
     if name in DATASETS and not DATASETS[name].shipped and name != _OF_2019:
-        with suppress(MissingDataError):  # a system that learns says what it needs
+        with suppress(MissingDataError):  # a system that needs training raises the error
             training = load_release(_OF_2019)
-    there = {query.split for query in _queries(release, rule)}
-    first = next((one for one in ("dev", "train", "test") if one in there), "dev")
+    splits = {query.split for query in _queries(release, rule)}
+    first = next((name for name in ("dev", "train", "test") if name in splits), "dev")
     return open_scenario(release, rule, split or first, training=training)
 
 
 def load_release(name: str) -> Release:
     """Return a release of PerspectiveArg: a data set, or a folder."""
-    one = DATASETS.get(name)
-    if one is None or one.reader != "perspectivearg":
+    dataset = DATASETS.get(name)
+    if dataset is None or dataset.reader != "perspectivearg":
         return read_release(Path(name))
-    if one.shipped:
-        return read_release(shipped(one.shipped))
-    return read_release(first_existing(one, candidate_paths(one, one.local), "release").parent, name)
+    if dataset.shipped:
+        return read_release(shipped(dataset.shipped))
+    return read_release(first_existing(dataset, candidate_paths(dataset, dataset.local), "release").parent, name)
 
 
 # ---------------------------------------------------------------- predictions files
 
 # Source: the task's published description. One JSON object a line, with the ids of the release:
 #     {"query_id": 0, "relevant_candidates": [2019017914, 201904055, …]}
-# A run has the docnos of its scenario, which are other ones where profiles are hidden; here one becomes the other.
+# A run has the docnos of its scenario, which are hashes of these ids if profiles are hidden.
 
 
 def write_predictions(path: StrPath, run: pd.DataFrame, scenario: Scenario) -> None:
@@ -246,13 +265,18 @@ def write_predictions(path: StrPath, run: pd.DataFrame, scenario: Scenario) -> N
     """
     run = check_run(run)
     asked = [q.qid for q in scenario.questions]
-    for column, what, own in (("qid", "a query", set(asked)), ("docno", "an argument", scenario.ids)):
-        if strange := [one for one in run[column].unique() if one not in own]:
-            raise InputError(f"{strange[0]!r} is not {what} of {scenario.name!r} ({scenario.split})", field=column)
+    for column, noun, known_ids in (("qid", "a query", set(asked)), ("docno", "an argument", scenario.ids)):
+        for listed in run[column].unique():
+            if listed not in known_ids:
+                raise InputError(f"{listed!r} is not {noun} of {scenario.name!r} ({scenario.split})", field=column)
     as_argument, as_query = (int if are_numbers else str for are_numbers in scenario.release.number_ids)
     lists = run["docno"].groupby(run["qid"], sort=False).agg(list)
-    found = ((qid, [as_argument(scenario.ids[docno]) for docno in lists[qid]]) for qid in asked if qid in lists.index)
-    write_jsonl(path, ({_QUERY: as_query(qid), RELEVANT: ids} for qid, ids in found))
+    rows = []
+    for qid in asked:
+        if qid in lists.index:
+            answers = [as_argument(scenario.ids[docno]) for docno in lists[qid]]
+            rows.append({_QUERY: as_query(qid), RELEVANT: answers})
+    write_jsonl(path, rows)
 
 
 def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, repeats: str = "error") -> pd.DataFrame:
@@ -264,7 +288,8 @@ def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, 
     known("treatment of repeats", repeats, REPEATS)
     enough = min(least, len(scenario.passages))
     asked = {q.qid for q in scenario.questions}
-    docno_of, line_of = scenario.docnos, dict[Any, int]()
+    docno_of = scenario.docnos
+    line_of: dict[Any, int] = {}
     lists: dict[str, list[str]] = {}
     for _, row in read_jsonl(path):
         qid = row.text(_QUERY)
@@ -275,7 +300,7 @@ def read_predictions(path: StrPath, scenario: Scenario, *, least: int = ENOUGH, 
         if len(found) < enough:
             counted = f"{len(found)} different argument{'' if len(found) == 1 else 's'}"
             raise row.wrong(RELEVANT, f"lists {counted}; at least {enough} are needed")
-        lists[qid] = [docno_of[one] for one in found]
+        lists[qid] = [docno_of[own] for own in found]
     missing = [q.qid for q in scenario.questions if q.qid not in lists]
     if enough and missing:
         problem = f"answers {len(lists)} of {len(asked)} queries of {scenario.split!r}; the first without an answer is"

@@ -23,20 +23,21 @@ from berdslib.files import StrPath, read_lines, say_once, write_text
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-# A passage of a web page can be long, but a field of more than 16 MiB is a broken file (often an unclosed quote).
+# A passage of a web page can be long, but a field of more than 16 MiB means a broken file (often an unclosed quote).
 csv.field_size_limit(max(csv.field_size_limit(), 16 * 1024 * 1024))
 
 
-# How much of a file is looked at to tell its form.
-_LINES, _CHARACTERS = 50, 65_536
+# How much of a file is read to detect its layout.
+_LINES = 50
+_CHARACTERS = 65_536
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 
-# Rows that are in memory already.
+# Rows in memory.
 Records = pd.DataFrame | Sequence[Mapping[str, Any]]
 
 
 class Row(dict[str, Any]):
-    """The fields of a row of a file, or of an object in it, which stands ``within`` a field of its row."""
+    """The fields of a row of a file, or of an object ``within`` a field of the row."""
 
     __slots__ = ("line", "path", "within")
 
@@ -48,30 +49,34 @@ class Row(dict[str, Any]):
         within: str = "",
     ) -> None:
         super().__init__(cells)
-        self.path, self.line, self.within = path, line, within
+        self.path = path
+        self.line = line
+        self.within = within
 
     def wrong(self, field: str | None, problem: str) -> InputError:
         """Return the error for a field."""
-        return InputError(problem, path=self.path, line=self.line, field=field and f"{self.within}{field}")
+        if field:
+            field = f"{self.within}{field}"
+        return InputError(problem, path=self.path, line=self.line, field=field)
 
     def has(self, *names: str) -> bool:
-        """Whether one of some fields is there and not empty."""
+        """Whether one of some fields exists and is not empty."""
         return any(not is_missing(self.get(name)) and self[name] != "" for name in names)
 
     def first(self, *names: str) -> tuple[str, Any]:
-        """Return the first of some names that is there, and what it holds; one that is not empty goes before others."""
-        there = [n for n in names if not is_missing(self.get(n))]
-        name = next((n for n in there if self[n] != ""), there[0] if there else None)
-        if name is None:
+        """Return the first of some fields, with its value; a non-empty field comes before an empty one."""
+        present = [name for name in names if not is_missing(self.get(name))]
+        if not present:
             others = f"looked for {', '.join(names)}; " if len(names) > 1 else ""
             problem = f"missing; {others}the row has: {', '.join(map(str, self))}{_meant(self, names)}"
             raise self.wrong(names[0], problem)
-        return name, self[name]
+        chosen = next((name for name in present if self[name] != ""), present[0])
+        return chosen, self[chosen]
 
     def text(self, *names: str, default: str | None = None) -> str:
-        """Return the first of some fields as text, which is not blank; a number will do, as an id.
+        """Return the first of some fields as text; a number is accepted, as an id.
 
-        With a default, it is that where all are empty, and a blank text will do.
+        Without a default, blank text is an error; a default replaces empty fields and allows blank text.
         """
         if default is not None and not self.has(*names):
             return default
@@ -83,16 +88,17 @@ class Row(dict[str, Any]):
         return str(value)
 
     def listed(self, name: str) -> Any:
-        """Return what a field holds, None where it is empty.
+        """Return the value of a field, or None if it is empty.
 
-        In CSV and TSV a list is a text in the cell: JSON, or as Python or numpy print it, which pandas writes.
+        In CSV and TSV a list is text in a cell: JSON, or a list as printed by Python or numpy, which pandas writes.
         """
         value = self.get(name)
         if isinstance(value, str) and value.lstrip().startswith(("[", "(")):
             try:
                 return from_json(value, self.path, self.line, name)
             except InputError as error:
-                if (printed := _printed_list(value)) is None:
+                printed = _printed_list(value)
+                if printed is None:
                     raise self.wrong(name, f"{error.problem}; {_LIST_IN_CELL}") from None
                 return printed
         if isinstance(value, tuple):
@@ -101,52 +107,57 @@ class Row(dict[str, Any]):
 
     def texts(self, name: str, *, optional: bool = False) -> tuple[str, ...]:
         """Return a list of texts."""
-        found = self.listed(name)
-        if found is None and optional:
-            return ()
-        if not isinstance(found, list) or not all(isinstance(one, str) and one.strip() for one in found):
-            missing = "missing; a list of texts was expected" if found is None else ""
-            text = f"; {_LIST_IN_CELL}" if isinstance(found, str) else ""
-            raise self.wrong(name, missing or f"a list of non-blank texts was expected{text}")
-        return tuple(found)
+        texts = self.listed(name)
+        if texts is None:
+            if optional:
+                return ()
+            raise self.wrong(name, "missing; a list of texts was expected")
+        if not isinstance(texts, list) or not all(isinstance(text, str) and text.strip() for text in texts):
+            hint = f"; {_LIST_IN_CELL}" if isinstance(texts, str) else ""
+            raise self.wrong(name, f"a list of non-blank texts was expected{hint}")
+        return tuple(texts)
 
     def ids(self, name: str) -> list[str]:
-        """Return a list of ids, which are texts or whole numbers, as texts."""
-        found = self.get(name)
-        if not isinstance(found, list) or any(isinstance(i, bool) or not isinstance(i, int | str) for i in found):
+        """Return a list of ids, texts or whole numbers, as texts."""
+        ids = self.get(name)
+        if not isinstance(ids, list) or not all(map(_is_id, ids)):
             raise self.wrong(name, "a list of passage ids was expected")
-        return [str(one) for one in found]
+        return [str(each) for each in ids]
 
     def number(self, name: str) -> float:
         """Return a finite number."""
         _, value = self.first(name)
         try:
-            found = math.nan if isinstance(value, bool) else float(_with_point(value))
+            number = math.nan if isinstance(value, bool) else float(_with_point(value))
         except (TypeError, ValueError):
-            found = math.nan
-        if not math.isfinite(found):
+            number = math.nan
+        if not math.isfinite(number):
             raise self.wrong(name, f"{value!r} is not a finite number")
-        return found
+        return number
 
     def verdict(self, name: str, value: object) -> float:
-        """Return a recorded verdict, which the field holds, as a probability."""
-        said = str(_with_point(value)).strip().lower()
+        """Return a recorded verdict, the value of the field, as a probability."""
+        text = str(_with_point(value)).strip().lower()
         try:
-            found = float({"yes": 1, "true": 1, "no": 0, "false": 0}.get(said, said))
+            p_yes = float({"yes": 1, "true": 1, "no": 0, "false": 0}.get(text, text))
         except ValueError:
-            found = math.nan
-        if not 0 <= found <= 1:
+            p_yes = math.nan
+        if not 0 <= p_yes <= 1:
             problem = f'{value!r} is not a verdict; accepted: 0/1, true/false, "Yes"/"No", a probability'
             raise self.wrong(name, problem)
-        return found
+        return p_yes
 
     def check_new(self, seen: dict[Any, int], key: Any, what: str, field: str) -> None:
-        """Remember where a key is, and raise InputError if it occurred in an earlier row."""
+        """Remember the line of a key, and raise InputError if it occurred in an earlier row."""
         check_new(seen, key, what, self.path, self.line or 0, field)
 
 
+def _is_id(value: object) -> bool:
+    return isinstance(value, int | str) and not isinstance(value, bool)
+
+
 def _with_point(value: Any) -> Any:
-    """Return a number that a table has with a decimal comma with a point; 1,234 may be a thousand, and stays.
+    """Return a number with a decimal point in place of a decimal comma; 1,234 may be a thousand and stays.
 
     >>> _with_point("0,125"), _with_point("1,234")
     ('0.125', '1,234')
@@ -157,22 +168,23 @@ def _with_point(value: Any) -> Any:
 
 def is_records(given: object) -> TypeIs[Records]:
     """Return whether these are rows in memory: a data frame, or a list of mappings."""
-    several = given if isinstance(given, list | tuple) else ()
-    return isinstance(given, pd.DataFrame) or isinstance(next(iter(several), None), Mapping)
+    if isinstance(given, pd.DataFrame):
+        return True
+    return isinstance(given, list | tuple) and len(given) > 0 and isinstance(given[0], Mapping)
 
 
 _LIST_IN_CELL = (
     'a list in a cell is JSON, such as ["It is.", "It is not."]: write json.dumps(texts) of each, or use Parquet, or '
     'JSONL as DataFrame.to_json(FILE, orient="records", lines=True) writes it'
 )
-# A text, number or nothing in a list that Python or numpy printed.
+# A text, number or missing value in a list that Python or numpy printed.
 _ITEM = r"""(?:'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+"|None|nan|[-+]?[\d.]++(?:e[-+]?\d+)?)"""
 _PYTHON_LIST = re.compile(rf"[\[(]\s*(?:{_ITEM}\s*(?:,\s*{_ITEM}\s*)*,?\s*)?[\])]")
 _NUMPY_LIST = re.compile(rf"\[\s*{_ITEM}(?:\s+{_ITEM})*\s*\]")
 
 
 def _printed_list(text: str) -> list[Any] | None:
-    r"""Return a list that Python printed, or numpy, which writes no commas; None for all else, such as JSON.
+    r"""Return a list that Python printed, or numpy, which writes no commas; None for other texts, such as JSON.
 
     >>> _printed_list("['It is.', \"It isn't.\"]"), _printed_list("['It is.' 'It is not.']")
     (['It is.', "It isn't."], ['It is.', 'It is not.'])
@@ -202,10 +214,10 @@ def read_jsonl(path: StrPath) -> Iterator[tuple[int, Row]]:
 
 
 def from_json(text: str, path: StrPath, line: int | None = None, field: str | None = None) -> Any:
-    """Return what a text in JSON stands for: a line or a cell of a file, or all of it."""
+    """Return the value of JSON text: a line, a cell or the whole of a file."""
     try:
         value = json.loads(text)
-        if "\\ud" in text.lower():  # half of a surrogate pair is legal JSON, but no text: it cannot be written
+        if "\\ud" in text.lower():  # half of a surrogate pair is valid JSON, but cannot be written as text
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         problem = f"not valid JSON: {error.msg} (column {error.colno})"
@@ -216,39 +228,40 @@ def from_json(text: str, path: StrPath, line: int | None = None, field: str | No
 
 
 def read_json(path: StrPath) -> Any:
-    """Return what a file of JSON holds."""
+    """Return the value of a JSON file."""
     return from_json("".join(text for _, text in read_lines(path)), path)
 
 
 def check_new(seen: dict[Any, int], key: Any, what: str, path: StrPath, line: int, field: str) -> None:
     """Remember the line of a key, and raise InputError if it occurred on an earlier one."""
-    if (first := seen.setdefault(key, line)) != line:
+    first = seen.setdefault(key, line)
+    if first != line:
         raise repeated(what, first, path, line, field)
 
 
 def repeated(what: str, first: int, path: StrPath, line: int, field: str) -> InputError:
-    """Return the error for something that occurs on two lines of a file."""
+    """Return the error for a key that occurs on two lines of a file."""
     problem = f"{what} occurs twice, first in line {first}; each must be unique"
     return InputError(problem, path=path, line=line, field=field)
 
 
 def write_jsonl(path: StrPath, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write one JSON object a line, atomically."""
+    """Write one JSON object per line, atomically."""
     with write_text(path) as file:
         for row in rows:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 class Look(NamedTuple):
-    """What the first lines of a file show.
+    """The layout of a file, detected from its first lines.
 
     Fields:
-        form: "jsonl" (an object a line), "json" (one array or object), "table" (cells with a delimiter between them),
-            "blanks" (columns with blanks between them, as in TREC's qrels and runs), "lines" (a text a line;
-            also an empty file), "parquet", or "arrow".
+        form: "jsonl" (an object per line), "json" (one array or object), "table" (cells separated by a delimiter),
+            "blanks" (columns separated by blanks, as in TREC's qrels and runs), "lines" (a text per line; also an empty
+            file), "parquet", or "arrow".
         delimiter: of a "table", a tab, comma, semicolon or |.
-        cells: those of the first line of "table", "blanks" and "lines"; of "jsonl", the keys of the first object.
-        header: whether one of the cells is a known name, in capitals or not.
+        cells: the cells of the first line of "table", "blanks" and "lines"; the keys of the first object of "jsonl".
+        header: whether one of the cells is a known name, ignoring case.
     """
 
     form: str
@@ -258,14 +271,16 @@ class Look(NamedTuple):
 
 
 def look(path: StrPath, known: Collection[str] = ()) -> Look:
-    """Return what form a file has, which its first lines tell, not its name; `known` are the names of columns.
+    """Detect the layout of a file from its first lines, not from its name; `known` are the names of columns.
 
     Raises:
-        InputError: no such file, or one that is known to be something else than a table, such as an Excel file.
+        InputError: no such file, or a file that is not a table, such as an Excel file.
     """
-    if not Path(path).is_file() and Path(path).exists() and not Path(path).is_dir():
-        return Look("blanks")  # a pipe can be read only once; TREC's files are what comes through one
-    if (form := _binary_form(path)) is not None:
+    place = Path(path)
+    if place.exists() and not place.is_file() and not place.is_dir():
+        return Look("blanks")  # a pipe can be read only once, and usually carries a file of TREC
+    form = _binary_form(path)
+    if form is not None:
         return Look(form)
     lines = _first_lines(path)
     if not lines:
@@ -283,12 +298,12 @@ def look(path: StrPath, known: Collection[str] = ()) -> Look:
     delimiters = ",;\t|" if _has_ending(path, ".csv") else "\t,;|"  # most likely first
     looks = [_look_at_cells(lines, delimiter, plain, not is_text) for delimiter in delimiters]
     looks.append(_look_at_blanks(lines, plain))
-    rank, found = max(looks, key=lambda each: each[0])  # of equals the first
+    rank, best = max(looks, key=lambda ranked: ranked[0])  # the first of equals
     is_table = any(rank[:2]) or _has_ending(path, ".csv", ".tsv")
-    return found if is_table else Look("lines", "", (first,))
+    return best if is_table else Look("lines", "", (first,))
 
 
-# What the first bytes of other files are, and what these are called.
+# First bytes of unusable files → a description.
 _BINARY = {
     b"PK\x03\x04": "an Excel or zip file; save its table as CSV UTF-8",
     b"\xff\xfe": "UTF-16 text; save it as UTF-8",
@@ -303,18 +318,18 @@ def _binary_form(path: StrPath) -> str | None:
         with open(path, "rb") as file:
             head = file.read(16)
     except OSError:
-        return None  # reading its lines says what is wrong
+        return None  # reading its lines raises the error
     for magic, what in _BINARY.items():
         if head.startswith(magic):
             raise InputError(f"is {what}", path=path)
     form = next((form for magic, form in _TABLES.items() if head.startswith(magic)), None)
     if form is None and str(path).endswith(".parquet"):
-        raise InputError("is not a readable Parquet file: such begins with PAR1", path=path)
+        raise InputError("is not a readable Parquet file: it does not begin with PAR1", path=path)
     return form
 
 
 def _first_lines(path: StrPath) -> list[str]:
-    """Return the first lines that are not blank, without comments before them, up to one that cannot be read."""
+    """Return the first non-blank lines, without leading comments, up to a line that cannot be read."""
     lines: list[str] = []
     try:
         for _, text in read_lines(path):
@@ -345,38 +360,46 @@ def _look_at_object(first: str, goes_on: bool, known: Collection[str]) -> Look:
 def _look_at_cells(
     lines: list[str], delimiter: str, plain: set[str], is_table: bool
 ) -> tuple[tuple[int, bool, bool], Look]:
-    """Return the look of lines with a delimiter, and what speaks for it: known names, lines alike, several cells."""
-    if said := re.fullmatch(r"sep=(.)\s*", lines[0]):  # as Excel writes it
-        lines = lines[1:] if said[1] == delimiter else []
+    """Return lines as a table with a delimiter, ranked by (known names, equal widths, several cells)."""
+    separator = re.fullmatch(r"sep=(.)\s*", lines[0])  # a line for Excel
+    if separator:
+        lines = lines[1:] if separator[1] == delimiter else []
     try:
         rows = list(csv.reader(lines, delimiter=delimiter))
     except csv.Error:
-        rows = []  # reading it says what is wrong
+        rows = []  # reading the table raises the error
     cells = rows[0] if rows else []
     named = sum(plain_name(cell) in plain for cell in cells)
     several = len(cells) > 1
-    alike = several and {len(row) for row in rows[:-1]} <= {len(cells)}  # the last row may go on
-    if not is_table and delimiter != "\t" and named < 2:
-        named, alike = 0, False  # in a plain text a comma is part of a sentence
+    widths = {len(row) for row in rows[:-1]}  # the last row may be incomplete
+    alike = several and widths <= {len(cells)}
+    if not is_table and delimiter != "\t" and named < 2:  # in plain text a comma is part of a sentence
+        named = 0
+        alike = False
     return (named, alike, several), Look("table", delimiter, tuple(cells), named > 0)
 
 
 def _look_at_blanks(lines: list[str], plain: set[str]) -> tuple[tuple[int, bool, bool], Look]:
-    """Return the look of columns with blanks between them, and what speaks for it.
+    """Return lines as columns separated by blanks, ranked by (known names, equal widths, False).
 
-    The last has to be of numbers, as in qrels, or the last but one, as in runs.
+    The last column must hold numbers, as in qrels, or the last but one, as in runs.
     """
     rows = [line.split() for line in lines]
     named = sum(plain_name(cell) in plain for cell in rows[0])
-    below = rows[1:] if named > 1 else rows
+    has_header = named > 1
+    below = rows[1:] if has_header else rows
     alike = len(rows[0]) > 2 and len({len(row) for row in rows}) == 1
-    if not (alike and below and any(all(_NUMBER.fullmatch(row[at]) for row in below) for at in (-1, -2))):
+    if not alike or not below or not (_holds_numbers(below, -1) or _holds_numbers(below, -2)):
         return (0, False, False), Look("lines")
-    return (named if named > 1 else 0, True, False), Look("blanks", "", tuple(rows[0]), named > 1)
+    return (named if has_header else 0, True, False), Look("blanks", "", tuple(rows[0]), has_header)
+
+
+def _holds_numbers(rows: Iterable[Sequence[str]], column: int) -> bool:
+    return all(_NUMBER.fullmatch(row[column]) for row in rows)
 
 
 def plain_name(name: str) -> str:
-    """Return the name of a column as other files spell it: in small letters, with underscores for blanks."""
+    """Return the name of a column in lower case, with underscores for blanks."""
     return name.strip().lower().replace(" ", "_")
 
 
@@ -387,30 +410,30 @@ def _has_ending(path: StrPath, *endings: str) -> bool:
 def read_table(
     path: StrPath | Records, known: Collection[str] = (), unnamed: Sequence[Sequence[str]] = ()
 ) -> Iterator[tuple[int, Row]]:
-    """Yield (line number, row) of a table; the first lines tell its form, see :func:`look`.
+    """Yield (line number, row) of a table in any layout, see :func:`look`.
 
-    Rows of Parquet, Arrow, one JSON array or object, a data frame and a list of mappings are counted from 1, as if each
-    were a line. JSON may hold an array of objects, also below a key such as "data", or any orient of
-    :meth:`pandas.DataFrame.to_json` with names; where it maps keys to rows, a row's is in the field `key`.
+    Rows of Parquet, Arrow, one JSON array or object, a data frame and a list of mappings are counted from 1, like
+    lines. JSON may hold an array of objects, also below a key such as "data", or any orient of
+    :meth:`pandas.DataFrame.to_json` with names; if it maps keys to rows, a row has its key in the field `key`.
 
-    Cells are quoted where they have to be, as Python's csv module does it, in TSV too (the DPR dump). A TSV file that
-    was written without any quoting reads the same unless a cell starts with a quotation mark: one that is between two
-    of them loses them, and one that would take in other rows is refused.
+    Quoting follows Python's csv module, in TSV too (the DPR dump). An unquoted TSV file reads the same unless a cell
+    starts with a quotation mark: a cell between two quotation marks loses them, and a cell that would swallow other
+    rows is refused.
 
     Args:
         path: the file, or rows in memory.
-        known: the names of columns that will be looked for. If a file has a first line in which none of them is, it
-            has no header, or one in other words, and is refused; without any, the first line is a header.
-        unnamed: the names of the columns of a table without a header, such as (("qid", "question"),), one for each
-            number of columns that is read.
+        known: the expected names of columns. A file without any of them in its first line has no header, or an unknown
+            one, and is refused; if `known` is empty, the first line is a header.
+        unnamed: the column names of tables without a header, such as (("qid", "question"),), one tuple for each
+            accepted number of columns.
     """
     if not isinstance(path, str | Path):
         yield from _read_records(path)
         return
     if Path(path).is_dir():
         tables = sorted(Path(path).glob("*/*.parquet"))[:3] or sorted(Path(path).glob("*.*"))[:3]
-        there = f"; such as {', '.join(str(table.relative_to(path)) for table in tables)}" if tables else ""
-        raise InputError(f"is a folder; a file is needed here{there}", path=path)
+        hint = f", such as {', '.join(str(table.relative_to(path)) for table in tables)}" if tables else ""
+        raise InputError(f"is a directory; expected a file{hint}", path=path)
     seen = look(path, known)
     names = _names_without_header(path, seen, known, unnamed)
     if seen.form == "jsonl":
@@ -432,7 +455,7 @@ def read_table(
 def _names_without_header(
     path: StrPath, seen: Look, known: Collection[str], unnamed: Sequence[Sequence[str]]
 ) -> Sequence[str]:
-    """Return the names of the columns of a file without a header; () where it has one."""
+    """Return the column names of a file without a header; () if it has one."""
     if seen.header or seen.form not in ("table", "lines", "blanks") or not (known and seen.cells):
         return ()
     if seen.form == "table":
@@ -446,26 +469,27 @@ def _names_without_header(
 
 
 def _begins_with_data(path: StrPath, delimiter: str) -> bool:
-    """Whether the first of some rows of an id and a text is one of them, and does not name them in unknown words.
+    """Whether the first row of a table of ids and texts holds data, not unknown names of columns.
 
-    A text has several words. An id has none, and a digit, if all others have one.
+    A text has several words. An id is one word, and has a digit if all other ids have one.
     """
     rows = list(csv.reader(_first_lines(path), delimiter=delimiter))
-    ids = [row[0] for row in rows if row]
-    has_digit = [re.search(r"\d", found) is not None for found in ids]
-    is_id = len(ids[0].split()) == 1 and (has_digit[0] or not all(has_digit[1:]) or len(ids) == 1)
+    first, *others = [row[0] for row in rows if row]
+    is_word = len(first.split()) == 1
+    others_have_digits = bool(others) and all(re.search(r"\d", other) for other in others)
+    is_id = is_word and (not others_have_digits or re.search(r"\d", first) is not None)
     return is_id and len(rows[0][-1].split()) > 1
 
 
 def _no_table(path: StrPath, seen: Look, known: Collection[str], unnamed: Sequence[Sequence[str]]) -> InputError:
     """Return the error for a file that holds no table, or a table with other names."""
-    found = ", ".join(_shortened(cell) for cell in seen.cells[:6])
+    cells = ", ".join(_shortened(cell) for cell in seen.cells[:6])
     if seen.form == "table":
-        problem = f"line 1 was read as a header, and none of its names is known: {found}"
+        problem = f"line 1 was read as a header, and none of its names is known: {cells}"
     elif seen.form == "blanks":
-        problem = f"{len(seen.cells)} columns with blanks between them, as in a run or qrels of TREC: {found}"
+        problem = f"{len(seen.cells)} columns with blanks between them, as in a run or qrels of TREC: {cells}"
     else:
-        problem = f"no table: line 1 is {found}"
+        problem = f"no table: line 1 is {cells}"
     accepted = f"known names: {', '.join(known)}" if known else "a header with the names of the columns is needed"
     hint = 'such as DataFrame.to_csv(FILE, index=False) or .to_json(FILE, orient="records", lines=True) writes'
     forms = f"JSON, JSONL, CSV, TSV, Parquet or Arrow is read, {hint}"
@@ -475,10 +499,13 @@ def _no_table(path: StrPath, seen: Look, known: Collection[str], unnamed: Sequen
 
 
 def _meant(found: Iterable[Any], known: Collection[str]) -> str:
-    """Return a question about names that are near to known ones."""
-    near = [(str(name), difflib.get_close_matches(plain_name(str(name)), known, 1, 0.8)) for name in found]
-    meant = ", ".join(f"{names[0]} by {name!r}" for name, names in near if names and names[0] != name)
-    return f"; did you mean {meant}?" if meant else ""
+    """Return a question about misspelt known names; "" if there are none."""
+    guesses = []
+    for name in map(str, found):
+        close = difflib.get_close_matches(plain_name(name), known, 1, 0.8)
+        if close and close[0] != name:
+            guesses.append(f"{close[0]} by {name!r}")
+    return f"; did you mean {', '.join(guesses)}?" if guesses else ""
 
 
 def _shortened(text: str) -> str:
@@ -489,18 +516,18 @@ def _shortened(text: str) -> str:
 
 
 def _wrapped(found: Mapping[str, Any]) -> list[Any] | None:
-    """Return the rows that stand below a key such as "data": the one list of objects."""
+    """Return the rows below a key such as "data": the only list of objects; None if there are none or several."""
     lists = [value for value in found.values() if isinstance(value, list) and value and isinstance(value[0], dict)]
     return lists[0] if len(lists) == 1 else None
 
 
 def _is_row(found: Mapping[str, Any], known: Collection[str]) -> bool:
-    """Whether an object is a row by itself: under a known name it holds a text or a number."""
+    """Whether an object is itself a row: a known name holds a text or a number."""
     return any(isinstance(found.get(name), str | int | float) for name in known)
 
 
 def _maps_ids_to_texts(found: Mapping[str, Any]) -> bool:
-    """Whether the keys of an object are ids, not names of columns: each has a digit."""
+    """Whether the keys of an object are ids, each with a digit, and its values texts."""
     return all(isinstance(value, str) and re.search(r"\d", key) for key, value in found.items())
 
 
@@ -515,7 +542,7 @@ def _read_json_rows(path: StrPath, known: Collection[str]) -> Iterator[tuple[int
 
 
 def _rows_of(found: Any, path: StrPath, known: Collection[str]) -> list[Any]:
-    """Return the rows of a file of JSON, in any form that keeps the names of columns."""
+    """Return the rows of a JSON file, in any layout with the names of columns."""
     if isinstance(found, list):
         return found
     if not isinstance(found, dict):
@@ -525,18 +552,20 @@ def _rows_of(found: Any, path: StrPath, known: Collection[str]) -> list[Any]:
     columns = found.get("columns")
     if isinstance(columns, list) and isinstance(found.get("data"), list):  # orient="split"
         return [dict(zip(columns, row, strict=False)) if isinstance(row, list) else row for row in found["data"]]
-    if (rows := _wrapped(found)) is not None:
+    rows = _wrapped(found)
+    if rows is not None:
         return rows
     if any(name in known for name in found):
         try:
             return pd.DataFrame(found, dtype=object).to_dict("records")
         except ValueError as error:
             raise InputError(f"columns of equal length were expected: {error}", path=path) from None
-    texts = {key: {"text": text} for key, text in found.items()} if _maps_ids_to_texts(found) else found
-    if not all(isinstance(row, dict) for row in texts.values()):
+    if _maps_ids_to_texts(found):
+        return [{"key": key, "text": text} for key, text in found.items()]
+    if not all(isinstance(row, dict) for row in found.values()):
         problem = f"rows were expected, as an array, below 'data' or by their ids; the object has: {', '.join(found)}"
         raise InputError(problem, path=path)
-    return [{"key": key, **row} for key, row in texts.items()]
+    return [{"key": key, **row} for key, row in found.items()]
 
 
 # ---------------------------------------------------------------- Parquet, Arrow, rows in memory
@@ -573,7 +602,7 @@ def _arrow_batches(path: StrPath) -> list[Any]:
     try:
         reader = pa.ipc.open_file(source)
     except pa.ArrowInvalid:
-        reader = pa.ipc.open_stream(source)  # as datasets keeps it on disk
+        reader = pa.ipc.open_stream(source)  # the cache files of the package datasets
     return list(reader.read_all().to_batches(max_chunksize=1000))
 
 
@@ -585,12 +614,15 @@ def _read_records(given: Records) -> Iterator[tuple[int, Row]]:
     for line, cells in enumerate(records, start=1):
         if not isinstance(cells, Mapping):
             raise InputError(f"a mapping of fields was expected, not {type(cells).__name__}", path=kind, line=line)
-        # numpy's numbers and arrays, which pandas puts in a cell, as Python's
-        yield line, Row({k: v.tolist() if hasattr(v, "tolist") else v for k, v in cells.items()}, kind, line)
+        values = {}
+        for name, value in cells.items():
+            # pandas puts numpy's numbers and arrays in a cell
+            values[name] = value.tolist() if hasattr(value, "tolist") else value
+        yield line, Row(values, kind, line)
 
 
 def _read_delimited(path: StrPath, delimiter: str, names: Sequence[str] = ()) -> Iterator[tuple[int, Row]]:
-    widths: list[int] = []  # columns of each line of the row, taken as if there were no quotation marks
+    widths: list[int] = []  # columns of each line of the row, ignoring quotation marks
 
     def lines() -> Iterator[str]:
         for _, text in read_lines(path):
@@ -598,7 +630,7 @@ def _read_delimited(path: StrPath, delimiter: str, names: Sequence[str] = ()) ->
                 widths.append(text.count(delimiter) + 1)
             yield text
 
-    # Strict: otherwise a quotation mark that is never closed swallows rows without a word.
+    # Strict: otherwise an unclosed quotation mark swallows rows silently.
     # TSV without a header, such as MS MARCO's, is rarely quoted.
     is_raw = bool(names) and delimiter == "\t"
     quoting: Literal[0, 3] = csv.QUOTE_NONE if is_raw else csv.QUOTE_MINIMAL
@@ -619,15 +651,16 @@ def _read_delimited(path: StrPath, delimiter: str, names: Sequence[str] = ()) ->
                 problem = f"{len(row)} columns where the header has {len(header)}"
                 raise InputError(problem, path=path, line=line)
             elif delimiter == "\t" and len(header) > 1 and len(widths) > 1 and set(widths) == {len(header)}:
-                # In a file that nobody quoted, a cell that starts with a quotation mark takes in all rows up to one
-                # with that mark at the end of the same cell: each line of what was read is a row by itself.
+                # In an unquoted file, a cell that starts with a quotation mark swallows all rows up to the next mark at
+                # the end of a cell: each line of what was read is itself a row.
                 problem = (
                     f"a quoted cell runs on to line {reader.line_num}, and each of its lines would be a row; quote a "
                     'cell that starts with a quotation mark, and double the mark ("""so"" it begins"), or use JSONL'
                 )
                 raise InputError(problem, path=path, line=line)
             else:
-                yield line, Row(zip(header, map(_unquoted, row) if is_raw else row, strict=True), path, line)
+                cells = map(_unquoted, row) if is_raw else row
+                yield line, Row(zip(header, cells, strict=True), path, line)
             line = reader.line_num + 1
             widths.clear()
     except csv.Error as error:
@@ -638,7 +671,7 @@ def _read_delimited(path: StrPath, delimiter: str, names: Sequence[str] = ()) ->
 
 
 def _unquoted(cell: str) -> str:
-    """Return a cell without the quotation marks that the csv module puts around it; one that it did not write stays."""
+    """Return a cell without the quotation marks that the csv module writes; other cells stay unchanged."""
     inner = cell[1:-1].replace('""', "")
     is_quoted = len(cell) > 1 and cell[0] == cell[-1] == '"' and '"' not in inner
     return cell[1:-1].replace('""', '"') if is_quoted else cell

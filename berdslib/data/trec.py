@@ -42,34 +42,36 @@ logger = logging.getLogger(__name__)
 def read_trec_run(path: StrPath) -> pd.DataFrame:
     """Read a TREC run file: `qid Q0 docno rank score tag`, separated by blanks, perhaps with lines of # before.
 
-    It is ranked as trec_eval ranks it, so that both score the same list: by the scores in single precision and never by
-    the column of ranks, and of equal scores the larger docno comes first. Runs that are made here break ties by the
-    smaller docno, and set equal scores apart, so that they are read back as they were.
+    The run is ranked as trec_eval ranks it, so that both score the same list: by the scores in single precision, never
+    by the column of ranks, and by the larger docno among equal scores. Runs made here break ties by the smaller docno
+    and separate equal scores, so that reading a written run restores it.
     """
-    found = _blank_separated(path, "qid Q0 docno rank score tag")
-    rows = [(row["qid"], row["docno"], row.number("score")) for row in found]
+    rows = []
+    for row in _blank_separated(path, "qid Q0 docno rank score tag"):
+        rows.append((row["qid"], row["docno"], row.number("score")))
     with errors_in(path):
         return make_run_as_trec_eval(*zip(*rows, strict=True))
 
 
 def read_run(path: StrPath | Mapping[str, Any]) -> pd.DataFrame:
-    """Read a run of any form, told by what the file holds; a mapping is read as JSON is.
+    """Read a run in any layout, detected from the file's content; a mapping is read like JSON.
 
-    * TREC's six columns, or three (qid docno score), with blanks, tabs, commas or semicolons between them. Where the
-      third counts 1, 2, 3 … it is a rank, as in MS MARCO's files.
-    * A table with named columns in CSV, TSV, JSON, JSONL or Parquet: an id of the question, one of the passage, and
-      score or rank, as PyTerrier, ir_measures, ranx and Hugging Face call them.
-    * JSON of {qid: {docno: score}}, as pytrec_eval and ranx have it, or of mteb's predictions (2.26), where that stands
-      below one subset and one split.
-    * JSONL with a line a question, {"query_id", "results": [{"corpus_id", "score"}, …]}, as sentence-transformers (6.2)
-      writes it.
+    * TREC's six columns, or three (qid docno score), separated by blanks, tabs, commas or semicolons. If the third
+      column counts 1, 2, 3 … it is a rank, as in MS MARCO's files.
+    * A table with named columns in CSV, TSV, JSON, JSONL or Parquet: question id, passage id, and score or rank, under
+      the names of PyTerrier, ir_measures, ranx and Hugging Face.
+    * JSON of {qid: {docno: score}}, as in pytrec_eval and ranx, or mteb's predictions (2.26), with one subset and one
+      split.
+    * JSONL with one line per question, {"query_id", "results": [{"corpus_id", "score"}, …]}, as written by
+      sentence-transformers (6.2).
 
     All but the last are ranked as trec_eval ranks them, see :func:`read_trec_run`.
     """
     if isinstance(path, Mapping):
         return _run_of(_nested_rows(_one_run(path, "the run"), "the run"), "the run")
-    rows = _json_rows(path) if _is_mapping(path, RUN_NAMES) else _rows(path, RUN_NAMES, RUN_LAYOUTS, "a run")
-    return _run_of(rows, path)
+    if _is_mapping(path, RUN_NAMES):
+        return _run_of(_json_rows(path), path)
+    return _run_of(_rows(path, RUN_NAMES, RUN_LAYOUTS, "a run"), path)
 
 
 def _run_of(rows: Iterable[Row], path: StrPath) -> pd.DataFrame:
@@ -77,21 +79,31 @@ def _run_of(rows: Iterable[Row], path: StrPath) -> pd.DataFrame:
     first = next(rows, None)
     if first is None:
         raise InputError("lists nothing", path=path)
-    in_results, rows = "results" in first, chain([first], rows)
-    hits = chain.from_iterable(map(_results, rows)) if in_results else rows
-    found: list[tuple[str, str, float | None, float | None]] = []
-    for hit in hits:
-        score_field = _field(hit, SCORE_NAMES)
-        score = hit.number(score_field) if score_field in hit or "rank" not in hit else None
-        rank = hit.number("rank") if _is_number(hit.get("rank")) else None
-        found.append((hit.text(_field(hit, QID_NAMES)), hit.text(_field(hit, PASSAGE_NAMES)), score, rank))
-    if not found:
+    in_results = "results" in first
+    rows = chain([first], rows)
+    if in_results:
+        rows = chain.from_iterable(map(_results, rows))
+    hits = list(map(_hit, rows))
+    if not hits:
         raise InputError("lists nothing", path=path)
-    frame = pd.DataFrame(found, columns=["qid", "docno", "score", "rank"])
-    scores = _scores(frame, path, unnamed=not in_results and first.keys() == {"qid", "docno", "score"})
+    frame = pd.DataFrame(hits, columns=["qid", "docno", "score", "rank"])
+    is_unnamed = not in_results and first.keys() == {"qid", "docno", "score"}
+    scores = _scores(frame, path, is_unnamed)
+    make = make_run if in_results else make_run_as_trec_eval
     with errors_in(path):
-        make = make_run if in_results else make_run_as_trec_eval
         return make(frame["qid"].tolist(), frame["docno"].tolist(), scores.tolist())
+
+
+def _hit(row: Row) -> tuple[str, str, float | None, float | None]:
+    """Return qid, docno, score and rank of a row; one of score and rank may be missing."""
+    score = None
+    field = _field(row, SCORE_NAMES)
+    if field in row or "rank" not in row:
+        score = row.number(field)
+    rank = row.number("rank") if _is_number(row.get("rank")) else None
+    qid = row.text(_field(row, QID_NAMES))
+    docno = row.text(_field(row, PASSAGE_NAMES))
+    return qid, docno, score, rank
 
 
 def _results(row: Row) -> Iterator[Row]:
@@ -105,30 +117,32 @@ def _results(row: Row) -> Iterator[Row]:
 
 
 def _scores(frame: pd.DataFrame, path: StrPath, unnamed: bool) -> pd.Series:
-    """Return what a run is ranked by: the scores, or ranks turned round where there are no scores."""
+    """Return the values that rank a run: its scores, or its negated ranks if scores are missing."""
     frame = frame.astype({"score": float, "rank": float})
     if frame["score"].isna().any():
         return -frame["rank"].fillna(-frame["score"])
     place = frame.groupby("qid").cumcount()
-    if unnamed and len({*(frame["score"] - place)} | {1.0}) == 1:
+    counts_from_1 = {*(frame["score"] - place)} <= {1.0}
+    if unnamed and counts_from_1:
         logger.warning("%s: the third column counts 1, 2, 3 … and is read as the rank; the first is the best", path)
         return -frame["score"]
-    by_score = frame.groupby("qid")["score"]
-    best, worst = frame["score"] == by_score.transform("max"), frame["score"] == by_score.transform("min")
-    ranks = frame.groupby("qid")["rank"]
-    upside_down = (frame["rank"] == ranks.transform("max"))[best & ~worst]
-    if upside_down.size and upside_down.all():
+    by_question = frame.groupby("qid")
+    is_best = frame["score"] == by_question["score"].transform("max")
+    is_worst = frame["score"] == by_question["score"].transform("min")
+    is_last = frame["rank"] == by_question["rank"].transform("max")
+    best_is_last = is_last[is_best & ~is_worst]
+    if best_is_last.size and best_is_last.all():
         problem = "scores grow with the rank in every list; as in trec_eval the largest score is the best"
         logger.warning("%s: %s; if they are distances, negate them", path, problem)
     return frame["score"]
 
 
-# ---------------------------------------------------------------- files of any form
+# ---------------------------------------------------------------- files in any layout
 
 
-# What columns are called, in files with a header, and what they are by their number in files without one.
+# Names of columns in files with a header; the columns of files without one, by their number.
 SCORE_NAMES = ("score", "sim", "similarity")
-PASSAGE_NAMES = (*DOCNO_NAMES, "pid")  # as MS MARCO calls them; beside p_yes it is the number of a perspective
+PASSAGE_NAMES = (*DOCNO_NAMES, "pid")  # MS MARCO's name; beside p_yes it is the number of a perspective
 RUN_NAMES = (*QID_NAMES, *DOCNO_NAMES, *SCORE_NAMES, "rank", "results")
 RUN_LAYOUTS = {6: "qid Q0 docno rank score tag", 3: "qid docno score"}
 VERDICT_NAMES = ("pid", "p_yes", "supports", "judge", GRADE)
@@ -138,34 +152,40 @@ _KINDS = {6: "a run", 4: "qrels"}
 
 
 def _rows(path: StrPath, known: Sequence[str], layouts: Mapping[int, str], kind: str) -> Iterator[Row]:
-    """Yield the rows of a file under the names in small letters that its header, or else its layout, gives them."""
+    """Yield the rows of a file with lower-case names of columns, from its header or else its layout."""
     if Path(path).is_dir():
-        raise InputError("is a folder; a file is needed here", path=path)
+        raise InputError("is a directory; expected a file", path=path)
     seen = look(path, known)
-    header = seen.header and not any(map(_is_number, seen.cells))
-    if seen.form in ("jsonl", "json", "parquet", "arrow") or (header and seen.form == "table"):
+    has_header = seen.header and not any(map(_is_number, seen.cells))
+    has_named_columns = seen.form in ("jsonl", "json", "parquet", "arrow")
+    if has_named_columns or (has_header and seen.form == "table"):
         for line, row in read_table(path, known):
             yield Row({plain_name(name): value for name, value in row.items()}, path, line)
         return
-    names = [plain_name(cell) for cell in seen.cells] if header else []
-    for line, cells in _cells(path, seen.delimiter if len(seen.cells) in layouts else ""):
+    names = [plain_name(cell) for cell in seen.cells] if has_header else []
+    delimiter = seen.delimiter if len(seen.cells) in layouts else ""
+    for line, cells in _cells(path, delimiter):
         if names and [plain_name(cell) for cell in cells] == names:
             continue
-        if not names and len(cells) not in layouts:
-            raise _no_layout(cells, layouts, kind, path, line)
-        names = names or layouts[len(cells)].split()
+        if not names:
+            if len(cells) not in layouts:
+                raise _no_layout(cells, layouts, kind, path, line)
+            names = layouts[len(cells)].split()
         if len(cells) != len(names):
             raise InputError(f"{len(cells)} columns; expected {len(names)}: {' '.join(names)}", path=path, line=line)
         yield Row(zip(names, cells, strict=True), path, line)
 
 
 def _cells(path: StrPath, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, cells) of the lines of a file that are not blank; without a delimiter, blanks are one."""
+    """Yield (line number, cells) of the non-blank lines of a file; without a delimiter, blanks separate the cells."""
     for line, text in read_lines(path):
         cells = text.split()
         if not cells or cells[0] == "#":  # a header, such as that of ir_metadata
             continue
-        yield line, [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter))] if delimiter else cells
+        if delimiter:
+            [row] = csv.reader([text], delimiter=delimiter)
+            cells = [cell.strip() for cell in row]
+        yield line, cells
 
 
 def _no_layout(cells: Sequence[str], layouts: Mapping[int, str], kind: str, path: StrPath, line: int) -> InputError:
@@ -173,34 +193,36 @@ def _no_layout(cells: Sequence[str], layouts: Mapping[int, str], kind: str, path
     other = _KINDS.get(len(cells), "")
     hint = f"; this looks like {other}" if other else ""
     found = f"{len(cells)} columns, {' '.join(cells)[:60]!r}"
-    return InputError(
-        f"{found}; {kind} has {expected}, or a header with the names of its columns{hint}", path=path, line=line
-    )
+    problem = f"{found}; {kind} has {expected}, or a header with the names of its columns{hint}"
+    return InputError(problem, path=path, line=line)
 
 
 def _is_mapping(path: StrPath, known: Sequence[str]) -> bool:
-    """Return whether a file is JSON of {qid: {…}}, and no table of columns."""
+    """Return whether a file is JSON of {qid: {…}}, not a table of columns."""
     if Path(path).is_dir() or look(path, known).form != "json":
         return False
-    found = read_json(path)
-    names = {plain_name(name) for name in found} if isinstance(found, dict) else set()
-    has_columns = {"columns", "data"} <= names or bool({*QID_NAMES} & names and {*DOCNO_NAMES} & names)
-    return isinstance(found, dict) and not has_columns
+    content = read_json(path)
+    if not isinstance(content, dict):
+        return False
+    names = {plain_name(name) for name in content}
+    has_ids = not names.isdisjoint(QID_NAMES) and not names.isdisjoint(DOCNO_NAMES)
+    return not has_ids and not {"columns", "data"} <= names
 
 
 def _json_rows(path: StrPath) -> Iterator[Row]:
     return _nested_rows(_one_run(read_json(path), path), path)
 
 
-def _nested_rows(found: Mapping[str, Any], path: StrPath) -> Iterator[Row]:
+def _nested_rows(content: Mapping[str, Any], path: StrPath) -> Iterator[Row]:
     """Yield the rows of {qid: {docno: number}}, or of qrels with {docno: {subtopic: number}}."""
-    for qid, listed in found.items():
+    for qid, listed in content.items():
         if not isinstance(listed, Mapping):
             raise InputError("{docno: number, …} was expected for each question", path=path, field=str(qid))
         for docno, value in listed.items():
-            of_subtopics = value if isinstance(value, Mapping) else {0: value}
-            for subtopic, number in of_subtopics.items():
-                if isinstance(number, bool) or not isinstance(number, Real) or not math.isfinite(number):
+            by_subtopic = value if isinstance(value, Mapping) else {0: value}
+            for subtopic, number in by_subtopic.items():
+                is_number = isinstance(number, Real) and not isinstance(number, bool)
+                if not is_number or not math.isfinite(number):
                     problem = f"{{docno: number, …}} was expected for each question, not {number!r} for {docno!r}"
                     raise InputError(problem, path=path, field=str(qid))
                 cells = {"qid": qid, "docno": docno, "subtopic": subtopic, "score": float(number)}
@@ -208,7 +230,7 @@ def _nested_rows(found: Mapping[str, Any], path: StrPath) -> Iterator[Row]:
 
 
 def _field(row: Row, names: Sequence[str]) -> str:
-    """Return the first of some names that is a field of a row and not empty; the first of all where none is."""
+    """Return the first name that is a non-empty field of a row; the first name if there is no such field."""
     return next((name for name in names if row.get(name) not in (None, "")), names[0])
 
 
@@ -219,22 +241,25 @@ def _is_number(text: object) -> bool:
         return False
 
 
-def _one_run(found: Any, path: StrPath) -> Mapping[str, Any]:
-    """Return qid → {docno: score}; of mteb's predictions those of the one subset and split."""
-    if not isinstance(found, Mapping):
-        raise InputError(f"an object {{qid: {{docno: score}}}} was expected, not {type(found).__name__}", path=path)
-    if "mteb_model_meta" not in found:
-        return found
-    splits = [(one, split) for one, held in found.items() if one != "mteb_model_meta" for split in held]
-    if len(splits) != 1:
-        there = ", ".join(f"[{one!r}][{split!r}]" for one, split in splits) or "none"
-        raise InputError(f"holds several runs, {there}; give one, bd.read_run(json.load(…)[…][…])", path=path)
-    [(subset, split)] = splits
-    return _one_run(found[subset][split], path)
+def _one_run(content: Any, path: StrPath) -> Mapping[str, Any]:
+    """Return qid → {docno: score}; of mteb's predictions, those of the only subset and split."""
+    if not isinstance(content, Mapping):
+        raise InputError(f"an object {{qid: {{docno: score}}}} was expected, not {type(content).__name__}", path=path)
+    if "mteb_model_meta" not in content:
+        return content
+    places = []
+    for subset, splits in content.items():
+        if subset != "mteb_model_meta":
+            places += [(subset, split) for split in splits]
+    if len(places) != 1:
+        listed = ", ".join(f"[{subset!r}][{split!r}]" for subset, split in places) or "none"
+        raise InputError(f"holds several runs, {listed}; give one, bd.read_run(json.load(…)[…][…])", path=path)
+    [(subset, split)] = places
+    return _one_run(content[subset][split], path)
 
 
 def write_trec_run(path: StrPath, run: pd.DataFrame, tag: str = "berdslib") -> None:
-    """Write a TREC run; scores keep all their digits, so that no tie appears that was not there.
+    """Write a TREC run; scores keep all their digits, so that writing creates no ties.
 
     Args:
         path: the file to write.
@@ -249,14 +274,14 @@ def write_trec_run(path: StrPath, run: pd.DataFrame, tag: str = "berdslib") -> N
 
 
 def check_trec_ids(questions: Iterable[Question], passages: Iterable[Passage]) -> None:
-    """Raise InputError for an id that no TREC file can carry: to be called before a run is made that is to be written.
+    """Raise InputError for an id that TREC files cannot carry; call this before making a run that is to be written.
 
     Args:
         questions: the asked questions.
-        passages: the corpus; of one on disk only the docnos are read.
+        passages: the corpus; only the docnos of a corpus on disk are read.
     """
-    docnos = passages.docnos() if hasattr(passages, "docnos") else (p.docno for p in passages)
-    _require_no_blanks(qid=(q.qid for q in questions), docno=docnos)
+    docnos = passages.docnos() if hasattr(passages, "docnos") else (passage.docno for passage in passages)
+    _require_no_blanks(qid=(question.qid for question in questions), docno=docnos)
 
 
 def read_trec_qrels(
@@ -265,7 +290,7 @@ def read_trec_qrels(
     """Read TREC qrels (`qid subtopic docno relevance`) as gold verdicts, subtopics as perspectives from 0.
 
     Args:
-        path: the file. One word in the whole second column ("Q0") is relevance alone.
+        path: the file. One word in the whole second column ("Q0") means that there are no subtopics.
         first_subtopic: the number of a topic's first subtopic, 0 or 1; None to decide for each topic, see
             :func:`berdslib.data.records.verdicts_from_qrels`.
         relevance_level: the smallest relevance that is a yes; None to set it later, by
@@ -281,11 +306,12 @@ def _qrels_of(rows: Iterable[Row], path: StrPath) -> Qrels:
     lines: list[int] = []
     seen: dict[Any, int] = {}
     for row in rows:
-        qid, docno = row.text(_field(row, QID_NAMES)), row.text(_field(row, PASSAGE_NAMES))
+        qid = row.text(_field(row, QID_NAMES))
+        docno = row.text(_field(row, PASSAGE_NAMES))
         line = row.line or len(found) + 1
         subtopic = row.get(_field(row, SUBTOPIC_NAMES), 0)
-        if seen.setdefault((qid, str(subtopic), docno), line) != line:
-            first = seen[qid, str(subtopic), docno]
+        first = seen.setdefault((qid, str(subtopic), docno), line)
+        if first != line:
             raise repeated(f"passage {docno!r} of query {qid!r}", first, path, line, "docno")
         found.append((qid, subtopic, docno, row.number(_field(row, RELEVANCE_NAMES))))
         lines.append(line)
@@ -297,18 +323,19 @@ def _qrels_of(rows: Iterable[Row], path: StrPath) -> Qrels:
 def write_trec_qrels(path: StrPath, verdicts: pd.DataFrame) -> None:
     """Write verdicts as TREC diversity qrels for pyndeval and ir-measures, perspectives as subtopics from 0.
 
-    The relevance is the grade, or 1 and 0 without grades. Answers that could not be read are left out: they are
-    not judged.
+    The relevance is the grade, or 1 and 0 without grades. Answers that could not be read are left out: those pairs
+    are unjudged.
 
     Raises:
-        InputError: a grade that is no whole number, which TREC's tools do not read, or an id with a blank.
+        InputError: a grade that is not a whole number, which TREC's tools cannot read, or an id with a blank.
     """
     verdicts = read_pairs(check_verdicts(verdicts))
     _require_no_blanks(qid=verdicts["qid"], docno=verdicts["docno"])
     relevance = verdicts[GRADE] if GRADE in verdicts else verdicts["supports"].astype(float)
-    if (fraction := relevance[relevance % 1 != 0]).size:
-        problem = f"{fraction.iloc[0]:g} is no whole number, which TREC files need; write the verdicts as .tsv or .csv"
-        raise InputError(problem, path=path, field=GRADE)
+    fractions = relevance[relevance % 1 != 0]
+    if fractions.size:
+        problem = f"{fractions.iloc[0]:g} is not a whole number, as TREC files require"
+        raise InputError(f"{problem}; write the verdicts as .tsv or .csv", path=path, field=GRADE)
     rows = zip(verdicts["qid"], verdicts["pid"], verdicts["docno"], relevance.astype(int), strict=True)
     with write_text(path) as file:
         for qid, pid, docno, gain in rows:
@@ -331,11 +358,11 @@ def read_verdicts(
 
 
 def read_judgements(path: StrPath | Mapping[str, Any]) -> Qrels | pd.DataFrame:
-    """Read qrels as they are, or verdicts, of any form, told by what the file holds.
+    """Read qrels, unconverted, or verdicts, in any layout, detected from the file's content.
 
-    Qrels are TREC's four columns, or three (qid docno relevance), with blanks, tabs, commas or semicolons between them;
-    a table with named columns, as BEIR, Hugging Face, ir_measures, PyTerrier and ranx call them; or a mapping, also as
-    JSON, {qid: {docno: relevance}} or {qid: {docno: {subtopic: relevance}}}. Verdicts are a table with a column pid.
+    Qrels are TREC's four columns, or three (qid docno relevance), separated by blanks, tabs, commas or semicolons; a
+    table with named columns, under the names of BEIR, Hugging Face, ir_measures, PyTerrier and ranx; or a mapping, also
+    as JSON, {qid: {docno: relevance}} or {qid: {docno: {subtopic: relevance}}}. Verdicts are a table with a column pid.
     """
     if isinstance(path, Mapping):
         return _qrels_of(_nested_rows(path, "the qrels"), "the qrels")
@@ -369,12 +396,13 @@ def _verdicts_of(rows: Iterable[Row], path: StrPath) -> pd.DataFrame:
             raise row.wrong("pid", f"{row['pid']!r} is not a whole number from 0, the index of the perspective")
         cells: dict[str, Any] = {"qid": row.text(*QID_NAMES), "pid": pid, "docno": row.text(*DOCNO_NAMES)}
         if is_sheet:
-            cells |= {name: unguarded(cells[name]) for name in ("qid", "docno")}
+            cells["qid"] = unguarded(cells["qid"])
+            cells["docno"] = unguarded(cells["docno"])
             cells["supports"] = row.verdict("label", row["label"]) >= 0.5
         elif not row.has("p_yes", "supports") and row.has(*RELEVANCE_NAMES):
             cells["relevance"] = row.number(row.first(*RELEVANCE_NAMES)[0])
         else:
-            cells |= _said(row)
+            cells |= _answer(row)
         found.append(cells)
     if unlabelled:
         logger.warning("%s: %d of %d pairs have no label and are left out", path, unlabelled, unlabelled + len(found))
@@ -384,17 +412,19 @@ def _verdicts_of(rows: Iterable[Row], path: StrPath) -> pd.DataFrame:
         return check_verdicts(pd.DataFrame(found))
 
 
-def _said(row: Row) -> dict[str, Any]:
-    """Return what a row of a verdict table says; an empty p_yes beside supports is an unread answer."""
-    unread = "p_yes" in row and not row.has("p_yes") and row.has("supports")
-    p_yes = math.nan if unread else row.verdict(*row.first("p_yes", "supports"))
+def _answer(row: Row) -> dict[str, Any]:
+    """Return the answer in a row of a verdict table; an empty p_yes beside supports is an unread answer."""
+    is_unread = "p_yes" in row and not row.has("p_yes") and row.has("supports")
+    p_yes = math.nan if is_unread else row.verdict(*row.first("p_yes", "supports"))
     supports = row.verdict("supports", row["supports"]) if row.has("supports") else p_yes
-    said = {"p_yes": p_yes, "supports": supports >= 0.5, "judge": row.text("judge", default="gold")}
-    return said | ({GRADE: row.number(GRADE)} if row.has(GRADE) else {})
+    answer = {"p_yes": p_yes, "supports": supports >= 0.5, "judge": row.text("judge", default="gold")}
+    if row.has(GRADE):
+        answer[GRADE] = row.number(GRADE)
+    return answer
 
 
 def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:
-    """Write verdicts as TSV or CSV with named columns, told by the name (compressed if it ends in .gz)."""
+    """Write verdicts as TSV or CSV with named columns, chosen by the file's name (compressed if it ends in .gz)."""
     ending = Path(str(path).removesuffix(".gz")).suffix
     if ending not in (".tsv", ".csv"):
         raise InputError("verdicts are written as .tsv or .csv (also with .gz), or as .qrels", path=path)
@@ -407,26 +437,30 @@ def write_verdicts(path: StrPath, verdicts: pd.DataFrame) -> None:
 
 
 def _blank_separated(path: StrPath, layout: str) -> Iterator[Row]:
-    names, empty = layout.split(), True
-    for line, columns in _cells(path, ""):
-        if len(columns) != len(names):
-            raise InputError(f"{len(columns)} columns; expected {len(names)}: {layout}", path=path, line=line)
-        empty = False
-        yield Row(zip(names, columns, strict=True), path, line)
-    if empty:
+    names = layout.split()
+    is_empty = True
+    for line, cells in _cells(path, ""):
+        if len(cells) != len(names):
+            raise InputError(f"{len(cells)} columns; expected {len(names)}: {layout}", path=path, line=line)
+        is_empty = False
+        yield Row(zip(names, cells, strict=True), path, line)
+    if is_empty:
         raise InputError("is empty", path=path)
 
 
 def _require_no_blanks(**columns: Iterable[str]) -> None:
-    # Python's idea of a blank (no-break space and all), as in reading; pandas' own search knows only those of ASCII.
+    # All blanks of Unicode, as in reading; the search of pandas knows only the ASCII blanks.
+    pattern = r"[^\s\0\ufeff]+"
     for field, values in columns.items():
-        but, or_is = ("(?!#$)", ", or is # alone") if field == "qid" else ("", "")  # "# " begins a comment
-        problem = f"is empty or holds a blank{or_is}, which TREC files cannot carry"
-        _require(field, values, but + r"[^\s\0\ufeff]+", problem)
+        if field == "qid":  # "# " begins a comment
+            problem = "is empty or holds a blank, or is # alone, which TREC files cannot carry"
+            _require(field, values, f"(?!#$){pattern}", problem)
+        else:
+            _require(field, values, pattern, "is empty or holds a blank, which TREC files cannot carry")
 
 
 def _require(field: str, values: Iterable[str], pattern: str, problem: str) -> None:
     fits = re.compile(pattern).fullmatch
-    bad = next((v for v in values if not fits(v)), None)
-    if bad is not None:
-        raise InputError(f"{bad!r} {problem}", field=field)
+    for value in values:
+        if not fits(value):
+            raise InputError(f"{value!r} {problem}", field=field)

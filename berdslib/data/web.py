@@ -1,6 +1,6 @@
-"""A corpus for each question, as a web search gives: search, fetch the pages, take their text, cut it into passages.
+"""A corpus for each question from a web search: search, fetch the pages, extract their text, cut it into passages.
 
-What the search engine and the pages answered, failures included, is kept in the user's cache and read from there later.
+Answers of the search engine and of pages, failures included, are kept in the user's cache and reused.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _KEY = "SERPER_API_KEY"  # the environment variable that holds it
 
 
 class SearchError(BerdsError):
-    """A search engine that refuses, fails, or answers in another form."""
+    """A search engine refused, failed, or answered in an unknown layout."""
 
 
 class Result(NamedTuple):
@@ -56,10 +56,10 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Web:
-    """How the web is asked: `num` results a question (the paper takes 100), and up to `workers` pages at a time.
+    """Settings of a web search: `num` results per question (100 in the paper), up to `workers` pages at a time.
 
-    ``service`` is the address of serper.dev, or of what answers as it does. The extractor is "trafilatura", or the
-    paper's "readability+html2text"; ``retry_failed`` fetches pages again whose last attempt failed.
+    ``service`` is the address of serper.dev, or of a compatible service. The extractor is "trafilatura", or the paper's
+    "readability+html2text"; ``retry_failed`` fetches pages again whose last attempt failed.
     """
 
     service: str = SERPER
@@ -74,7 +74,7 @@ class Web:
 
 
 def search(query: str, web: Web | None = None) -> list[Result]:
-    """Return the results for a query, from the cache if it was asked before; each page once (BeRDS section 4.2)."""
+    """Return the results for a query, cached after the first search; each page once (BeRDS section 4.2)."""
     web = web or Web()
     service = f"serper({web.service})"
     path = cache_path("search", service, query, web.num)
@@ -83,7 +83,7 @@ def search(query: str, web: Web | None = None) -> list[Result]:
         results = _read_results(kept[1], web.service)
     else:
         answer = _ask(web.service, query, web.num)
-        results = _read_results(answer, web.service)  # an answer that cannot be read is not kept
+        results = _read_results(answer, web.service)  # before it is kept: an unreadable answer is not
         _keep(path, {"provider": service, "query": query, "num": web.num}, answer)
     first: dict[str, Result] = {}
     for result in results[: web.num]:
@@ -92,7 +92,7 @@ def search(query: str, web: Web | None = None) -> list[Result]:
 
 
 def _ask(service: str, query: str, num: int) -> bytes:
-    """Return the service's answer, in which the key is blotted out."""
+    """Return the service's answer, with the key redacted."""
     import httpx
 
     key = os.environ.get(_KEY, "").strip()
@@ -131,29 +131,30 @@ def web_corpora(
     web: Web | None = None,
     addresses: Mapping[str, Sequence[str]] | None = None,
 ) -> pd.DataFrame:
-    """Write a corpus for each question, QID.jsonl, pages.csv with what came of each page, and corpora.json (BeRDS 4.2).
+    """Write a corpus per question, QID.jsonl, pages.csv with the outcome of each page, and corpora.json (BeRDS 4.2).
 
-    Pages are those that a search finds, or of `addresses`, by qid. The folder appears when all is done, and replaces an
-    earlier one that holds no more than it. Returned is what pages.csv holds: qid, position, url, outcome (see
-    :class:`Page` and :class:`PageText`), status, seconds, words, passages, docid (what the page's docnos begin with),
-    final_url, fetched, reason.
+    The pages come from a search, or from `addresses`, by qid. The folder is written atomically, and replaces an earlier
+    one without other files. The content of pages.csv is returned: qid, position, url, outcome (see :class:`Page` and
+    :class:`PageText`), status, seconds, words, passages, docid (the prefix of the page's docnos), final_url, fetched,
+    reason.
     """
     check_questions(questions)
     web = web or Web()
     check_extractor(web.extractor)
-    unknown = [q.qid for q in questions if q.qid not in addresses] if addresses is not None else []
-    if unknown:
-        raise InputError(f"there are no addresses for question {unknown[0]!r}", field="qid")
+    if addresses is not None:
+        for question in questions:
+            if question.qid not in addresses:
+                raise InputError(f"there are no addresses for question {question.qid!r}", field="qid")
     fetcher = Fetcher(web.limits, web.workers)
-    files = {q.qid: corpus_name(q.qid) for q in questions}
+    files = {question.qid: corpus_name(question.qid) for question in questions}
     rows: list[tuple[Any, ...]] = []
     with atomic_path(Path(folder), marker=_LIST) as unfinished:
         for question in bar(questions, desc="web corpora", unit="question"):
             if addresses is None:
                 results = search(question.text, web)
             else:
-                given = dict.fromkeys(addresses[question.qid])
-                results = [Result(url, "", position) for position, url in enumerate(given, start=1)]
+                urls = dict.fromkeys(addresses[question.qid])
+                results = [Result(url, "", position) for position, url in enumerate(urls, start=1)]
             passages: list[Passage] = []
             pages = _pages([result.url for result in results], web, fetcher)
             for result, page in zip(results, pages, strict=True):
@@ -197,19 +198,19 @@ def _row(qid: str, result: Result, page: Page, text: PageText, passages: int) ->
 
 
 def corpus_name(qid: str) -> str:
-    """Return the name of a question's file: its id, or where that could be taken for another's, part of it and a hash.
+    """Return the name of a question's file: its id, or part of it and a hash if two ids could give one name.
 
     >>> corpus_name("kialo-7"), corpus_name("Kialo/7")
     ('kialo-7.jsonl', 'Kialo_7-6bdbef9017370ed5.jsonl')
     """
-    # Small letters only, as some file systems do not tell them from capitals; and nothing that ends like a hash.
+    # Lower case only, since some file systems ignore case; and no id that ends like a hash.
     if re.fullmatch(r"[a-z0-9_][a-z0-9_.-]{0,99}", qid) and not re.search(r"-[0-9a-f]{16}$", qid):
         return f"{qid}.jsonl"
     return f"{re.sub(r'[^A-Za-z0-9_-]', '_', qid)[:60]}-{_hash(qid)[:16]}.jsonl"
 
 
 def failures(report: pd.DataFrame) -> str:
-    """Say how many pages of a report gave no text, and for each outcome the reason that most of them have.
+    """Say how many pages of a report gave no text, with the most frequent reason for each outcome.
 
     >>> row = {"outcome": "status", "reason": "status 404"}
     >>> failures(pd.DataFrame([row, row, {"outcome": "ok", "reason": ""}]))
@@ -238,8 +239,8 @@ def open_web_corpora(folder: StrPath) -> dict[str, list[Passage]]:
         raise InputError(f"holds no corpora from the web ({_LIST}, {_REPORT})", path=folder)
     qids = read_json(folder / _LIST)
     if not isinstance(qids, dict):
-        raise InputError("is no list of corpora from the web, {qid: file}", path=folder / _LIST)
-    # Which file is opened is up to the question's id, not to what a list from elsewhere says.
+        raise InputError("is not a list of corpora from the web, {qid: file}", path=folder / _LIST)
+    # The question's id decides which file is opened; the list may come from an untrusted source.
     return {qid: _read_corpus(qid, folder / corpus_name(qid)) for qid in qids}
 
 
@@ -250,9 +251,9 @@ def _read_corpus(qid: str, path: Path) -> list[Passage]:
 
 
 class OwnCorpora(list[Passage]):
-    """Corpora by question, each searched in its own; as a list all their passages, each once.
+    """Corpora by question, each question searched in its own; as a list, all distinct passages.
 
-    A page that was found for two questions has the same docnos in both, and its text is that of the first.
+    A page of two questions has the same docnos in both corpora, and the text of the first.
     """
 
     def __init__(self, corpora: Mapping[str, Sequence[Passage]]) -> None:
@@ -267,11 +268,11 @@ class OwnCorpora(list[Passage]):
         return self._corpora[self.owner(question)]
 
     def owner(self, question: Question) -> str:
-        """Return the qid of the question whose corpus is searched: its own, or that of the one a query was made of."""
+        """Return the qid whose corpus is searched: the question's own, or a query's owner."""
         qid = question.owner or question.qid
         if qid not in self._corpora:
-            there = ", ".join(map(repr, list(self._corpora)[:3]))
-            raise InputError(f"question {qid!r} has no corpus of its own; these have: {there} …", field="qid")
+            examples = ", ".join(map(repr, list(self._corpora)[:3]))
+            raise InputError(f"question {qid!r} has no corpus of its own; these have: {examples} …", field="qid")
         return qid
 
 
@@ -291,7 +292,7 @@ def _pages(urls: Sequence[str], web: Web, fetcher: Fetcher) -> list[Page]:
 
 
 def cache_path(kind: str, *key: object) -> Path:
-    """Return where an answer is kept: one file for each, by a hash of what was asked for."""
+    """Return the file of an answer, named by a hash of its request."""
     name = _hash(json.dumps(key, ensure_ascii=False))
     return cache_dir() / "web" / kind / name[:2] / f"{name}.gz"
 
@@ -307,7 +308,7 @@ def _keep_page(page: Page) -> None:
 
 
 def _recall(path: Path) -> tuple[dict[str, Any], bytes] | None:
-    """Return the note and the answer that are kept there; None if nothing is, or if the file is damaged."""
+    """Return the note and the answer in a file; None if it is missing or damaged."""
     try:
         with gzip.open(path, "rb") as file:
             return dict(json.loads(file.readline())), file.read()
@@ -319,7 +320,7 @@ def _recall(path: Path) -> tuple[dict[str, Any], bytes] | None:
 
 
 def _keep(path: Path, note: dict[str, Any], body: bytes) -> None:
-    """Write a line of JSON and an answer to the disk; the file appears under its name only when complete."""
+    """Write a line of JSON and an answer to a file, atomically."""
     with write_text(path) as file:
         file.buffer.write(json.dumps(note).encode() + b"\n" + body)
 

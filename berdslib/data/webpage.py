@@ -1,6 +1,6 @@
-"""One page from the web: fetched politely, within limits and from public addresses only; and its text.
+"""One page from the web, fetched politely, within limits and from public addresses only; and its text.
 
-A page, a redirect or a name server may point anywhere: a request goes to an address that was checked, without a proxy.
+A page, a redirect or a name server may point anywhere: requests go only to checked addresses, without a proxy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 AGENT = "berdslib"
 PORTS = {"http": 80, "https": 443}
-_REDIRECTS, _MOST_REDIRECTS = frozenset({301, 302, 303, 307, 308}), 5
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_MOST_REDIRECTS = 5
 _TYPES = frozenset({"", "text/html", "application/xhtml+xml", "text/plain"})
 _KEPT = ("content-type", "content-language", "last-modified", "date", "location")
 _ASKED = {
@@ -42,14 +43,14 @@ _ASKED = {
     "Accept-Encoding": "identity",
     "Connection": "close",
 }
-_ROBOTS_BYTES = 500 * 1024  # of a robots.txt are read: what RFC 9309 asks for at least
+_ROBOTS_BYTES = 500 * 1024  # of a robots.txt that are read: the minimum of RFC 9309
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # an IPv4 address behind a translator, in networks without IPv4
-# Beside what ``ipaddress`` calls not global: multicast and reserved ranges, all of IPv6 that is not assigned, addresses
-# that carry another one inside (Teredo, 6to4), the protocols of the own network, the platform behind a machine in
-# Azure, and documentation (RFC 9637).
+# Beyond the addresses that ``ipaddress`` calls not global: multicast and reserved ranges, unassigned IPv6, addresses
+# that embed another address (Teredo, 6to4), protocols of the local network, the host platform of Azure machines, and
+# documentation (RFC 9637).
 _CLOSED = [
-    ipaddress.ip_network(one)
-    for one in (
+    ipaddress.ip_network(block)
+    for block in (
         *("224.0.0.0/3", "::/3", "4000::/2", "8000::/1", "2001::/32", "2002::/16"),
         *("192.0.0.0/24", "168.63.129.16/32", "3fff::/20"),
     )
@@ -59,11 +60,11 @@ Resolve = Callable[[str, int], Collection[str]]
 
 
 class Limits(NamedTuple):
-    """What a page may take.
+    """Limits of fetching a page.
 
-    ``silence`` (of a server that says nothing), ``total`` (of one request) and ``pause`` (between two to a host) are
-    seconds, and so is ``longest_pause``, for which a site may ask. ``allow`` is an "address:port" that may be reached
-    although not public.
+    In seconds: ``silence`` (without data from the server), ``total`` (for one request), ``pause`` (between two requests
+    to a host) and ``longest_pause`` (that a site may request). ``allow`` holds "address:port" of non-public addresses
+    that may be reached.
     """
 
     silence: float = 10.0
@@ -75,7 +76,7 @@ class Limits(NamedTuple):
 
 
 class Page(NamedTuple):
-    """What came of an attempt to fetch a page.
+    """The result of an attempt to fetch a page.
 
     ``outcome`` is "ok", or "refused" (address), "robots", "status", "type", "size", "timeout", "network" or
     "redirects", with its ``reason``; ``status`` the last HTTP status, 0 if none, that of robots.txt where this
@@ -94,7 +95,7 @@ class Page(NamedTuple):
 
 
 class PageError(Exception):
-    """Why a page could not be had."""
+    """The reason why a page could not be fetched."""
 
     def __init__(self, outcome: str, reason: str, status: int = 0) -> None:
         super().__init__(reason)
@@ -106,7 +107,7 @@ class PageError(Exception):
 
 
 def page_url(text: str, base: str = "") -> httpx.URL:
-    """Return a web address, percent-encoded, its host in ASCII, without a fragment; relative ones are of `base`.
+    """Return a web address, percent-encoded, with an ASCII host, without a fragment; `base` resolves relative ones.
 
     >>> str(page_url("HTTPS://Example.org/a b?q=é#top"))
     'https://example.org/a%20b?q=%C3%A9'
@@ -127,7 +128,7 @@ def page_url(text: str, base: str = "") -> httpx.URL:
 
 
 def is_public(address: str) -> bool:
-    """Say whether an IP address is one of the public internet; stricter than ``ipaddress``, see _CLOSED.
+    """Say whether an IP address belongs to the public internet; stricter than ``ipaddress``, see _CLOSED.
 
     >>> [is_public(a) for a in ("93.184.216.34", "10.0.0.1", "169.254.169.254", "100.64.0.1", "::ffff:8.8.8.8")]
     [True, False, False, False, False]
@@ -142,7 +143,7 @@ def is_public(address: str) -> bool:
 
 
 def system_addresses(host: str, port: int) -> Collection[str]:
-    """Return the addresses that the operating system finds for a host."""
+    """Return the addresses of a host, resolved by the operating system."""
     return dict.fromkeys(str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
 
 
@@ -152,10 +153,10 @@ _AGENT_LINE = re.compile(r"^\s*user(?:-|\s*)agent(?:[\s:]+|$)([^#\n]*).*", re.I 
 
 
 def robots_rules(text: str) -> Protego:
-    r"""Return the rules of a robots.txt (RFC 9309), for AGENT and for everybody.
+    r"""Return the rules of a robots.txt (RFC 9309) for AGENT and for all crawlers.
 
-    All other crawlers get one name: the parser holds a copy of a group's rules for each name in it, which could be
-    millions, and it takes parts of our name, such as "berds", for ours.
+    Other crawlers are renamed to one name: the parser copies a group's rules for each of its names, possibly millions,
+    and matches parts of our name, such as "berds", with ours.
 
     >>> robots_rules("User-agent: *\nDisallow: /private").can_fetch("http://x.example/private/x", AGENT)
     False
@@ -164,21 +165,22 @@ def robots_rules(text: str) -> Protego:
 
     def renamed(line: re.Match[str]) -> str:
         name = line[1].strip()
-        ours = re.match(rf"{AGENT}(?![a-z_-])", name, re.I)  # "berdslib/1.0" means us as well
-        return f"User-agent: {AGENT if ours else name if name == '*' else 'other'}"
+        if re.match(rf"{AGENT}(?![a-z_-])", name, re.I):  # also "berdslib/1.0"
+            return f"User-agent: {AGENT}"
+        return "User-agent: *" if name == "*" else "User-agent: other"
 
     return Protego.parse(_AGENT_LINE.sub(renamed, "\n".join(text.splitlines())))
 
 
 @dataclass
 class _Host:
-    """Whose turn it is at a host, when the next request may start, and the robots.txt of each of its origins."""
+    """A host: the lock of its requests, the start of the next request, and the robots.txt of each origin."""
 
     pause: float
     free_at: float = 0.0
     turn: threading.Lock = field(default_factory=threading.Lock)
     reading_robots: threading.Lock = field(default_factory=threading.Lock)
-    robots: dict[str, Protego | Page] = field(default_factory=dict)  # a page says why there are no rules
+    robots: dict[str, Protego | Page] = field(default_factory=dict)  # a failed page in place of the rules
 
 
 # ---------------------------------------------------------------- fetching
@@ -187,7 +189,7 @@ class _Host:
 class Fetcher:
     """Fetches pages, up to `workers` at a time, and remembers hosts and their robots.txt.
 
-    `resolve` is (host, port) → IP addresses; `transport` makes what sends a request.
+    `resolve` maps (host, port) to IP addresses; `transport` makes the HTTP transport.
     """
 
     def __init__(
@@ -209,7 +211,7 @@ class Fetcher:
         self._hosts: dict[str, _Host] = {}
 
     def fetch_all(self, urls: Iterable[str]) -> Iterator[Page]:
-        """Yield the pages as they come."""
+        """Yield the pages in the order of completion."""
         with ThreadPoolExecutor(self.workers) as pool:
             try:
                 for page in as_completed([pool.submit(self.fetch, url) for url in urls]):
@@ -218,10 +220,10 @@ class Fetcher:
                 pool.shutdown(wait=False, cancel_futures=True)  # an interrupt must not start the rest
 
     def fetch(self, url: str, *, robots: bool = False) -> Page:
-        """Return the page, or why there is none: a failure is an outcome, not an exception.
+        """Return the page, or the reason of the failure: a failure is an outcome, not an exception.
 
-        Redirects are followed, and each address is checked as the first was. For a robots.txt no other one is asked. In
-        a notebook's own thread an event loop runs already; take :meth:`fetch_all` there.
+        Redirects are followed, and each address is checked like the first. A robots.txt is fetched without checking
+        another. The main thread of a notebook already runs an event loop; use :meth:`fetch_all` there.
         """
         fetched = datetime.now(UTC).isoformat(timespec="seconds")
         began = time.monotonic()
@@ -258,8 +260,8 @@ class Fetcher:
 
     def _read_robots(self, origin: str, host: _Host) -> Protego | Page:
         page = self.fetch(f"{origin}/robots.txt", robots=True)
-        absent = page.outcome == "status" and 400 <= page.status < 500 and page.status != 429
-        if page.outcome != "ok" and not absent:
+        is_absent = page.outcome == "status" and 400 <= page.status < 500 and page.status != 429
+        if page.outcome != "ok" and not is_absent:
             return page
         rules = robots_rules(page.body[:_ROBOTS_BYTES].decode("utf-8-sig", "replace"))
         host.pause = max(host.pause, min(rules.crawl_delay(AGENT) or 0.0, self.limits.longest_pause))
@@ -267,7 +269,7 @@ class Fetcher:
         return rules
 
     def _ask_in_turn(self, url: httpx.URL, *, any_type: bool) -> Page:
-        """Ask one at a time at a host, with a pause between two."""
+        """Send one request at a time to a host, with a pause between two."""
         host = self._host(url)
         with host.turn:
             time.sleep(max(0.0, host.free_at - time.monotonic()))
@@ -279,7 +281,7 @@ class Fetcher:
     def _ask(self, url: httpx.URL, *, any_type: bool) -> Page:
         addresses = self._addresses(url)
         try:
-            # An event loop can end a request whose server sends a byte now and then; a thread cannot.
+            # An event loop can cancel a request whose server sends single bytes slowly; a thread cannot.
             return asyncio.run(asyncio.wait_for(self._send(url, addresses, any_type), self.limits.total))
         except TimeoutError:
             raise PageError("timeout", f"not complete after {self.limits.total:g} s") from None
@@ -292,9 +294,10 @@ class Fetcher:
         except (OSError, ValueError) as error:
             raise PageError("network", f"{url.host} is not known ({error})") from None
         for address in found:
-            if (f"[{address}]:{port}" if ":" in address else f"{address}:{port}") in self.limits.allow:
+            place = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+            if place in self.limits.allow:
                 continue
-            if not is_public(address):  # nor is what is no IP address, so nothing is left to be resolved
+            if not is_public(address):  # nor is a host name, so that none is resolved later
                 raise PageError("refused", f"{address} is not a public address")
             if port not in PORTS.values():
                 raise PageError("refused", f"port {port}; only 80 and 443 are reached")
@@ -336,7 +339,7 @@ class Fetcher:
         if kind not in _TYPES and not any_type:
             raise PageError("type", f"not a page but {kind[:60]}", status)
         body = bytearray()
-        async for chunk in response.aiter_raw():  # nothing is unpacked: a small page could grow to gigabytes
+        async for chunk in response.aiter_raw():  # no decompression: a small page could grow to gigabytes
             body += chunk
             if len(body) > self.limits.max_bytes:
                 raise PageError("size", f"more than {self.limits.max_bytes:,} bytes", status)
@@ -346,7 +349,9 @@ class Fetcher:
 # ---------------------------------------------------------------- text
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\ufffd]")
-_HUGE_TAG = re.compile(r"(<\w*)[^<>]{50000,}")  # one of a hundred thousand attributes would take the parser hours
+_HUGE_TAG = re.compile(
+    r"(<\w*)[^<>]{50000,}"
+)  # a tag with a hundred thousand attributes would occupy the parser for hours
 _LONGEST_TITLE = 300
 
 
@@ -375,11 +380,14 @@ def _detected(body: bytes) -> str | None:
     with contextlib.suppress(UnicodeDecodeError):
         body.decode("utf-8")
         return "utf-8"
-    found = from_bytes(body[:65536])
-    best = found.best()
-    # Several charsets of one byte often fit equally well; then it is the one that browsers assume.
-    usual = any(m.encoding == "cp1252" and m.chaos <= best.chaos for m in found) if best else False
-    return "cp1252" if usual else best.encoding if best else None
+    matches = from_bytes(body[:65536])
+    best = matches.best()
+    if best is None:
+        return None
+    # Several single-byte charsets often fit equally well; browsers then assume cp1252.
+    if any(match.encoding == "cp1252" and match.chaos <= best.chaos for match in matches):
+        return "cp1252"
+    return best.encoding
 
 
 def _trafilatura(html: str) -> tuple[str, str]:
@@ -402,7 +410,7 @@ EXTRACTORS = {"trafilatura": _trafilatura, "readability+html2text": _readability
 
 
 def check_extractor(name: str) -> str:
-    """Return the name of an extractor that can be used here; raise the error that says what to install."""
+    """Return the name of an available extractor; raise an error that says what to install for others."""
     for module in known("extractor", name, EXTRACTORS).split("+"):
         if find_spec(module) is None:
             package = module if module == "trafilatura" else "'berdslib[web-paper]'"
@@ -411,7 +419,7 @@ def check_extractor(name: str) -> str:
 
 
 def _extract(extractor: str, html: str) -> tuple[str, str]:
-    """Return title and text; what trafilatura logs about a page is hidden, since its outcome is reported."""
+    """Return title and text; trafilatura's log messages are hidden, since the outcome is reported."""
     messages = logging.getLogger("trafilatura")
     level = messages.level
     messages.setLevel(logging.CRITICAL)
@@ -431,7 +439,7 @@ def page_text(body: bytes, content_type: str = "", extractor: str = "trafilatura
             return PageText("binary")
         if kind != "text/plain" and (kind or "<" in text[:1024]):
             title, text = _extract(extractor, _HUGE_TAG.sub(r"\1", _CONTROL.sub(" ", text)))
-    except Exception as error:  # noqa: BLE001  the libraries document no errors, and the page is anything at all
+    except Exception as error:  # noqa: BLE001  the libraries document no errors, and a page may hold anything
         logging.getLogger(__name__).info("the parser failed: %r", error)
         return PageText("parser")
     text = _CONTROL.sub(" ", text).strip()

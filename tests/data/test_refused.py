@@ -67,7 +67,7 @@ def a_collection(**given):
 
 
 NO_NUMBERS = (["high"], [None], [[1.0]])
-NO_ID = r"\[(qid|docno)\]: .* is no id"
+NO_ID = r"\[(qid|docno)\]: "
 FRAMES = [
     (lambda: a_run(score=None), "missing: score or rank"),
     (lambda: a_run(docno=None), "missing: docno"),
@@ -102,20 +102,20 @@ FRAMES = [
     (lambda: a_question(perspectives=("a", "b"), stances=("support",)), "2 perspectives and 1 stances"),
     (lambda: a_passage("a", None), r"\[text\]: passage 'a' has None where text is needed"),
     (lambda: a_passage("a", "t", None), r"\[title\]: passage 'a' has None"),
-    (lambda: a_passage(7, "t"), r"\[docno\]: 7 is no id"),
+    (lambda: a_passage(7, "t"), r"\[docno\]: .*\b7\b"),
     (lambda: a_collection(passages=[Passage("a", "t")] * 2), "docno 'a' occurs twice"),
     (lambda: a_collection(expansions={"zoos": None}), r"\[expansions\]: those of 'zoos'"),
     (lambda: a_collection(expansions={"zoos": [("yes", None)]}), r"\[expansions\]: those of 'zoos'"),
     (lambda: a_question(perspectives=("one", 2)), r"\[perspectives\]"),
-    (lambda: a_question(qid=7), r"\[qid\]: 7 is no id"),
+    (lambda: a_question(qid=7), r"\[qid\]: .*\b7\b"),
     (lambda: a_question(text=None), r"\[question\]"),
     (lambda: a_question(labels=("a", "b")), r"\[labels\]: .* has 1 perspectives and 2 labels"),
     (lambda: check_questions([]), "there are no questions"),
     (lambda: check_questions([ZOO, ZOO]), "question id 'zoos' occurs twice"),
-    (lambda: check_passages([Passage(7, "text")]), r"\[docno\]: 7 is no id.*text"),
+    (lambda: check_passages([Passage(7, "text")]), r"\[docno\]: .*\b7\b"),
     (lambda: a_collection(questions="zoos"), r"\[questions\]: a list of questions is needed, not str"),
     (lambda: a_collection(questions=ZOO), r"\[questions\]: a list of questions is needed, not Question"),
-    (lambda: a_collection(questions=["Is it?"]), r"\[questions\]: a list .* and 'Is it\?' is none"),
+    (lambda: a_collection(questions=["Is it?"]), r"\[questions\]: .*'Is it\?'"),
     (lambda: a_collection(passages="p.jsonl"), r"\[passages\]: a list .* not str; berdslib\.load reads"),
     (lambda: a_collection(passages={"a": "text"}), r"\[passages\]: a list of passages is needed, not dict"),
     (lambda: a_collection(gold="v.tsv"), r"verdicts are a data frame with columns qid, pid, docno.*, not str"),

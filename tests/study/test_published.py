@@ -332,7 +332,7 @@ def test_the_checkout_of_the_package_goes_before_the_current_folder(checkout, tm
     monkeypatch.setenv("BERDS_PROJECT", str(planted))  # said in so many words
     assert paths.project_root() == planted
     monkeypatch.setenv("BERDS_PROJECT", str(planted / "notebooks"))
-    with pytest.raises(InputError, match="BERDS_PROJECT must name a checkout"):
+    with pytest.raises(InputError, match="BERDS_PROJECT"):
         paths.project_root()
 
 
