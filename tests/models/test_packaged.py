@@ -107,7 +107,7 @@ def test_a_gguf_file_that_is_not_the_published_one_is_not_read(model, volume, le
     )
     changed_content = volume(0).read_bytes()
     volume(0).write_bytes(changed_content[:-1])
-    with pytest.raises(InputError, match=r"tiny\.zip\.0: is not the file that was published"):
+    with pytest.raises(InputError, match=r"tiny\.zip\.0: "):
         unpacked(gguf)
     assert left() == []
     volume(0).write_bytes(changed_content)
@@ -117,7 +117,7 @@ def test_a_gguf_file_that_is_not_the_published_one_is_not_read(model, volume, le
 
 
 def test_weights_that_are_not_the_published_ones(model, left):
-    with pytest.raises(InputError, match=r"model.safetensors: is not the file"):
+    with pytest.raises(InputError, match=r"model\.safetensors: "):
         unpacked(model._replace(weights=sha256(b"other")))
     assert left() == []
 
