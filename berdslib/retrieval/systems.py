@@ -701,9 +701,7 @@ class ProfilePart(Part):
 
     def describe(self) -> Description:
         """Describe the part."""
-        return Description(
-            str(self), "looks at authors", "a scenario of PerspectiveArg with profiles", "nothing"
-        )
+        return Description(str(self), "looks at authors", "a scenario of PerspectiveArg with profiles", "nothing")
 
 
 # ---------------------------------------------------------------- diversifiers
