@@ -1,6 +1,6 @@
-"""What every judge promises: how likely is it that a passage supports a perspective?
+"""The interface of a judge: it estimates how likely a passage supports a perspective.
 
-A judge turns pairs into probabilities, and its id names everything that its answers depend on.
+A judge maps pairs to probabilities. Its id names everything that its answers depend on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HOW_SURE = ("unsure", "fairly sure", "sure")
 
 
 class Pair(NamedTuple):
-    """One thing to judge: does `passage` support `perspective`, number `pid` of question `qid`?"""
+    """A pair to judge: does `passage` support `perspective`, number `pid` of question `qid`?"""
 
     qid: str
     pid: int
@@ -33,7 +33,7 @@ class Pair(NamedTuple):
 
 
 class Judge(Protocol):
-    """Estimates how likely each passage supports its perspective; from `threshold` on, the answer is yes."""
+    """Estimates how likely each passage supports its perspective; `threshold` and above count as yes."""
 
     threshold: float
 
@@ -48,7 +48,7 @@ class Judge(Protocol):
 
 
 def short_name(judge_id: str) -> str:
-    """Return a judge's id without its settings; a chat model's has an address in them, and goes by its name.
+    """Return a judge's id without its settings; a chat or causal judge keeps its model's name, without an address.
 
     >>> short_name("overlap(english-stem,title=none)"), short_name("chat(org/toy@http://me:1/v1(max_tokens=9),prompt=a:b)")
     ('overlap', 'chat:org/toy')
@@ -59,7 +59,7 @@ def short_name(judge_id: str) -> str:
 
 
 class FunctionJudge:
-    """A function from pairs to numbers from 0 to 1 as a judge; its answers are never stored, as it may change."""
+    """A judge made of a function from pairs to numbers from 0 to 1. Its answers are not stored: functions change."""
 
     threshold = 0.5
 
@@ -68,41 +68,43 @@ class FunctionJudge:
         self.id = name or str(getattr(function, "__name__", type(function).__name__))
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return what the function says of each pair, float64 (n,)."""
+        """Return the function's answers, float64 (n,)."""
         return probabilities(self._function(pairs), len(pairs), self.id)
 
 
 def probabilities(answers: object, n: int, judge: str, *, missing: bool = False) -> np.ndarray:
-    """Return what a judge answered to n pairs as float64 (n,), each from 0 to 1, or NaN where some may be `missing`."""
+    """Check a judge's answers to n pairs; return float64 (n,) from 0 to 1, or NaN where answers may be `missing`."""
     try:
-        if (found := np.asarray(answers)).dtype.kind in "cmM":
-            raise TypeError  # a complex number or a date would be cut to one
-        p_yes = found.astype(np.float64)
+        array = np.asarray(answers)
+        if array.dtype.kind in "cmM":
+            raise TypeError  # astype would convert complex numbers and dates
+        p_yes = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         p_yes = np.empty(0)
-    if p_yes.shape != (n,) or not ((p_yes >= 0) & (p_yes <= 1) | missing & np.isnan(p_yes)).all():
+    valid = (p_yes >= 0) & (p_yes <= 1) | missing & np.isnan(p_yes)
+    if p_yes.shape != (n,) or not valid.all():
         raise InputError(f"judge {judge!r} must return {n} probabilities from 0 to 1, not {shortened(answers)}")
     return p_yes
 
 
 class EachByItself:
-    """A judge whose answers may fail one by one: those to the other pairs, often paid for, are not lost.
+    """A judge that may fail on single pairs; its answers to the others, often paid for, are kept.
 
-    It is ``proven`` where answers of it were read before, so that others are unread for what is in the pair.
+    It is ``proven`` once an answer of it was readable: an unreadable one is then due to its pair, not to the judge.
     """
 
     proven = False
 
     def try_first(self, _: Sequence[Pair], /) -> bool:
-        """Find out on some of the pairs how the judge can be asked, if nobody knows; return whether its id changed."""
+        """Find out on some of the pairs which requests the judge accepts, if unknown; return whether its id changed."""
         return False
 
     def p_yes_each(self, pairs: Sequence[Pair]) -> tuple[np.ndarray, BaseException | None]:
-        """Return float64 (n,), NaN where there is no answer; and what went wrong, if more than answers to be read."""
+        """Return float64 (n,), NaN where an answer is missing, and the error that ended the work, if any."""
         raise NotImplementedError
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return float64 (n,), NaN where a pair is unread, or raise what :meth:`p_yes_each` returns."""
+        """Return float64 (n,), NaN where an answer is unreadable; raise the error that :meth:`p_yes_each` returns."""
         p_yes, problem = self.p_yes_each(pairs)
         if problem is not None:
             raise problem
@@ -110,7 +112,7 @@ class EachByItself:
 
 
 def document_text(passage: Passage, title_position: str) -> str:
-    """Return what a judge reads: the text with its title "before", "after" or "none" (divergences.md B6).
+    """Return a passage's text for a judge, with its title "before", "after" or "none" (divergences.md B6).
 
     >>> document_text(Passage("d", "Text.", "Title"), "after")
     'Text. Title'
@@ -123,16 +125,16 @@ def document_text(passage: Passage, title_position: str) -> str:
 
 
 def contains_perspective(passage: Passage, perspective: str) -> bool:
-    r"""Return whether a passage holds a perspective's own words: a judge says yes to that, whatever the rest says.
+    r"""Return whether a passage contains the perspective's words verbatim, which makes judges say yes.
 
-    Case, width, punctuation and line breaks do not count, and a perspective of fewer than three words never does.
+    Case, width, punctuation and line breaks are ignored; False for a perspective of fewer than three words.
 
     >>> contains_perspective(Passage("d", "It is FALSE that zoos\nshould close, I think."), "Zoos should close.")
     True
     """
-    said = _words(perspective)
-    # A label of one or two words ("The Movie") stands in many passages that copy nothing.
-    return said.count(" ") > 3 and said in _words(passage.full_text)
+    words = _words(perspective)
+    # A label of one or two words ("The Movie") occurs in many passages that do not copy it.
+    return words.count(" ") > 3 and words in _words(passage.full_text)
 
 
 def _words(text: str) -> str:
@@ -140,14 +142,15 @@ def _words(text: str) -> str:
 
 
 def pairs_of(run: pd.DataFrame, questions: Sequence[Question], passages: Mapping[str, Passage], k: int) -> list[Pair]:
-    """Return the pairs to judge in the top k of a run: each passage with each perspective of its question, if asked.
+    """Return the pairs to judge in the top k of a run: each passage with each perspective of its question.
 
-    A warning names the passages that hold hidden characters.
+    Rows of other questions are skipped. A warning names the passages that contain hidden characters.
     """
     check_k(k)
-    run, by_qid = check_run(run), {q.qid: q for q in questions}
+    run = check_run(run)
+    by_qid = {question.qid: question for question in questions}
     top = run[(run["rank"] <= k) & run["qid"].isin(list(by_qid))]
-    unknown = [d for d in top["docno"] if d not in passages]
+    unknown = [docno for docno in top["docno"] if docno not in passages]
     if unknown:
         raise InputError(f"the run lists passage {unknown[0]!r}, which is not in the corpus")
     tell_hidden({docno: passages[docno].full_text for docno in top["docno"]})
@@ -159,7 +162,7 @@ def pairs_of(run: pd.DataFrame, questions: Sequence[Question], passages: Mapping
 
 
 def threshold_at_half(p_yes: np.ndarray, threshold: float) -> np.ndarray:
-    """Stretch probabilities in two straight pieces so that `threshold` becomes 0.5; 0 and 1 stay.
+    """Map probabilities piecewise linearly so that `threshold` becomes 0.5; 0 and 1 stay.
 
     >>> threshold_at_half(np.array([0.0, 0.2, 0.4, 0.7, 1.0]), 0.4).round(2).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -168,10 +171,12 @@ def threshold_at_half(p_yes: np.ndarray, threshold: float) -> np.ndarray:
 
 
 def how_sure(p_yes: np.ndarray, threshold: float) -> np.ndarray:
-    """Return "unsure", "fairly sure" or "sure" for each probability: its third of the way from threshold to 0 or 1.
+    """Return "unsure", "fairly sure" or "sure" for each probability: a third each of the way from threshold to 0 or 1.
 
     >>> how_sure(np.array([0.01, 0.18, 0.25, 0.95]), 0.21).tolist()
     ['sure', 'unsure', 'unsure', 'sure']
     """
-    away = 2 * np.abs(threshold_at_half(np.asarray(p_yes, dtype=np.float64), threshold) - 0.5)
-    return np.array(HOW_SURE)[np.minimum((3 * away).astype(int), 2)]
+    centred = threshold_at_half(np.asarray(p_yes, dtype=np.float64), threshold)
+    distance = 2 * np.abs(centred - 0.5)
+    thirds = np.minimum((3 * distance).astype(int), 2)
+    return np.array(HOW_SURE)[thirds]

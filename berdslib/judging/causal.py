@@ -1,6 +1,6 @@
 """A causal language model as judge: one forward pass, P(Yes) from the logits of the answer position.
 
-What all prompts begin with, and what those of pairs with one document share, goes through the model once.
+The model reads the common start of all prompts once, and so the common start of the prompts about one document.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _NEEDS = ("document", "statement")
-LEAST_SHARE = 0.5  # of the probability of all words that Yes and No should have together
-# How templates are told to leave thoughts out: Qwen, GLM and SmolLM; Granite and DeepSeek; Command.
+LEAST_SHARE = 0.5  # least share of all probability that Yes and No should have together
+# Template variables that switch thinking off: Qwen, GLM and SmolLM; Granite and DeepSeek; Command.
 _NO_THOUGHTS = {"enable_thinking": False, "thinking": False, "reasoning": False}
 # Marks around thoughts: <think>, </thinking>, <|START_THINKING|>, [THINK], <seed:think>, ◁think▷, <|inner_prefix|>, and
 # channels such as <|channel|>analysis or <|channel>thought … <channel|>.
@@ -53,7 +53,7 @@ _THOUGHT = re.compile(
 _THOUGHT_BEGINS = re.compile(
     r"(?!.*(?:/|end|stop|close|suffix|no_?think)).*(?:think|thought|reason|reflect|analysis|scratch|inner_)", re.I
 )
-TRAINED_BY = "prompt.txt"  # beside weights that were trained here: the prompt, as in a judge's id
+TRAINED_BY = "prompt.txt"  # holds the prompt of the training, as in a judge's id, beside the weights
 _TRAINED_BY = {"Mistral_BERDS_evaluator": "perspective_detection/published:"}
 _SPELLINGS = {"yes": ("Yes", " Yes", "yes", " yes", "YES", " YES"), "no": ("No", " No", "no", " no", "NO", " NO")}
 
@@ -61,10 +61,10 @@ _SPELLINGS = {"yes": ("Yes", " Yes", "yes", " yes", "YES", " YES"), "no": ("No",
 class Causal:
     """Asks a causal model whether a document supports a statement; P = softmax over the Yes and No tokens.
 
-    `name` is what the id calls the model, adapter included; `prompt` None is ours; `chat` None uses the tokenizer's
-    chat template where it has one; of a prompt longer than `max_length` tokens the document is cut; `batch_tokens`
-    count padding. A model that thinks first is asked not to, and refused if its template begins a thought
-    nevertheless. Where Yes and No have less than `least_share` of the probability of all words, a warning says so.
+    `name` stands for the model in the id, adapter included; `prompt` None is ours; `chat` None uses the tokenizer's
+    chat template if it has one; a prompt longer than `max_length` tokens has its document truncated; `batch_tokens`
+    count padding. Thinking is switched off; a model whose template still begins a thought is refused. A warning is
+    logged if Yes and No have less than `least_share` of the probability of all tokens.
 
     Raises:
         InputError: no token for Yes or No, or a chat template that fails or begins a thought.
@@ -87,20 +87,26 @@ class Causal:
         least_share: float = LEAST_SHARE,
         loaded: bool = False,
     ) -> None:
-        self.model, self.tokenizer, self.batch_tokens, self.reuse_prefix = model, tokenizer, batch_tokens, reuse_prefix
+        self.model = model
+        self.tokenizer = tokenizer
+        self.batch_tokens = batch_tokens
+        self.reuse_prefix = reuse_prefix
         self.prompt = prompt or load_prompt("perspective_detection", needs=_NEEDS)
         self.chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
-        self.max_length, self.title_position = max_length, title_position
-        self.name, self.least_share = name, least_share
+        self.max_length = max_length
+        self.title_position = title_position
+        self.name = name
+        self.least_share = least_share
         self._weights = WeightsMark(model, named=loaded)
         self._marks = control_tokens(tokenizer)
-        self._yes, self._no = answer_tokens(tokenizer, "yes"), answer_tokens(tokenizer, "no")
-        self.shares: list[float] = []  # of Yes and No, for each pair that was read
+        self._yes = answer_tokens(tokenizer, "yes")
+        self._no = answer_tokens(tokenizer, "no")
+        self.shares: list[float] = []  # for each judged pair, the probability of Yes and No
         self._thoughts_off = self.chat and _without_thoughts(tokenizer)
 
     @property
     def id(self) -> str:
-        """Names everything that the answers depend on, as it is now: a model can be trained, its prompt replaced."""
+        """Names everything that the answers depend on now: the model can be trained, and the prompt replaced."""
         template = hashlib.sha256(str(self.tokenizer.chat_template).encode()).hexdigest()[:8] if self.chat else "none"
         thoughts = ",thinking=off" if self._thoughts_off else ""
         shots = len(self.prompt.example) // 2
@@ -110,7 +116,7 @@ class Causal:
         )
 
     def token_ids(self, pair: Pair) -> list[int]:
-        """Return the prompt of a pair as token ids, the document cut so that all of it fits."""
+        """Return the prompt of a pair as token ids, with the document truncated to fit."""
         statement = self._sanitize(one_line(pair.perspective))
         document = self._sanitize(document_text(pair.passage, self.title_position))
         ids = self._encode(document, statement)
@@ -120,7 +126,7 @@ class Causal:
         if room < 1:
             raise InputError(f"max_length {self.max_length} leaves no room for a document next to the instruction")
         spans = self.tokenizer(document, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-        # Cutting at a token's end can change how the rest is cut into tokens, so the fit is checked, not assumed.
+        # A truncated document can be tokenised differently, so the length is checked again.
         while len(ids) > self.max_length:
             end = spans[min(room, len(spans)) - 1][1] if room > 0 else 0
             ids = self._encode(document[:end], statement)
@@ -129,11 +135,11 @@ class Causal:
 
     def _encode(self, document: str, statement: str) -> list[int]:
         if self.chat:
-            asked = self.prompt.messages(document=document, statement=statement)
-            return templated_ids(self.tokenizer, asked, **_NO_THOUGHTS)
+            messages = self.prompt.messages(document=document, statement=statement)
+            return templated_ids(self.tokenizer, messages, **_NO_THOUGHTS)
         user = self.prompt.fill(document=document, statement=statement)
         parts = [self.prompt.system, " ".join(self.prompt.example), user]
-        ids: list[int] = self.tokenizer("\n\n".join(p for p in parts if p))["input_ids"]
+        ids: list[int] = self.tokenizer("\n\n".join(part for part in parts if part))["input_ids"]
         return ids
 
     def _sanitize(self, text: str) -> str:
@@ -141,26 +147,31 @@ class Causal:
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return float64 (n,), the probability of Yes."""
-        prompts = [self.token_ids(p) for p in pairs]
-        found = np.empty(len(pairs), dtype=np.float64)
+        prompts = [self.token_ids(pair) for pair in pairs]
+        p_yes = np.empty(len(pairs), dtype=np.float64)
         opening = self._opening(prompts)
         for batch in self._batches(prompts, pairs):
             rows = list(itertools.chain.from_iterable(batch))
-            found[rows] = self._judge_batch([[prompts[i] for i in group] for group in batch], opening)
-            self._look_at_shares()
-        return found
+            groups = [[prompts[i] for i in group] for group in batch]
+            p_yes[rows] = self._judge_batch(groups, opening)
+            self._warn_of_low_shares()
+        return p_yes
 
-    def _look_at_shares(self) -> None:
-        """Warn, once, where Yes and No are hardly what the model would write: their proportion then means nothing."""
+    def _warn_of_low_shares(self) -> None:
+        """Warn, once, if the model would rarely answer Yes or No: their ratio then means little."""
         share = float(np.mean(self.shares))
         if share < self.least_share:
-            said = "%s: Yes and No have %.2g %% of the probability of all words, over %d pairs; %.0f %% are expected"
-            hint = "Such answers mean little: the model may need its chat template, another prompt, or think first"
-            logger.warning(f"{said}. {hint}", self.name, 100 * share, len(self.shares), 100 * self.least_share)
+            finding = (
+                "%s: Yes and No have %.2g %% of the probability of all tokens, over %d pairs; %.0f %% are expected"
+            )
+            hint = (
+                "Such answers mean little: the model may need its chat template or another prompt, or may think first"
+            )
+            logger.warning(f"{finding}. {hint}", self.name, 100 * share, len(self.shares), 100 * self.least_share)
             self.least_share = 0.0
 
     def _opening(self, prompts: Sequence[list[int]]) -> tuple[torch.Tensor, Any] | None:
-        """Return the mask and the cache of what all prompts begin with, less a token; None where that is nothing."""
+        """Return the mask and the cache of the common start of all prompts, less a token; None if there is none."""
         import torch
 
         shared = common_start(prompts) - 1 if self.reuse_prefix and len(prompts) > 1 else 0
@@ -170,15 +181,16 @@ class Causal:
             return self._forward([prompts[0][:shared]], use_cache=True)[1:]
 
     def _batches(self, prompts: Sequence[list[int]], pairs: Sequence[Pair]) -> Iterator[list[list[int]]]:
-        """Yield batches of groups of prompt numbers; a group is about one document, lengths in a batch are alike."""
+        """Yield batches of groups of prompt numbers: a group is about one document, a batch has similar lengths."""
 
         def width(group: list[int]) -> int:
             return max(len(prompts[i]) for i in group)
 
         batch: list[list[int]] = []
-        # The largest first: too big fails at once.
+        # The largest comes first, so that a lack of memory shows at once.
         for group in sorted(self._groups(prompts, pairs), key=width, reverse=True):
-            if batch and width(batch[0]) * (sum(map(len, batch)) + len(group)) > self.batch_tokens:
+            prompts_in_all = sum(map(len, batch)) + len(group)
+            if batch and width(batch[0]) * prompts_in_all > self.batch_tokens:
                 yield batch
                 batch = []
             batch.append(group)
@@ -186,14 +198,15 @@ class Causal:
             yield batch
 
     def _groups(self, prompts: Sequence[list[int]], pairs: Sequence[Pair]) -> list[list[int]]:
-        """Put prompts about one document together, as many as fit into a batch; one by one without reuse."""
+        """Group prompts about one document, as many as fit into a batch; without reuse, each is a group."""
         by_document: dict[object, list[int]] = {}
         for i, pair in enumerate(pairs):
             document = (pair.passage.title, pair.passage.text) if self.reuse_prefix else i
             by_document.setdefault(document, []).append(i)
         groups = []
         for rows in by_document.values():
-            size = max(1, self.batch_tokens // max(len(prompts[i]) for i in rows))
+            longest = max(len(prompts[i]) for i in rows)
+            size = max(1, self.batch_tokens // longest)
             groups += [rows[start : start + size] for start in range(0, len(rows), size)]
         return groups
 
@@ -207,39 +220,42 @@ class Causal:
             else:
                 logits, _, _ = self._behind(opening, [ids for group in groups for ids in group])
             logits = logits.double()
-            yes, no = (logits[:, tokens].logsumexp(dim=1) for tokens in (self._yes, self._no))
-            self.shares += torch.exp(torch.logaddexp(yes, no) - logits.logsumexp(dim=1)).tolist()
+            yes = logits[:, self._yes].logsumexp(dim=1)
+            no = logits[:, self._no].logsumexp(dim=1)
+            shares = torch.exp(torch.logaddexp(yes, no) - logits.logsumexp(dim=1))
+            self.shares += shares.tolist()
             return torch.sigmoid(yes - no).cpu().numpy()
 
     def _logits_reusing(
         self, groups: list[list[list[int]]], shared: list[int], opening: tuple[torch.Tensor, Any] | None
     ) -> torch.Tensor:
-        """Return what :meth:`_forward` would of all prompts, having read once what those of a group begin with."""
+        """Return the last logits of all prompts; the common start of a group is read once."""
         import torch
 
-        # A group of one has no shared part of its own: all but its last token go in the first pass.
-        starts = [g[0][:n] if n else g[0][:-1] for g, n in zip(groups, shared, strict=True)]
+        # A group of one prompt shares nothing: the first pass reads all but its last token.
+        starts = [group[0][:length] if length else group[0][:-1] for group, length in zip(groups, shared, strict=True)]
         _, mask, cache = self._behind(opening, starts)
-        owner = torch.tensor([i for i, g in enumerate(groups) for _ in g], device=mask.device)
-        cache.batch_select_indices(owner)
+        group_of = torch.tensor([i for i, group in enumerate(groups) for _ in group], device=mask.device)
+        cache.batch_select_indices(group_of)
         rests = [ids[len(start) :] for start, group in zip(starts, groups, strict=True) for ids in group]
-        return self._forward(rests, mask[owner], past_key_values=cache, use_cache=True)[0]
+        return self._forward(rests, mask[group_of], past_key_values=cache, use_cache=True)[0]
 
     def _behind(self, opening: tuple[torch.Tensor, Any] | None, rows: list[list[int]]) -> tuple[torch.Tensor, Any, Any]:
-        """Return :meth:`_forward` of whole rows, of which the opening has been read."""
+        """Return :meth:`_forward` of whole rows that begin with the opening, which has been read."""
         if opening is None:
             return self._forward(rows, use_cache=True)
-        mask, cache = opening[0].expand(len(rows), -1), copy.deepcopy(opening[1])  # a pass adds to a cache
+        mask = opening[0].expand(len(rows), -1)
+        cache = copy.deepcopy(opening[1])  # a forward pass extends a cache
         cache.batch_repeat_interleave(len(rows))
         return self._forward([row[mask.shape[1] :] for row in rows], mask, past_key_values=cache, use_cache=True)
 
     def _forward(
         self, rows: list[list[int]], before: torch.Tensor | None = None, *, use_cache: bool = False, **options: Any
     ) -> tuple[torch.Tensor, torch.Tensor, Any]:
-        """Return the last logits, the mask and the cache of a pass over rows of tokens, behind those of a cache."""
+        """Return the last logits, the mask and the cache of a pass over rows of tokens that follow a cached start."""
         import torch
 
-        ids, mask = (one.to(self.model.device) for one in padded(rows))
+        ids, mask = (tensor.to(self.model.device) for tensor in padded(rows))
         mask = mask if before is None else torch.cat([before, mask], dim=1)
         positions = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
         options |= {"use_cache": use_cache, "logits_to_keep": 1}
@@ -264,7 +280,7 @@ def load_causal(
     dtype = language_model_numbers()
     model = load_weights(AutoModelForCausalLM, checkpoint, "4bit" if four_bit else "float32", dtype=dtype)
     if adapter:
-        # Merged weights would be rounded to 4 bits anew, most of a small adapter with them; so it stays beside them.
+        # Merged weights would be rounded to 4 bits again, which loses most of a small adapter; so it stays separate.
         model = with_adapter(model, adapter_folder(adapter), checkpoint, merge=not four_bit)
     # Another state is another judge. An adapter's own mark is enough, as the model is named beside it.
     marked = [checkpoint + checkpoint_mark(checkpoint)]
@@ -274,62 +290,67 @@ def load_causal(
 
 
 def _tell_other_wording(trained: str, prompt: Prompt) -> None:
-    """Warn of weights that were trained with another prompt than they are asked by."""
-    note, asked = Path(trained) / TRAINED_BY, f"{prompt.name}:{prompt.hash}"
+    """Warn of weights that were trained with another prompt than the one they will judge with."""
+    note = Path(trained) / TRAINED_BY
+    used = f"{prompt.name}:{prompt.hash}"
     own = note.read_text(encoding="utf-8") if note.is_file() else _TRAINED_BY.get(Path(trained).name, "")
-    if not asked.startswith(own):
-        logger.warning("%s was trained with the prompt %s and is asked by %s", trained, own.rstrip(":"), asked)
+    if not used.startswith(own):
+        logger.warning("%s was trained with the prompt %s but judges with %s", trained, own.rstrip(":"), used)
 
 
 def adapter_folder(adapter: str) -> Path:
-    """Return the folder that holds a LoRA adapter: the one named, or the cache's copy of the hub's."""
+    """Return the folder of a LoRA adapter: the named one, or the cached download from the hub."""
     from huggingface_hub import snapshot_download
 
     def find(local: bool) -> Path:
         own = Path(adapter).is_dir()
-        fetched = adapter if own else snapshot_download(adapter, local_files_only=local, allow_patterns=["adapter_*"])
-        if any(Path(fetched).glob("adapter_model.*")):
-            return Path(fetched)
-        problem = f"{fetched} holds no adapter_model file, so no LoRA adapter"
-        # A download that broke off can be taken up again; a folder of the user's is what it is.
+        folder = adapter if own else snapshot_download(adapter, local_files_only=local, allow_patterns=["adapter_*"])
+        if any(Path(folder).glob("adapter_model.*")):
+            return Path(folder)
+        problem = f"{folder} has no adapter_model file, so it is not a LoRA adapter"
+        # load_model tries again after an OSError, since an interrupted download can be resumed.
         raise MissingDataError(problem) if own else OSError(problem)
 
     return load_model(adapter, find)
 
 
 def _without_thoughts(tokenizer: Any) -> bool:
-    """Return whether a chat template leaves thoughts out when it is asked to, and writes them otherwise.
+    """Return whether a chat template leaves thoughts out only when it is told to.
 
     Raises:
-        InputError: the template fails, or ends inside a thought even so.
+        InputError: the template fails, or begins a thought although it is told not to.
     """
-    asked, question = [{"role": "user", "content": "QUESTION"}], "QUESTION"
-    write = partial(tokenizer.apply_chat_template, asked, tokenize=False, add_generation_prompt=True)
+    question = "QUESTION"
+    messages = [{"role": "user", "content": question}]
+    write = partial(tokenizer.apply_chat_template, messages, tokenize=False, add_generation_prompt=True)
     try:
-        usual, without = write(), write(**_NO_THOUGHTS)
-    except Exception as error:  # a template is a program of the checkpoint's, and raises what it likes
-        raise InputError(f"its chat template fails ({type(error).__name__}: {error})", field="chat_template") from error
+        usual = write()
+        without = write(**_NO_THOUGHTS)
+    except Exception as error:  # a template is a program in the checkpoint, which may raise anything
+        problem = f"the model's chat template fails ({type(error).__name__}: {error})"
+        raise InputError(problem, field="chat_template") from error
     marks = _THOUGHT.findall(without.rpartition(question)[2])
     if marks and _THOUGHT_BEGINS.match(marks[-1]):
-        problem = f"its chat template begins a thought ({marks[-1]}) where Yes or No is read off"
-        hint = "judge with chat:, which reads the answer behind the thought, or take a model that answers at once"
+        problem = f"the model's chat template begins a thought ({marks[-1]}) before the answer"
+        hint = "judge with chat:, which reads the answer after the thought, or use a model that answers at once"
         raise InputError(f"{problem}; {hint}", field="chat_template")
     return bool(usual != without)
 
 
 def answer_tokens(tokenizer: Any, answer: str) -> list[int]:
-    """Return the ids of all single tokens that spell the answer ("yes" or "no"), with and without a blank before it."""
-    spelt = [tokenizer(spelling, add_special_tokens=False)["input_ids"] for spelling in _SPELLINGS[answer]]
-    found = sorted({ids[0] for ids in spelt if len(ids) == 1} - {tokenizer.unk_token_id})
-    if not found:
-        problem = f"the tokenizer has no single token for {answer.title()!r}; this model cannot be read by logits"
+    """Return the ids of all single tokens for the answer ("yes" or "no"), with and without a leading space."""
+    spellings = [tokenizer(spelling, add_special_tokens=False)["input_ids"] for spelling in _SPELLINGS[answer]]
+    single = {ids[0] for ids in spellings if len(ids) == 1} - {tokenizer.unk_token_id}
+    if not single:
+        problem = f"the tokenizer has no single token for {answer.title()!r}, whose logit would be the answer"
         raise InputError(problem)
-    return found
+    return sorted(single)
 
 
 def common_start(rows: Sequence[list[int]]) -> int:
-    """Return how many first tokens all rows share, leaving each row at least one token of its own."""
+    """Return the length of the common start of all rows, which leaves at least one token of each row."""
     shortest = min(map(len, rows)) - 1
-    first, last = min(rows), max(rows)  # in lexical order these two differ first
+    first = min(rows)
+    last = max(rows)  # in lexical order these two differ first
     n = next((i for i in range(shortest) if first[i] != last[i]), shortest)
     return max(n, 0)

@@ -1,4 +1,4 @@
-"""A chat model as judge: P(Yes) from the log-probabilities of its first token, or from a strictly read answer."""
+"""A chat model as judge: P(Yes) from the log-probabilities of its first token, or from its strictly parsed answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from berdslib.llm.untrusted import defuse_tag, one_line
 logger = logging.getLogger(__name__)
 
 LEAST_MASS = 0.5
-_FIRST = 5  # pairs that are asked first
+_FIRST = 5  # pairs that are judged first
 
 
 def strict_answer(text: str) -> bool | None:
@@ -45,9 +45,9 @@ PARSERS: dict[str, Callable[[str], bool | None]] = {"strict": strict_answer, "of
 class Chat(EachByItself):
     """Asks a chat model whether a document supports a statement.
 
-    A pair is unread, and its P(Yes) NaN, where the model or its server refuses it, or says neither Yes nor No.
-    `parser`, "strict" or "official", is for replies without log-probabilities; `workers` requests are in flight at a
-    time.
+    A pair is unread, and its P(Yes) NaN, if the model or its server refuses it, or the answer is neither Yes nor No.
+    `parser`, "strict" or "official", is for replies without log-probabilities; `workers` is the number of concurrent
+    requests.
     """
 
     threshold = 0.5
@@ -73,9 +73,8 @@ class Chat(EachByItself):
     def id(self) -> str:
         """Names everything that the answers depend on.
 
-        That includes what a server is found to do otherwise than asked, where answers depend on it: no or fewer
-        log-probabilities, its own temperature, no system turn. Before the first answer nobody knows; see
-        :meth:`try_first`.
+        That includes deviations of a server that change answers: no or fewer log-probabilities, its own temperature,
+        no system turn. They are unknown before the first answer; see :meth:`try_first`.
         """
         prompt = f"prompt={self.prompt.name}:{self.prompt.hash}"
         differs = getattr(self.model, "differs", "")
@@ -83,7 +82,7 @@ class Chat(EachByItself):
         return f"chat({model},{prompt},parser={self.parser},title={self.title_position})"
 
     def try_first(self, pairs: Sequence[Pair], /) -> bool:
-        """Ask an endpoint that never answered about pair after pair until it does; return whether the id changed."""
+        """Send pairs to an endpoint without an answer so far until it answers; return whether the id changed."""
         before = self.id
         for i in _spread(len(pairs))[:_FIRST]:
             if getattr(self.model, "settled", True):
@@ -92,21 +91,21 @@ class Chat(EachByItself):
             if end is not None:
                 raise end
             if answer.reply or answer.unread:
-                self._first[pairs[i]] = answer  # it is paid for
+                self._first[pairs[i]] = answer  # kept, since it has been paid for
         return self.id != before
 
     def p_yes_each(self, pairs: Sequence[Pair]) -> tuple[np.ndarray, BaseException | None]:
-        """Return P(Yes) of each pair, NaN where it is unread, and why other pairs have no answer.
+        """Return P(Yes) of each pair, NaN where it is unread, and the error if other pairs have no answer.
 
-        Unread pairs are no problem by themselves, and a warning counts them by reason. But where the first five are all
-        unread, the rest is not asked, unless the judge is `proven`.
+        A warning counts unread pairs by reason. If the first five pairs are all unread, the rest is not sent, unless
+        the judge is `proven`.
         """
         order = [pairs[i] for i in _spread(len(pairs)) if pairs[i] not in self._first]
-        given, problem = self._ask(order, before=list(self._first.values()))
-        found = {pair: self._first[pair] for pair in pairs if pair in self._first}
-        found |= dict(zip(order, given, strict=True))
-        unread = {pair: answer for pair, answer in found.items() if answer.unread}
-        for pair, answer in found.items():
+        new, problem = self._ask(order, before=list(self._first.values()))
+        answers = {pair: self._first[pair] for pair in pairs if pair in self._first}
+        answers |= dict(zip(order, new, strict=True))
+        unread = {pair: answer for pair, answer in answers.items() if answer.unread}
+        for pair, answer in answers.items():
             if answer.reply is None and not answer.unread:
                 problem = problem or UnavailableError(f"{answer.problem} ({_about(pair)})")
         if unread and problem is None:
@@ -121,20 +120,19 @@ class Chat(EachByItself):
                 "; ".join(examples.values()),
                 hint(self.model, unread.values()),
             )
-        p_yes = [found[pair].read if pair in found and not found[pair].unread else None for pair in pairs]
+        p_yes = [answers[pair].read if pair in answers and pair not in unread else None for pair in pairs]
         return np.array(p_yes, dtype=np.float64), problem
 
     def messages(self, pair: Pair) -> list[dict[str, str]]:
-        """Return what is sent for a pair."""
+        """Return the messages that are sent for a pair."""
         document = defuse_tag(document_text(pair.passage, self.title_position), "document")
         statement = defuse_tag(one_line(pair.perspective), "document")
         return self.prompt.messages(document=document, statement=statement)
 
     def _ask(self, pairs: Sequence[Pair], before: Sequence[Answer] = ()) -> tuple[list[Answer], BaseException | None]:
-        asked = [self.messages(pair) for pair in pairs]
         return ask_until_end(
             self.model,
-            asked,
+            [self.messages(pair) for pair in pairs],
             read=self._read,
             before=before,
             proven=self.proven,
@@ -147,15 +145,15 @@ class Chat(EachByItself):
         p = probability_of_yes(reply)
         if p is not None:
             return p
-        said = self._parse(text)
-        if said is None:
+        verdict = self._parse(text)
+        if verdict is None:
             reason = CUT_OFF if reply.finish == "length" else "neither Yes nor No"
             raise UnreadError(f"{self.model.id} answered {text[:80]!r}; Yes or No was expected", reason)
-        return float(said)
+        return float(verdict)
 
 
 def _spread(n: int) -> list[int]:
-    """Return the places of n pairs, some from all over in front: a content filter may refuse all of one question."""
+    """Return the positions of n pairs, first some from all over: a filter may refuse all pairs of one question."""
     first = range(0, n, max(1, -(-n // _FIRST)))
     return [*first, *(i for i in range(n) if i not in first)]
 
@@ -167,7 +165,7 @@ def _about(pair: Pair) -> str:
 def probability_of_yes(reply: Reply) -> float | None:
     """Return P(Yes) / (P(Yes) + P(No)) over the first token's alternatives.
 
-    None where the two have less than half of the probability together: the answer's text has to decide.
+    None if the two together have less than half of the probability; the answer's text then decides.
     """
     mass = {True: 0.0, False: 0.0}
     for token, logprob in reply.first_token:

@@ -1,4 +1,4 @@
-"""Labelled (document, statement) pairs: what judges learn from, and what people label, as in BeRDS A.4 and A.5."""
+"""Labelled (document, statement) pairs, to train judges and to be labelled by people, as in BeRDS A.4 and A.5."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from berdslib.files import StrPath, guarded, write_text
 from berdslib.judging.base import Judge, Pair, document_text, pairs_of
 from berdslib.judging.store import VerdictStore, judge_pairs
 
-# The paper gives no rule for near-duplicates, only their number. At 0.8 a passage of 100 words goes if it differs from
-# an earlier one in two words, or starts up to ten words later in the same page.
+# The paper gives no rule for near-duplicates, only their number. At 0.8, a passage of 100 words is dropped if it
+# differs from an earlier one in two words, or starts up to ten words later on the same page.
 NEAR = 0.8
 _GRAM = 5
 
 
 class Example(NamedTuple):
-    """A document, a statement, whether the one supports the other, and their debate; ``p`` is a teacher's view."""
+    """A document, a statement, and whether the document supports it; ``p`` is a teacher's probability of that."""
 
     document: str
     statement: str
@@ -39,17 +39,19 @@ class Example(NamedTuple):
 
 
 def build(sources: Iterable[StrPath], seed: int = 0) -> list[Example]:
-    """Return the examples of all sources ("sample" or files, see :func:`read_examples`) in a drawn order."""
-    found = [dict.fromkeys(sample_examples() if one == "sample" else read_examples(one)) for one in sources]
-    examples = [example for of_source in found for example in of_source]
+    """Return the examples of all sources ("sample" or files, see :func:`read_examples`), shuffled."""
+    examples: list[Example] = []
+    for source in sources:
+        # A duplicate within a source counts once.
+        examples += dict.fromkeys(sample_examples() if source == "sample" else read_examples(source))
     random.Random(seed).shuffle(examples)
     return examples
 
 
 def sample_examples() -> list[Example]:
-    """Return the pairs of our own sample, of its development questions only."""
-    questions = {q.qid: q for q in load_questions("sample", "dev")}
-    texts = {p.docno: p.full_text for p in load_passages("sample")}
+    """Return the labelled pairs of the sample's development questions."""
+    questions = {question.qid: question for question in load_questions("sample", "dev")}
+    texts = {passage.docno: passage.full_text for passage in load_passages("sample")}
     rows = load_gold("sample")[["qid", "pid", "docno", "supports"]].to_numpy().tolist()
     return [
         Example(texts[docno], questions[qid].perspectives[pid], bool(supports), questions[qid].text, "sample")
@@ -63,7 +65,8 @@ def sample_examples() -> list[Example]:
 
 def read_examples(path: StrPath, kind: str = "detection") -> list[Example]:
     """Read labelled pairs (TSV, CSV or JSONL) as examples; the topic is the question."""
-    return [Example(p.document, p.perspective, p.label, p.question, kind) for p in read_labelled_pairs(path)]
+    pairs = read_labelled_pairs(path)
+    return [Example(pair.document, pair.perspective, pair.label, pair.question, kind) for pair in pairs]
 
 
 def write_examples(path: StrPath, examples: Iterable[Example]) -> None:
@@ -77,16 +80,18 @@ def write_unlabelled(
 ) -> None:
     """Write pairs as TSV with an empty last column `label`, for people to fill in with 1 or 0.
 
-    The columns qid, docno and pid before the texts make it a table of verdicts as well.
+    The columns qid, docno and pid precede the texts, so that the labelled file is also a table of verdicts.
     """
-    texts = _texts(pairs, questions, title_position)
-    rows = [(p.qid, p.passage.docno, str(p.pid), *of_pair, "") for p, of_pair in zip(pairs, texts, strict=True)]
+    rows = [
+        (pair.qid, pair.passage.docno, str(pair.pid), *texts, "")
+        for pair, texts in zip(pairs, _texts(pairs, questions, title_position), strict=True)
+    ]
     _write(path, ("qid", "docno", "pid", *LabelledPair._fields), rows)
 
 
 def _write(path: StrPath, header: Sequence[str], rows: Iterable[tuple[str, ...]]) -> None:
     with write_text(path) as file:
-        # All quoted: left to itself the writer forgets cells with a carriage return, which web pages do hold.
+        # By default, the writer leaves a carriage return unquoted; web pages contain some.
         writer = csv.writer(file, delimiter="\t", lineterminator="\n", quoting=csv.QUOTE_ALL)
         writer.writerow(header)
         writer.writerows([guarded(cell) for cell in row] for row in rows)
@@ -94,28 +99,30 @@ def _write(path: StrPath, header: Sequence[str], rows: Iterable[tuple[str, ...]]
 
 def _texts(pairs: Sequence[Pair], questions: Sequence[Question], title_position: str) -> list[tuple[str, str, str]]:
     """Return question, document and perspective of each pair."""
-    asked = {q.qid: q.text for q in questions}
-    return [(asked[p.qid], document_text(p.passage, title_position), p.perspective) for p in pairs]
+    question_of = {question.qid: question.text for question in questions}
+    return [(question_of[pair.qid], document_text(pair.passage, title_position), pair.perspective) for pair in pairs]
 
 
-# ---------------------------------------------------------------- pairs of what retrievers list
+# ---------------------------------------------------------------- pairs from retrieved lists
 
 
 def draw_questions(
     questions: Sequence[Question], per_source: int, seed: int = 0, *, perspectives: int | None = 2
 ) -> list[Question]:
-    """Draw so many questions from each ``source``, of those with so many `perspectives` (None: any)."""
+    """Draw `per_source` questions from each ``source``, among those with so many `perspectives` (None: any)."""
     by_source: dict[str, list[Question]] = defaultdict(list)
-    for q in sorted(check_questions(questions), key=lambda q: q.qid):
-        by_source[q.source] += [q] if perspectives in (None, len(q.perspectives)) else []
+    for question in sorted(check_questions(questions), key=lambda question: question.qid):
+        fits = perspectives in (None, len(question.perspectives))
+        by_source[question.source] += [question] if fits else []
     drawn = []
-    for source, there in sorted(by_source.items()):
-        if not 0 < per_source <= len(there):
+    for source, candidates in sorted(by_source.items()):
+        if not 0 < per_source <= len(candidates):
             of = "" if perspectives is None else f" with {perspectives} perspectives"
-            raise InputError(f"{source!r} has {len(there)} questions{of}; {per_source} cannot be drawn")
-        # A generator for each data set: what else is drawn from changes nothing.
-        chosen = np.random.default_rng([seed, *source.encode()]).choice(len(there), per_source, replace=False)
-        drawn += [there[i] for i in sorted(chosen.tolist())]
+            raise InputError(f"{source!r} has {len(candidates)} questions{of}; {per_source} cannot be drawn")
+        # Each source has its own generator, so that its draw does not depend on the other sources.
+        generator = np.random.default_rng([seed, *source.encode()])
+        chosen = generator.choice(len(candidates), per_source, replace=False)
+        drawn += [candidates[i] for i in sorted(chosen.tolist())]
     return drawn
 
 
@@ -127,28 +134,30 @@ def detection_pairs(
     k: int = 5,
     near: float | None = NEAR,
 ) -> list[Pair]:
-    """Return every perspective of every question with each document that a run lists in its top k.
+    """Pair every perspective of every question with each document in the top k of a run.
 
-    Of documents of a question that are `near` duplicates the first is kept, in the order of runs and ranks.
+    Of a question's near-duplicate documents (`near`; None keeps all), the first by run and rank is kept.
     """
     check_questions(questions, need_perspectives=True)
     listed: dict[str, list[Passage]] = defaultdict(list)
     for number, run in enumerate(runs, start=1):
-        found = [p for p in pairs_of(run, questions, passages, k) if p.pid == 0]
-        if without := {q.qid for q in questions} - {p.qid for p in found}:
+        first_pairs = [pair for pair in pairs_of(run, questions, passages, k) if pair.pid == 0]
+        without = {question.qid for question in questions} - {pair.qid for pair in first_pairs}
+        if without:
             raise InputError(f"run {number} lists nothing for question {min(without)!r}")
-        for pair in found:
+        for pair in first_pairs:
             listed[pair.qid].append(pair.passage)
-    return [
-        Pair(q.qid, pid, passage, perspective)
-        for q in questions
-        for passage in (listed[q.qid] if near is None else without_near_duplicates(listed[q.qid], near))
-        for pid, perspective in enumerate(q.perspectives)
-    ]
+    pairs = []
+    for question in questions:
+        documents = listed[question.qid]
+        for passage in documents if near is None else without_near_duplicates(documents, near):
+            perspectives = enumerate(question.perspectives)
+            pairs += [Pair(question.qid, pid, passage, perspective) for pid, perspective in perspectives]
+    return pairs
 
 
 def draw_pairs(pairs: Sequence[Pair], n: int, seed: int = 0) -> list[Pair]:
-    """Draw so many pairs, each as likely as another; they stay in their order."""
+    """Draw n pairs uniformly, without replacement; they keep their order."""
     if n > len(pairs):
         raise InputError(f"there are {len(pairs)} pairs; {n} cannot be drawn", field="pairs")
     chosen = np.random.default_rng(seed).choice(len(pairs), n, replace=False)
@@ -156,21 +165,26 @@ def draw_pairs(pairs: Sequence[Pair], n: int, seed: int = 0) -> list[Pair]:
 
 
 def without_near_duplicates(passages: Sequence[Passage], near: float = NEAR) -> list[Passage]:
-    """Drop each passage like an earlier one, by the Jaccard similarity of their texts' runs of five words.
+    """Drop each passage that resembles an earlier one: the Jaccard similarity of their word 5-grams is at least `near`.
 
     >>> texts = ["Tea is good for you.", "tea is good, for you", "Tea is bad for you."]
     >>> [p.docno for p in without_near_duplicates([Passage(str(i), text) for i, text in enumerate(texts)])]
     ['0', '2']
     """
     kept: list[tuple[Passage, set[int]]] = []
-    number: dict[tuple[str, ...], int] = {}  # sets of numbers are compared much faster than sets of words
+    number: dict[tuple[str, ...], int] = {}  # sets of numbers intersect much faster than sets of words
     for passage in passages:
         words = re.findall(r"\w+", passage.text.casefold())
-        runs = (tuple(words[i : i + _GRAM]) for i in range(max(1, len(words) - _GRAM + 1)))
-        grams = {number.setdefault(run, len(number)) for run in runs}
-        if all((shared := len(grams & one)) < near * (len(grams) + len(one) - shared) for _, one in kept):
+        starts = range(max(1, len(words) - _GRAM + 1))
+        grams = {number.setdefault(tuple(words[start : start + _GRAM]), len(number)) for start in starts}
+        if all(_jaccard_below(near, grams, earlier) for _, earlier in kept):
             kept.append((passage, grams))
     return [passage for passage, _ in kept]
+
+
+def _jaccard_below(limit: float, first: set[int], second: set[int]) -> bool:
+    shared = len(first & second)
+    return shared < limit * (len(first) + len(second) - shared)
 
 
 def label_by_judge(
@@ -181,9 +195,9 @@ def label_by_judge(
     *,
     title_position: str = "before",
 ) -> list[Example]:
-    """Label pairs by a judge, as GPT-4 labelled the paper's training set; what the store knows is not asked again.
+    """Label pairs by a judge, as GPT-4 labelled the paper's training set; verdicts in the store are used.
 
-    A pair that the judge could not read is left out.
+    A pair without a readable answer is left out.
     """
     p_yes, _ = judge_pairs(judge, pairs, store)
     kind = f"detection, labelled by {judge.id}"

@@ -1,6 +1,6 @@
 """Fine-tuning judges: LoRA, QLoRA or all weights, for causal language models and for cross-encoders (BeRDS A.5).
 
-The loop is transformers' Trainer. This module needs torch when it is imported; no judge needs it to judge.
+The training loop is transformers' Trainer. This module imports torch; judging does not need it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from berdslib.judging.examples import Example, build
 from berdslib.models.loading import has_bf16, padded, quiet_loading, quiet_peft, weights_hash
 from berdslib.models.pair_classifier import encode_pairs
 
-with quiet_loading():  # the import brings the news of missing kernels
+with quiet_loading():  # importing it reports missing kernels
     from transformers import Trainer, TrainingArguments
     from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
@@ -36,11 +36,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train: AdamW with a linear rise and fall. The defaults are the published recipe (BeRDS A.5, and its code).
+    """Settings of a training: AdamW, with linear warm-up and decay. The defaults are BeRDS' (A.5, and its code).
 
-    ``rank`` 0 trains the weights themselves, else LoRA matrices on all linear layers; ``epochs`` may be a fraction;
-    ``accumulate`` batches make a step; ``max_length`` counts the tokens of a cross-encoder's pair, of which the
-    document is cut; ``save_every`` steps a checkpoint is written, from which a killed run goes on.
+    ``rank`` is that of LoRA matrices on all linear layers; 0 trains the weights themselves. ``epochs`` may be a
+    fraction. ``accumulate`` batches make a step. ``max_length`` limits the tokens of a cross-encoder's pair, whose
+    document is truncated. A checkpoint is written every ``save_every`` steps; a killed run resumes from it.
     """
 
     learning_rate: float = 1e-4
@@ -69,9 +69,9 @@ class Recipe:
 
 
 class Trained(NamedTuple):
-    """What a training run left: the model, the folder to load it or its adapter from, and (step, loss) pairs.
+    """The result of a training: the model, the folder of its weights or its adapter, and (step, loss) pairs.
 
-    ``held_out`` are (step, loss) of the examples that were not trained on, before the first step and after some.
+    ``held_out`` are the (step, loss) pairs of the held-out examples, from before the first step on.
     """
 
     model: Any
@@ -93,18 +93,18 @@ def fine_tune(
 ) -> Trained:
     """Fine-tune a causal language model as a judge on labelled pairs, with LoRA, as BeRDS trained its own.
 
-    The judge is then "causal:MODEL+adapter:FOLDER/model", or "causal:FOLDER/model" where `rank` is 0, and @WORDING
-    behind it if another wording than "ours" was used. A run that was killed goes on when it is called again.
+    The new judge is "causal:MODEL+adapter:FOLDER/model", or "causal:FOLDER/model" if `rank` is 0, followed by @WORDING
+    for a wording other than "ours". Call it again to resume a run that was killed.
 
     Args:
         pairs: a table (TSV, CSV or JSONL) with the columns question, document, perspective and label (1 or 0), as
             `berds rate pairs` writes it; "sample", the pairs of its development questions; or a list of examples.
-        folder: where checkpoints and, in FOLDER/model, the adapter are written.
-        model: a model on Hugging Face, a folder, "smollm2", or a judge that is loaded, whose model is changed in place.
-        held_out: share of the questions, from 0 to below 1, whose pairs are not trained on; or such pairs. Their loss
-            is followed.
+        folder: the folder for checkpoints and, in FOLDER/model, the adapter.
+        model: a model on Hugging Face, a folder, "smollm2", or a loaded judge, whose model is changed in place.
+        held_out: share of the questions, from 0 to below 1, whose pairs are held out; or held-out pairs. Their loss
+            is measured during training.
         four_bit: QLoRA, on weights of 4 bits.
-        wording: of the prompt, which the judge is later asked by as well.
+        wording: the wording of the prompt, for training and for judging.
         recipe: fields of :class:`Recipe` to change; the others are the paper's: learning rate 1e-4, warm-up 0.1 of the
             steps, 2 epochs, weight decay 0.001.
 
@@ -112,7 +112,7 @@ def fine_tune(
         The model, its folder, the number of steps, and `losses` and `held_out`, lists of (step, mean loss in nats).
 
     Raises:
-        InputError: a table that cannot be read, pairs of one label only, a value of the recipe out of its range.
+        InputError: an unreadable table, pairs of one label only, a value of the recipe out of its range.
         MissingDataError: the model is neither on this machine nor reachable.
 
     Source:
@@ -131,10 +131,12 @@ def fine_tune_causal(
 ) -> Trained:
     """Train a causal judge's model in place on the answer token only, with the prompts that it will judge with.
 
-    A model loaded in 4 bits is trained as QLoRA. What all prompts begin with is read once a batch. A run that was
-    killed in this folder goes on.
+    A model loaded in 4 bits is trained as QLoRA. The common start of all prompts is read once a batch. A run that was
+    killed in this folder is resumed.
     """
-    model, tokenizer, made_of = judge.model, judge.tokenizer, _digest(recipe, examples, judge.id)
+    model = judge.model
+    tokenizer = judge.tokenizer
+    made_of = _digest(recipe, examples, judge.id)
     answers = [answer_tokens(tokenizer, answer) for answer in ("no", "yes")]
     if getattr(model, "is_loaded_in_4bit", False):
         from peft import prepare_model_for_kbit_training
@@ -154,16 +156,17 @@ def fine_tune_causal(
 
     def losses(outputs: Any, supports: torch.Tensor) -> torch.Tensor:
         logits = outputs.logits[:, -1].float()
-        # Any spelling of the right answer will do, since the judge adds them up as well.
-        no, yes = (logits[:, tokens].logsumexp(1) for tokens in answers)
+        # Like the judge, the loss adds up the probabilities of all spellings of an answer.
+        no, yes = (logits[:, spellings].logsumexp(1) for spellings in answers)
         return logits.logsumexp(1) - torch.where(supports > 0, yes, no)
 
     def rows(examples: Sequence[Example]) -> _Rows:
-        pairs = [Pair(e.topic, 0, Passage("", e.document), e.statement) for e in examples]
+        pairs = [Pair(example.topic, 0, Passage("", example.document), example.statement) for example in examples]
         return _Rows([{"input_ids": judge.token_ids(pair)} for pair in pairs], examples, recipe.seed)
 
-    train, test = rows(examples), rows(held_out)
-    # A cache is no part of a checkpointed pass, nor of one that several processes or cards share.
+    train = rows(examples)
+    test = rows(held_out)
+    # A cache cannot be used with gradient checkpointing, or by several processes or cards.
     apart = recipe.checkpoint_gradients or torch.cuda.device_count() > 1 or "WORLD_SIZE" in os.environ
     shared = 0 if apart else common_start([row["input_ids"] for row in train + test])
     model = _with_lora(model, recipe, "CAUSAL_LM") if recipe.rank else model.float()
@@ -175,10 +178,10 @@ def fine_tune_causal(
 def fine_tune_encoder(model: Any, tokenizer: Any, examples: Sequence[Example], recipe: Recipe, folder: Path) -> Trained:
     """Train a classifier with one output, in place: the log-odds that the document supports the statement.
 
-    With LoRA the head is trained in full, without it all but the word embeddings. A run that was killed there goes on.
+    With LoRA, the head is trained in full; without it, all layers but the word embeddings. A killed run is resumed.
     """
     if model.config.num_labels != 1:
-        raise InputError(f"the classifier has {model.config.num_labels} outputs; one is needed (num_labels=1)")
+        raise InputError(f"the classifier must have one output (num_labels=1), not {model.config.num_labels}")
     made_of = _digest(recipe, examples, f"{type(model).__name__}({weights_hash(model)})")
 
     def collate(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -193,8 +196,10 @@ def fine_tune_encoder(model: Any, tokenizer: Any, examples: Sequence[Example], r
     else:
         for name, weight in model.float().named_parameters():
             weight.requires_grad_("embeddings" not in name)
-    tokens = encode_pairs(tokenizer, [(e.statement, e.document) for e in examples], recipe.max_length)
-    rows, held_out = _Rows(tokens, examples, recipe.seed), _Rows([], [], recipe.seed)
+    texts = [(example.statement, example.document) for example in examples]
+    tokens = encode_pairs(tokenizer, texts, recipe.max_length)
+    rows = _Rows(tokens, examples, recipe.seed)
+    held_out = _Rows([], [], recipe.seed)
     return _train(model, tokenizer, rows, held_out, collate, losses, recipe, folder, made_of)
 
 
@@ -202,19 +207,25 @@ def split_by_question(examples: Sequence[Example], share: float, seed: int = 0) 
     """Split examples by ``topic`` into (training, validation), each getting at least one (divergences.md B11)."""
     if not 0 < share < 1:
         raise InputError(f"must be above 0 and below 1, not {share}", field="share")
-    questions = sorted({e.topic for e in examples})
+    questions = sorted({example.topic for example in examples})
     if len(questions) < 2:
         raise InputError(f"a split by question needs two questions or more, not {len(questions)}")
     size = min(len(questions) - 1, max(1, round(share * len(questions))))
     chosen = np.random.default_rng(seed).permutation(len(questions))[:size].tolist()
-    validation = {questions[i] for i in chosen}
-    return [e for e in examples if e.topic not in validation], [e for e in examples if e.topic in validation]
+    held_out = {questions[i] for i in chosen}
+    training = [example for example in examples if example.topic not in held_out]
+    validation = [example for example in examples if example.topic in held_out]
+    return training, validation
 
 
 def last_checkpoint(folder: Path) -> Path | None:
     """Return the newest checkpoint with a readable trainer_state.json, which the Trainer writes last, or None."""
-    found = {int(p.name.removeprefix("checkpoint-")): p for p in folder.glob("checkpoint-*") if p.name[11:].isdigit()}
-    for _, checkpoint in sorted(found.items(), reverse=True):
+    by_step = {}
+    for path in folder.glob("checkpoint-*"):
+        step = path.name.removeprefix("checkpoint-")
+        if step.isdigit():
+            by_step[int(step)] = path
+    for _, checkpoint in sorted(by_step.items(), reverse=True):
         try:
             json.loads((checkpoint / "trainer_state.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -228,15 +239,16 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 
 def _digest(recipe: Recipe, examples: Sequence[Example], model: str) -> str:
-    """Return what names a training's checkpoints: those of another one are never gone on from."""
-    if len({e.supports for e in examples}) < 2:
-        raise InputError("there are no examples of one of the two labels; nothing can be learnt (divergences.md B10)")
-    made_of = [asdict(recipe), model, [(e.document, e.statement, e.supports) for e in examples]]
+    """Return the name of a training's checkpoints, so that a run never resumes from those of another."""
+    if len({example.supports for example in examples}) < 2:
+        raise InputError("training needs examples of both labels (divergences.md B10)")
+    of_examples = [(example.document, example.statement, example.supports) for example in examples]
+    made_of = [asdict(recipe), model, of_examples]
     return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:12]
 
 
 def _with_lora(model: Any, recipe: Recipe, task: str) -> Any:
-    """Put LoRA matrices on all linear layers; peft trains and saves the head of a "SEQ_CLS" in full."""
+    """Add LoRA matrices to all linear layers; peft trains and saves the head of a "SEQ_CLS" model in full."""
     from peft import LoraConfig, get_peft_model
 
     torch.manual_seed(recipe.seed)
@@ -246,10 +258,11 @@ def _with_lora(model: Any, recipe: Recipe, task: str) -> Any:
 
 
 class _Rows(list[dict[str, Any]]):
-    """Tokens and labels, whose order in an epoch seed and epoch alone decide: so one that goes on sees each once."""
+    """Tokens and labels; seed and epoch alone fix their order, so that a resumed epoch reads each row once."""
 
     def __init__(self, tokens: Sequence[dict[str, Any]], examples: Sequence[Example], seed: int) -> None:
-        super().__init__({**row, "labels": int(e.supports)} for row, e in zip(tokens, examples, strict=True))
+        rows = zip(tokens, examples, strict=True)
+        super().__init__({**row, "labels": int(example.supports)} for row, example in rows)
         self.seed = seed
 
     def set_epoch(self, epoch: int) -> None:
@@ -257,7 +270,7 @@ class _Rows(list[dict[str, Any]]):
 
 
 def _labels(rows: Sequence[dict[str, Any]]) -> torch.Tensor:
-    """Return labels (n, 2), the first of each ignored: the Trainer counts from the second on for a causal model."""
+    """Return labels (n, 2) with an ignored first column, which the Trainer does not count for a causal model."""
     return torch.tensor([[-100, row["labels"]] for row in rows])
 
 
@@ -268,7 +281,7 @@ class _Bar(ProgressCallback):
 
 
 class _Trainer(Trainer):
-    """Reads what all prompts of a batch begin with once, and goes on from there with each."""
+    """A Trainer that reads the common start of a batch's prompts once."""
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **options: Any) -> Any:
         if "opening" in inputs:
@@ -290,38 +303,10 @@ def _train(
     made_of: str,
 ) -> Trained:
     work = folder / f"checkpoints-{made_of}"
-    on_gpu = torch.cuda.is_available()
-    arguments = TrainingArguments(
-        output_dir=str(work),
-        use_cpu=not on_gpu,
-        # In hardware since Ampere; torch also says yes to cards that only emulate it.
-        bf16=torch.cuda.get_device_capability()[0] >= 8 if on_gpu else has_bf16(),
-        learning_rate=recipe.learning_rate,
-        lr_scheduler_type="linear",
-        warmup_steps=recipe.warmup,  # below 1 it is a share
-        num_train_epochs=recipe.epochs,
-        weight_decay=recipe.weight_decay,
-        per_device_train_batch_size=recipe.batch_size,
-        gradient_accumulation_steps=recipe.accumulate,
-        activation_checkpointing=recipe.checkpoint_gradients,
-        train_sampling_strategy="group_by_length",
-        save_steps=recipe.save_every,
-        save_total_limit=2,
-        per_device_eval_batch_size=recipe.batch_size,
-        eval_strategy="steps" if held_out else "no",
-        eval_steps=0.125,  # of all steps
-        eval_on_start=bool(held_out) and last_checkpoint(work) is None,
-        prediction_loss_only=True,
-        logging_steps=1,
-        seed=recipe.seed,
-        report_to="none",
-        disable_tqdm=True,
-        dataloader_pin_memory=on_gpu,
-        remove_unused_columns=False,
-    )
+    arguments = _arguments(recipe, work, measured=bool(held_out))
 
     def loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: Any) -> torch.Tensor:
-        # Of all examples of a step alike, however many batches it has.
+        # The mean over all examples of a step, however many batches it has.
         return losses(outputs, labels[:, 1]).sum() / (num_items_in_batch or len(labels))
 
     trainer = _Trainer(model, arguments, collate, rows, held_out or None, compute_loss_func=loss)
@@ -339,3 +324,36 @@ def _train(
         for name in ("loss", "eval_loss")
     )
     return Trained(model.eval(), folder / "model", trainer.state.global_step, logged, measured)
+
+
+def _arguments(recipe: Recipe, work: Path, *, measured: bool) -> TrainingArguments:
+    """Return the Trainer's arguments; where `measured`, the loss on the held-out examples is logged."""
+    on_gpu = torch.cuda.is_available()
+    return TrainingArguments(
+        output_dir=str(work),
+        use_cpu=not on_gpu,
+        # Hardware support begins with Ampere; torch also accepts cards that emulate it.
+        bf16=torch.cuda.get_device_capability()[0] >= 8 if on_gpu else has_bf16(),
+        learning_rate=recipe.learning_rate,
+        lr_scheduler_type="linear",
+        warmup_steps=recipe.warmup,  # a share of the steps if below 1
+        num_train_epochs=recipe.epochs,
+        weight_decay=recipe.weight_decay,
+        per_device_train_batch_size=recipe.batch_size,
+        gradient_accumulation_steps=recipe.accumulate,
+        activation_checkpointing=recipe.checkpoint_gradients,
+        train_sampling_strategy="group_by_length",
+        save_steps=recipe.save_every,
+        save_total_limit=2,
+        per_device_eval_batch_size=recipe.batch_size,
+        eval_strategy="steps" if measured else "no",
+        eval_steps=0.125,  # a share of all steps
+        eval_on_start=measured and last_checkpoint(work) is None,
+        prediction_loss_only=True,
+        logging_steps=1,
+        seed=recipe.seed,
+        report_to="none",
+        disable_tqdm=True,
+        dataloader_pin_memory=on_gpu,
+        remove_unused_columns=False,
+    )

@@ -1,6 +1,6 @@
-"""The `laptop` judges: a sentence encoder that learnt which side a text takes, a head, and a calibration.
+"""The `laptop` judges: a sentence encoder trained on stance, a head, and a calibration.
 
-This module needs torch when it is imported; the registry of judges imports it when one of them is made.
+This module imports torch; the registry of judges imports it when a laptop judge is made.
 """
 
 from __future__ import annotations
@@ -37,17 +37,19 @@ from berdslib.models.openvino import VectorsOfIds, openvino_reader, require_open
 from berdslib.stats import choose_threshold, yes_or_no
 
 WEIGHTS = Path(__file__).parent / "weights" / "laptop"
-MPNET_WEIGHTS = WEIGHTS.with_name("laptop-mpnet")  # an adapter; its base does not come with the package
-STATEMENT_TOKENS, DOCUMENT_TOKENS = 64, 192  # 100 words are about 130 word pieces
-TENSORS, SETTINGS = "model.safetensors", "settings.json"
-_MOST_REMEMBERED = 50_000  # texts whose vectors a judge keeps, about 100 MB
-_STEP_WIDTH = 4.0  # lets a head that starts near 0 move as fast as the encoder
+MPNET_WEIGHTS = WEIGHTS.with_name("laptop-mpnet")  # an adapter; its base model is installed separately
+STATEMENT_TOKENS = 64
+DOCUMENT_TOKENS = 192  # 100 words are about 130 word pieces
+TENSORS = "model.safetensors"
+SETTINGS = "settings.json"
+_MOST_REMEMBERED = 50_000  # texts whose vectors a judge keeps in memory, about 100 MB
+_STEP_WIDTH = 4.0  # scales the features so that the head, which starts near 0, learns as fast as the encoder
 
 # ---------------------------------------------------------------- the models
 
 
 class Design(NamedTuple):
-    """A model's ``base`` encoder, and the ``rank`` of LoRA matrices beside its layers (0: the layers learn)."""
+    """A model's ``base`` encoder, and the ``rank`` of its LoRA matrices (0: the layers themselves are trained)."""
 
     base: str = "minilm"
     reading: str = "apart"
@@ -58,11 +60,13 @@ FAST = Design()
 
 
 class StanceModel(nn.Module):
-    """Scores (statement, document) pairs: scaled cosine plus a linear head on both vectors and how they differ."""
+    """Scores (statement, document) pairs: scaled cosine plus a linear head on both vectors and their differences."""
 
     def __init__(self, encoder: Any, tokenizer: Any, design: Design) -> None:
         super().__init__()
-        self.encoder, self.tokenizer, self.design = encoder, tokenizer, design
+        self.encoder = encoder
+        self.tokenizer = tokenizer
+        self.design = design
         self.head = nn.Linear(4 * encoder.config.hidden_size, 1)
         self.scale = nn.Parameter(torch.tensor(5.0))
 
@@ -72,14 +76,14 @@ class StanceModel(nn.Module):
         return self.scale * ((u * v).sum(1) - 0.5) + self.head(features)[:, 0]
 
     def vectors(self, texts: Sequence[str], max_tokens: int) -> torch.Tensor:
-        """Return mean-pooled vectors of length 1, float (n, d), of texts that share one batch."""
+        """Return mean-pooled vectors of length 1, float (n, d), for one batch of texts."""
         limits: dict[str, Any] = {"truncation": True, "max_length": max_tokens}
         inputs = self.tokenizer(list(texts), **limits, padding=True, return_tensors="pt").to(self.scale.device)
         return _mean(self.encoder(**inputs).last_hidden_state.float(), inputs["attention_mask"])
 
 
 class _Reader(nn.Module):
-    """What reads one text, as a network of its own for OpenVINO: from word pieces to a vector."""
+    """The network that maps the word pieces of a text to a vector, on its own for OpenVINO."""
 
     def __init__(self, model: StanceModel) -> None:
         super().__init__()
@@ -97,7 +101,7 @@ def _mean(hidden: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
 
 
 def new_model(design: Design = FAST, seed: int = 0) -> StanceModel:
-    """Return an untrained model: its scores are scaled cosines, and a little noise drawn by the seed."""
+    """Return an untrained model: its scores are scaled cosines plus a little noise that depends on the seed."""
     from transformers import AutoModel, AutoTokenizer
 
     known("reading", design.reading, ("apart",))
@@ -106,7 +110,7 @@ def new_model(design: Design = FAST, seed: int = 0) -> StanceModel:
     checkpoint = model_card(design.base).checkpoint
     if checkpoint.startswith("package:"):
         checkpoint = package_folder(checkpoint.removeprefix("package:"))
-    # A low rank learns little by heart, and dropout costs a tenth of the time on a CPU.
+    # LoRA of a low rank hardly overfits, and dropout takes a tenth of the time on a CPU.
     dropout: dict[str, Any] = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0} if design.rank else {}
     with quiet_loading():
         encoder = load_weights(AutoModel, checkpoint, add_pooling_layer=False, **dropout)
@@ -125,19 +129,19 @@ def new_model(design: Design = FAST, seed: int = 0) -> StanceModel:
 
 
 def merged(model: StanceModel) -> StanceModel:
-    """Return the model with its LoRA matrices added to the layers beside them, so that it reads as fast as its base."""
+    """Merge the LoRA matrices into their layers, so that the model is as fast as its base."""
     if hasattr(model.encoder, "merge_and_unload"):
         model.encoder = model.encoder.merge_and_unload()
     return model
 
 
 def learned(model: StanceModel) -> dict[str, torch.Tensor]:
-    """Return what training changes: all weights but the word embeddings, or the LoRA matrices; and the head."""
+    """Return the trained weights: the head, and the LoRA matrices or all layers but the word embeddings."""
     return {name: weight.detach() for name, weight in model.named_parameters() if weight.requires_grad}
 
 
 def autocast(model: StanceModel) -> Any:
-    """Return a context for a forward pass, in which torch multiplies in bfloat16 where the processor has it."""
+    """Return a context in which torch multiplies in bfloat16 if the processor supports it."""
     return torch.autocast(model.scale.device.type, dtype=torch.bfloat16, enabled=_multiplies_short(model))
 
 
@@ -163,15 +167,17 @@ class Calibration(NamedTuple):
 
 
 def calibrate(logits: np.ndarray, labels: np.ndarray, positive_share: float) -> Calibration:
-    """Fit slope and shift (Platt, 1999) and the threshold with the best F1, both kinds weighted to a share."""
+    """Fit slope and shift (Platt, 1999) and the threshold with the best F1, with positives weighted to a share."""
     from sklearn.linear_model import LogisticRegression
 
     labels = yes_or_no(labels)
     if labels.all() or not labels.any():
-        raise InputError("labels of both kinds are needed to calibrate")
+        raise InputError("calibration needs labels of both kinds")
     weight = np.where(labels, positive_share / labels.mean(), (1 - positive_share) / (1 - labels.mean()))
-    fitted = LogisticRegression(C=np.inf, tol=1e-8).fit(np.asarray(logits)[:, None], labels, sample_weight=weight)
-    slope, shift = float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
+    features = np.asarray(logits)[:, None]
+    fitted = LogisticRegression(C=np.inf, tol=1e-8).fit(features, labels, sample_weight=weight)
+    slope = float(fitted.coef_[0, 0])
+    shift = float(fitted.intercept_[0])
     p_yes = Calibration(slope, shift, 0.5).p_yes(logits)
     return Calibration(slope, shift, choose_threshold(labels, p_yes, positive_share))
 
@@ -182,9 +188,9 @@ def calibrate(logits: np.ndarray, labels: np.ndarray, positive_share: float) -> 
 class Laptop:
     """Judges with a trained model: P(the passage supports the perspective), calibrated on held-out topics.
 
-    Each text is read once, in bfloat16 where the CPU has it: there a probability depends a little on what shared its
-    batch. `engine` is "torch", or "openvino" for the same network faster on a CPU. `loaded` says that the weights are
-    those of the file that `name` names.
+    Each text is encoded once, in bfloat16 if the CPU supports it; a probability then depends a little on the other
+    texts in a batch. `engine` is "torch", or "openvino", which is faster on a CPU. `loaded` means that the weights are
+    those of the file that `name` stands for.
     """
 
     def __init__(
@@ -199,12 +205,17 @@ class Laptop:
         loaded: bool = False,
     ) -> None:
         known("engine", engine, ENGINES)
-        self.model, self.calibration, self.threshold = model.eval(), calibration, calibration.threshold
-        self.batch_size, self.title_position = batch_size, title_position
-        # What was read: many questions of a corpus list the same passages, in one call after another.
+        self.name = name
+        self.model = model.eval()
+        self.calibration = calibration
+        self.threshold = calibration.threshold
+        self.batch_size = batch_size
+        self.title_position = title_position
+        # Vectors are kept between calls, since the lists of many questions share passages.
         self._read: dict[tuple[int, str], torch.Tensor] = {}
-        self._weights, self._read_by = WeightsMark(model, named=loaded), ""
-        # The first laptop judge had but one design.
+        self._weights = WeightsMark(model, named=loaded)
+        self._read_by = ""
+        # The id leaves the fast design out, so that stored verdicts keep their keys.
         made_of = "" if model.design == FAST else f",{','.join(map(str, model.design))}"
         self._by_openvino: VectorsOfIds | None = None
         if engine == "openvino":
@@ -214,20 +225,20 @@ class Laptop:
             made_of += f",openvino:{number_format}"
         elif _multiplies_short(self.model):
             made_of += ",bfloat16"
-        self.name, self._made_of = name, made_of
+        self._made_of = made_of
 
     @property
     def id(self) -> str:
-        """Names everything that the answers depend on, as it is now: a model can be trained, or calibrated."""
+        """Names everything that the answers depend on now: the model can be trained, or calibrated."""
         settings = ",".join(f"{value:.6g}" for value in self.calibration)
         made_of = f"{self.name}{self._weights.of(self.model)}{self._made_of}"
         return f"laptop({made_of},calibration={settings},title={self.title_position})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return float64 (n,), the calibrated probability."""
-        marks = control_tokens(self.model.tokenizer)  # no text may pass for one of these
-        statements = [defuse(p.perspective, marks) for p in pairs]
-        documents = [defuse(document_text(p.passage, self.title_position), marks) for p in pairs]
+        marks = control_tokens(self.model.tokenizer)  # texts must not contain them
+        statements = [defuse(pair.perspective, marks) for pair in pairs]
+        documents = [defuse(document_text(pair.passage, self.title_position), marks) for pair in pairs]
         return self.calibration.p_yes(self.logits(statements, documents))
 
     def logits(self, statements: Sequence[str], documents: Sequence[str]) -> np.ndarray:
@@ -241,7 +252,7 @@ class Laptop:
             return np.asarray(self.model.compare(u, v).double().cpu().numpy())
 
     def _vectors(self, texts: Sequence[str], max_tokens: int) -> torch.Tensor:
-        """Return one vector a text, float32 (n, d); equal texts are read once, also over calls, the longest first."""
+        """Return one vector a text, float32 (n, d); equal texts are encoded once, also across calls, longest first."""
         read_by = self._weights.of(self.model)
         if len(self._read) > _MOST_REMEMBERED or read_by != self._read_by:
             self._read.clear()
@@ -263,7 +274,7 @@ class Laptop:
 
 
 def load_laptop(folder: Path = WEIGHTS, *, engine: str = "", **options: Any) -> Laptop:
-    """Load a judge that :func:`save_laptop` wrote, by default the shipped one; `engine` "" is that of BERDS_ENGINE."""
+    """Load a judge that :func:`save_laptop` wrote, by default the shipped one; `engine` "" takes BERDS_ENGINE."""
     model, calibration = load_trained(folder)
     digest = hashlib.sha256((folder / TENSORS).read_bytes()).hexdigest()[:12]
     engine = engine or engine_by_environment()
@@ -271,43 +282,49 @@ def load_laptop(folder: Path = WEIGHTS, *, engine: str = "", **options: Any) -> 
 
 
 def load_trained(folder: Path) -> tuple[StanceModel, Calibration]:
-    """Load a saved judge's model as it was trained, so that training may go on, and its calibration."""
+    """Load a saved judge's model, with LoRA matrices unmerged so that training can continue, and its calibration."""
     from safetensors.torch import load_file
 
     for name in (TENSORS, SETTINGS):
         if not (folder / name).is_file():
             problem = f"no {name} of a laptop judge in {folder}; train one with scripts/train_judges.py, or reinstall"
             raise MissingDataError(problem)
-    try:
-        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-        calibration = Calibration(*(float(settings["calibration"][name]) for name in Calibration._fields))
-        design = Design(**settings.get("design", FAST._asdict()))
-        if not np.isfinite(calibration).all() or not 0 <= calibration.threshold <= 1:
-            raise ValueError(f"calibration {tuple(calibration)}; finite numbers and a threshold from 0 to 1 are needed")
-        if list(map(type, design)) != [str, str, int]:
-            raise TypeError(f"design {tuple(design)}; two names and a whole number are needed")
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        problem = f"is not the settings of a laptop judge ({type(error).__name__}: {error})"
-        raise InputError(problem, path=folder / SETTINGS) from None
+    design, calibration = _read_settings(folder / SETTINGS)
     path = folder / TENSORS
     model = load_model(str(folder), lambda _: new_model(design))
     tensors = load_model(str(path), lambda _: {name: weight.float() for name, weight in load_file(path).items()})
-    wanted = {name: weight.shape for name, weight in learned(model).items()}
-    if wanted != {name: weight.shape for name, weight in tensors.items()}:
-        raise InputError("holds other weights than the design in its settings has", path=path)
+    expected = {name: weight.shape for name, weight in learned(model).items()}
+    if expected != {name: weight.shape for name, weight in tensors.items()}:
+        raise InputError("its weights do not fit the design in the settings", path=path)
     model.load_state_dict({**model.state_dict(), **tensors})
     return model, calibration
 
 
+def _read_settings(path: Path) -> tuple[Design, Calibration]:
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+        calibration = Calibration(*(float(settings["calibration"][name]) for name in Calibration._fields))
+        design = Design(**settings.get("design", FAST._asdict()))
+        if not np.isfinite(calibration).all() or not 0 <= calibration.threshold <= 1:
+            raise ValueError(f"calibration {tuple(calibration)}; it needs finite numbers, a threshold from 0 to 1")
+        if list(map(type, design)) != [str, str, int]:
+            raise TypeError(f"design {tuple(design)}; it needs two names and a whole number")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        problem = f"is not the settings of a laptop judge ({type(error).__name__}: {error})"
+        raise InputError(problem, path=path) from None
+    return design, calibration
+
+
 def save_laptop(model: StanceModel, calibration: Calibration, folder: Path, facts: dict[str, Any]) -> Path:
-    """Save the learnt weights in half precision, with their calibration and `facts`, which are JSON-able."""
+    """Save the trained weights in half precision, with their calibration and JSON-serialisable `facts`."""
     from safetensors.torch import save_file
 
     facts = {"calibration": calibration._asdict(), "design": model.design._asdict(), **facts}
-    # The folder is replaced as a whole: weights of one training never lie beside the calibration of another.
+    # The folder is replaced as a whole, so that weights and calibration always belong together.
     with atomic_path(folder, marker=SETTINGS) as unfinished:
         unfinished.mkdir()
-        save_file({k: v.half().contiguous() for k, v in learned(model).items()}, unfinished / TENSORS)
+        tensors = {name: weight.half().contiguous() for name, weight in learned(model).items()}
+        save_file(tensors, unfinished / TENSORS)
         with write_text(unfinished / SETTINGS) as file:
             json.dump(facts, file, indent=1)
     return folder

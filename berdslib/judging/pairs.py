@@ -1,6 +1,6 @@
-"""Classifiers that read document and perspective together as judges: cross-encoders, and models of inference (NLI).
+"""Judges on classifiers that read document and perspective together: cross-encoders, and NLI models.
 
-Of a pair that is too long the document is cut, the perspective never (divergences.md B12).
+A pair that is too long has its document truncated, never its perspective (divergences.md B12).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ logger = logging.getLogger(__name__)
 
 # Honovich et al. (2022), the off-the-shelf NLI model of BeRDS Table 4.
 NLI_T5 = "google/t5_xxl_true_nli_mixture"
-# T5 reads "▁" as a blank.
+# T5 reads "▁" as a space.
 _FIELD_NAME = re.compile(r"(premise|hypothesis)[\s▁]*:", re.IGNORECASE)
 
 
 class PairJudge:
-    """A judge on a classifier, whose id begins with `named`, its kind and model: yes at `threshold` and above.
+    """A judge on a classifier: yes at `threshold` and above. `named`, its kind and model, begins its id.
 
-    `loaded` says that the weights are those of the files that `named` names.
+    `loaded` means that the weights are those of the files that `named` stands for.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class PairJudge:
 
     @property
     def id(self) -> str:
-        """Names everything that the answers depend on, as it is now: a model can be trained."""
+        """Names everything that the answers depend on now: the model can be trained."""
         limits = f"max_length={self.classifier.max_length},title={self.title_position},threshold={self.threshold}"
         return f"{self.named}{self._weights.of(self.classifier.model)},{limits})"
 
@@ -64,7 +64,7 @@ class PairJudge:
         """Return float64 (n,)."""
         from scipy.special import expit
 
-        texts = [(p.perspective, document_text(p.passage, self.title_position)) for p in pairs]
+        texts = [(pair.perspective, document_text(pair.passage, self.title_position)) for pair in pairs]
         if self.classifier.cut == "first":
             texts = [(document, perspective) for perspective, document in texts]
         return np.asarray(expit(self.classifier.scores(texts)))
@@ -76,14 +76,14 @@ class PairJudge:
 def cross_encoder(model: Any, tokenizer: Any, name: str, **options: Any) -> PairJudge:
     """Judge by a classifier with one output, the log-odds, as :func:`.finetune.fine_tune_encoder` trains it."""
     if model.config.num_labels != 1:
-        problem = f"has {model.config.num_labels} outputs; one is needed (num_labels=1)"
+        problem = f"must have one output (num_labels=1), not {model.config.num_labels}"
         raise InputError(f"the classifier {name} {problem}")
     return PairJudge(f"cross({name}", PairClassifier(model, tokenizer, max_length=192), **options)
 
 
 def load_cross_encoder(checkpoint: str, **options: Any) -> PairJudge:
     """Load a cross-encoder judge: a classifier of one output, or a folder with a LoRA adapter for one."""
-    # An adapter brings its own head; the base's config may tell of another.
+    # An adapter has its own head; the config of its base may describe another.
     outputs = {"num_labels": 1} if (Path(checkpoint) / "adapter_config.json").is_file() else {}
     model, tokenizer = load_classifier(checkpoint, **outputs)
     return cross_encoder(model, tokenizer, checkpoint + checkpoint_mark(checkpoint), loaded=True, **options)
@@ -100,15 +100,16 @@ def nli(model: Any, tokenizer: Any, name: str, *, max_length: int = 512, **optio
 
 
 def entailment_class(labels: dict[int, str]) -> int:
-    """Return the number of the one class that is labelled as entailment.
+    """Return the number of the only class that is labelled as entailment.
 
     >>> entailment_class({0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"})
     2
     """
-    found = [i for i, label in labels.items() if re.match(r"(?!(?:not?|non)[\W_]*entail).*entail", label.lower())]
-    if len(found) != 1:
-        raise InputError(f"which class means entailment? The model's labels are {sorted(labels.values())}")
-    return found[0]
+    entailment = re.compile(r"(?!(?:not?|non)[\W_]*entail).*entail")
+    classes = [number for number, label in labels.items() if entailment.match(label.lower())]
+    if len(classes) != 1:
+        raise InputError(f"exactly one class must be labelled entailment; the labels are {sorted(labels.values())}")
+    return classes[0]
 
 
 def load_nli(checkpoint: str, **options: Any) -> PairJudge:
@@ -124,21 +125,21 @@ def nli_t5(model: Any, tokenizer: Any, name: str, *, max_length: int = 512, **op
 
 
 class _T5Classifier(PairClassifier):
-    """Its classes are "0" and "1": one pass of the encoder and one step of the decoder; nothing is generated."""
+    """A classifier with the classes "0" and "1": one encoder pass and one decoder step, without generation."""
 
     def __init__(self, model: Any, tokenizer: Any, **limits: Any) -> None:
         super().__init__(model, tokenizer, **limits)
-        # Only the first token counts: some vocabularies write "0" as a blank and a "0".
+        # Only the first token counts: some vocabularies split "0" into a space and a "0".
         self.answers = [tokenizer(answer, add_special_tokens=False)["input_ids"][0] for answer in ("0", "1")]
         if self.answers[0] == self.answers[1]:
-            raise InputError("the tokenizer lets '1' and '0' begin with the same token")
+            raise InputError("the tokenizer begins '1' and '0' with the same token")
 
     def logits(self, batch: Any) -> Any:
         start = batch["input_ids"].new_full((len(batch["input_ids"]), 1), self.model.config.decoder_start_token_id)
         return self.model(**batch, decoder_input_ids=start).logits[:, 0, self.answers]
 
     def encode(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, list[int]]]:
-        # T5 never joins tokens over a blank, so the halves can be cut into tokens apart from each other.
+        # T5 never joins tokens across a space, so the halves can be tokenised separately.
         inputs = []
         for premise, hypothesis in pairs:
             start = self.tokenizer(f"premise: {self._plain(premise)}", add_special_tokens=False)["input_ids"]
@@ -150,15 +151,15 @@ class _T5Classifier(PairClassifier):
         return inputs
 
     def _plain(self, text: str) -> str:
-        """Return a text in which nothing passes for a special token or the name of a field."""
-        # The tokenizer turns look-alikes ("hypothesis：" with a wide colon) into the real thing, so it goes first.
+        """Return a text without special tokens and names of fields."""
+        # Normalised first, since the tokenizer also turns look-alikes ("hypothesis：" with a wide colon) into names.
         normalizer = self.tokenizer.backend_tokenizer.normalizer
         text = normalizer.normalize_str(text) if normalizer else text
         return _FIELD_NAME.sub(r"\1 -", defuse(text, control_tokens(self.tokenizer)))
 
 
 def load_nli_t5(checkpoint: str = NLI_T5, **options: Any) -> PairJudge:
-    """Load a text-to-text NLI judge by id or folder; the default has 11 billion parameters, and was never run here."""
+    """Load a text-to-text NLI judge by id or folder; the default has 11 billion parameters and is untested."""
     import torch
     from transformers import AutoModelForSeq2SeqLM
 

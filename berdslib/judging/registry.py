@@ -1,4 +1,4 @@
-"""Judges by name, so that a notebook parameter is a string."""
+"""Judges by name, so that a notebook parameter can be a string."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TASK = "perspective_detection"
 
 
 class JudgeKind(NamedTuple):
-    """How a judge is made: ``load`` takes what follows the colon of its name, and options such as title_position."""
+    """How a kind of judge is made: ``load`` takes a name's part behind the colon, and options as title_position."""
 
     load: Callable[..., Judge]
     reads_titles: bool = True
@@ -56,7 +56,7 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
 
 
 def check_judge(name: str) -> None:
-    """Refuse a name, or a wording in it, that nothing has; nothing is loaded."""
+    """Raise InputError for an unknown judge or wording, without loading anything."""
     for member in _members(name):
         kind, model = JUDGES.find(member)
         if kind.has_wording:
@@ -64,7 +64,7 @@ def check_judge(name: str) -> None:
 
 
 def _members(name: str) -> list[str]:
-    """Return the judges that a plus joins; what it adds to a causal model, or a folder's name, is no judge."""
+    """Split a name at each plus that joins judges, not at one inside a folder's name or a causal model's."""
     members: list[str] = []
     for part in map(str.strip, name.split("+")):
         if members and (part.startswith("adapter:") or part.partition("@")[0] == "4bit"):
@@ -75,20 +75,20 @@ def _members(name: str) -> list[str]:
 
 
 def _is_judge(name: str) -> bool:
-    """Return whether a name is a judge's; not where its folder has a plus in its name and was cut at it."""
+    """Return whether a name is a judge's; False for a part of a folder's name."""
     head, colon, _ = name.partition(":")
     return name in JUDGES or head + colon in JUDGES
 
 
 def as_judge(judge: object, name: str | None = None) -> Judge:
-    """Return a judge, or a function from pairs to probabilities as one."""
+    """Return a judge as it is, and wrap a function from pairs to probabilities."""
     if callable(getattr(judge, "p_yes", None)):
         threshold = getattr(judge, "threshold", None)
         if not isinstance(getattr(judge, "id", None), str) or not isinstance(threshold, Real):
-            problem = "needs an `id`, a text that names all that its answers depend on, and a `threshold` such as 0.5"
+            problem = "needs a text `id` that names everything its answers depend on, and a `threshold` such as 0.5"
             raise InputError(f"the judge {type(judge).__name__} {problem}", field="judge")
         if not 0 <= float(threshold) <= 1:
-            problem = f"the judge {type(judge).__name__} has the threshold {threshold}; 0 to 1 is accepted"
+            problem = f"the judge {type(judge).__name__} has the threshold {threshold}; it must be from 0 to 1"
             raise InputError(problem, field="threshold")
         return judge  # type: ignore[return-value]
     if not callable(judge) or isinstance(judge, type):
@@ -100,9 +100,9 @@ def as_judge(judge: object, name: str | None = None) -> Judge:
 
 
 def own_judge(make: Callable[[], object], name: str) -> JudgeKind:
-    """Return a function of the user's as a kind: it makes a judge, or a function from pairs to probabilities."""
+    """Return the kind of a user's function that makes a judge, or a function from pairs to probabilities."""
     if not callable(make):
-        raise InputError(f"a judge is added as a function that makes it, not as {type(make).__name__}")
+        raise InputError(f"a judge is registered as a function that makes it, not as {type(make).__name__}")
     return JudgeKind(lambda _: as_judge(make(), name), reads_titles=False)
 
 
@@ -110,17 +110,19 @@ def own_judge(make: Callable[[], object], name: str) -> JudgeKind:
 
 
 def _no_gold(_: str) -> Judge:
-    raise InputError("the judge 'gold' needs verdicts; this data set has none. Use a judge such as 'similarity'")
+    raise InputError(
+        "the judge 'gold' needs verdicts, which this data set does not have; use a judge such as 'similarity'"
+    )
 
 
 def _mistral_berds(_: str, **options: Any) -> Judge:
-    """Load the paper's evaluator, with its adapter and the wording that it was trained on."""
+    """Load the paper's evaluator with its adapter and the prompt of its training."""
     adapter = "timchen0618/Mistral_BERDS_evaluator"
     return load_causal("mistralai/Mistral-7B-Instruct-v0.2", adapter=adapter, wording="published", **options)
 
 
 def _causal(name: str, **options: Any) -> Judge:
-    """Load MODEL+adapter:FOLDER+4bit@WORDING, of which all but the model may be missing."""
+    """Load MODEL+adapter:FOLDER+4bit@WORDING; all but MODEL are optional."""
     model, wording = split_wording(_TASK, name)
     bare = model.removesuffix("+4bit")
     checkpoint, _, adapter = bare.partition("+adapter:")
@@ -128,16 +130,16 @@ def _causal(name: str, **options: Any) -> Judge:
 
 
 def _chat(name: str, **options: Any) -> Judge:
-    """Make MODEL@WORDING; without a wording, ours, the short one for a small model."""
+    """Make MODEL@WORDING; the default wording is ours, the short one for a small model."""
     model, wording = split_wording(_TASK, name)
-    # A verdict is one word, and the probabilities of its first token say how sure the model is.
+    # A verdict is one word, and the probabilities of its first token give P(Yes).
     chat = make_chat(model, max_tokens=8, logprobs=True)
     prompt = load_prompt(_TASK, wording or "ours", TASKS[_TASK], asked=chat.id)
     return Chat(chat, prompt=prompt, **options)
 
 
 def _laptop(name: str, **options: Any) -> Judge:
-    """Load a shipped judge by name, or one of the user's by its folder."""
+    """Load a shipped judge by name, or a user's by its folder."""
     from berdslib.judging import laptop  # needs torch, which takes seconds to import
 
     shipped = {"laptop": laptop.WEIGHTS, "laptop-mpnet": laptop.MPNET_WEIGHTS}

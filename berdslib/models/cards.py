@@ -1,4 +1,4 @@
-"""What every encoder promises; and cards: how each published one should be used, according to its authors."""
+"""The interface of an encoder, and cards: how to use each published encoder, according to its authors."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import numpy as np
 from berdslib.data.records import Passage
 from berdslib.errors import InputError, known
 
-# What makes one vector of a text; see ModelCard.
+# How the vectors of tokens become one; see ModelCard.
 POOLINGS = ("", "after prefix", "mean", "cls", "pooler", "latent attention")
-FASTEST = "fastest"  # chosen by the processor
+FASTEST = "fastest"  # depends on the processor
 NUMBER_FORMATS = (FASTEST, "float32", "bfloat16", "4bit")
 ENGINES = ("torch", "openvino")
 
@@ -35,29 +35,30 @@ class Encoder(Protocol):
 
 
 def with_instruction(encoder: Encoder, instruction: str) -> Encoder:
-    """Return an encoder with another instruction for questions; InputError where it reads none apart from the text."""
-    made: Encoder | None = getattr(encoder, "with_instruction", lambda _: None)(instruction)
-    if made is None:
-        raise InputError(f"{encoder.id} reads no instruction apart from the text; instructor-base does")
-    return made
+    """Return an encoder with another instruction for questions; InputError if it has no separate instruction."""
+    instructed: Encoder | None = getattr(encoder, "with_instruction", lambda _: None)(instruction)
+    if instructed is None:
+        raise InputError(f"{encoder.id} does not read a separate instruction; instructor-base does")
+    return instructed
 
 
 class ModelCard(NamedTuple):
     """How a checkpoint should be used.
 
     ``checkpoint`` a Hugging Face id, a folder, or "package:NAME" for weights inside a Python package;
-    ``query_prefix`` and ``passage_prefix`` text put in front; ``normalise`` scale vectors to length 1; None for any of
-    the three: as the checkpoint's sentence-transformers files say. ``max_length`` in word pieces, 0 for its own.
+    ``query_prefix`` and ``passage_prefix`` precede the text; ``normalise`` scales vectors to length 1; None for any of
+    the three means the setting in the checkpoint's sentence-transformers files. ``max_length`` counts word pieces; 0
+    is the checkpoint's own.
 
     ``pooling``: "" as the checkpoint's sentence-transformers files say (mean where it has none); "after prefix" the
     same, but prefixes are left out of the mean; "mean" of the last layer; "cls" its first vector; "pooler" the model's
     own output for the whole text; "latent attention" as NV-Embed does (:mod:`berdslib.models.nv_embed`).
 
-    ``passage_checkpoint`` where passages have an encoder of their own; ``title_separator`` what stands between title
-    and text; ``number_format`` one of ``NUMBER_FORMATS``: "fastest" is bfloat16 where the processor has it, else
-    float32 (:func:`berdslib.models.loading.fastest_format`); "bfloat16" multiplies in that format, "4bit"
-    stores the weights in 4 bits (NormalFloat); ``engine`` what runs the network, "torch" or, faster on a CPU,
-    "openvino", which knows pooling "" only. ``multilingual``: it reads more than English.
+    ``passage_checkpoint`` encodes passages, if not ``checkpoint``; ``title_separator`` joins title and text;
+    ``number_format`` is one of ``NUMBER_FORMATS``: "fastest" is bfloat16 if the processor has it, else float32
+    (:func:`berdslib.models.loading.fastest_format`); "bfloat16" multiplies in that format, "4bit" stores the weights
+    in 4 bits (NormalFloat); ``engine`` runs the network: "torch" or, faster on a CPU, "openvino", which supports
+    pooling "" only. ``multilingual``: it reads more than English.
     """
 
     name: str
@@ -80,10 +81,10 @@ class ModelCard(NamedTuple):
         >>> ModelCard("x", "org/x", max_length=64, number_format="bfloat16").id
         'org/x|||True|64|number_format=bfloat16'
         """
-        # The first fields are always written, later ones only where they say something: what was cached stays valid.
-        later = [f for f in self._fields[6:] if f != "multilingual"]
-        said = [f"{f}={_escaped(getattr(self, f))}" for f in later if getattr(self, f) != _UNSAID[f]]
-        return "|".join([*map(_escaped, self[1:6]), *said])
+        # Later fields are left out at their default, so that existing cache keys stay valid.
+        later = [field for field in self._fields[6:] if field != "multilingual"]
+        changed = [field for field in later if getattr(self, field) != _LEFT_OUT[field]]
+        return "|".join([*map(_escaped, self[1:6]), *(f"{name}={_escaped(getattr(self, name))}" for name in changed)])
 
     @property
     def for_openvino(self) -> bool:
@@ -95,12 +96,12 @@ class ModelCard(NamedTuple):
         return f"{passage.title}{self.title_separator}{passage.text}" if passage.title else passage.text
 
 
-# An id that names no number format is that of float32, which was the default once.
-_UNSAID = {**ModelCard._field_defaults, "number_format": "float32"}
+# Values that an id leaves out; without a number format it means float32.
+_LEFT_OUT = {**ModelCard._field_defaults, "number_format": "float32"}
 
 
 def _escaped(value: object) -> str:
-    """Return a field so that no two cards have one id: what separates fields, and what a state begins with, escaped."""
+    """Escape the separators of fields and the first characters of marks, so that no two cards share an id."""
     if value is None:
         return "\\own"
     return re.sub(r"([\\|#@])", r"\\\1", str(value))

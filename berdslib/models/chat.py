@@ -1,4 +1,4 @@
-"""Chat models by name, and those that run on this machine."""
+"""Chat models by name, and local chat models."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from berdslib.models.packaged import PACKAGED
 
 logger = logging.getLogger(__name__)
 
-_ALTERNATIVES = 20  # of the first token, as many as endpoints offer
+_ALTERNATIVES = 20  # alternatives of the first token, as many as endpoints return
 
 
 def make_chat(
@@ -40,22 +40,22 @@ def make_chat(
 ) -> ChatModel:
     """Return a chat model by name.
 
-    The name of a model may be followed by settings, as in "MODEL?max_tokens=2000&reasoning_effort=none": the longest
-    answer, the temperature (0 where none is named), and for an endpoint further fields of each request, their values
-    read as JSON where they are JSON.
+    Settings may follow the name of a model, as in "MODEL?max_tokens=2000&reasoning_effort=none": the longest answer,
+    the temperature (by default 0), and for an endpoint further fields of each request, whose values are parsed as JSON
+    if possible.
 
     Args:
-        name: "smollm2" for the small model that comes in a package; "local:FOLDER" for a checkpoint on this machine (or
+        name: "smollm2" for the small packaged model; "local:FOLDER" for a checkpoint on this machine (or
             its id on the Hugging Face hub); "recorded:FILE" for the answers in a file, nothing else; any other name is
             a model behind an OpenAI-compatible endpoint (BERDS_CHAT_URL, OPENAI_API_KEY).
         max_tokens: longest answer; recorded answers are as long as they are.
-        logprobs: ask an endpoint for the alternatives of each token; the others give what they have.
-        schema: a JSON schema for the answers of an endpoint; a local model is held to the form of each request.
+        logprobs: request the alternatives of each token from an endpoint; local and recorded models ignore it.
+        schema: a JSON schema for the answers of an endpoint; a local model follows the form of each request.
         options: passed to :class:`LocalChat` or :class:`~berdslib.llm.chat.Endpoint`.
 
     Raises:
-        InputError: no name, an address in it, or a file that cannot be read or holds the answers of several models.
-        MissingDataError: a local model that is not there.
+        InputError: no name, an address in it, or a file that is unreadable or has answers of several models.
+        MissingDataError: a missing local model.
     """
     check_no_address(name)
     name, more = _settings_in(name)
@@ -66,7 +66,7 @@ def make_chat(
     if name in PACKAGED or (kind == "local" and rest):
         temperature = more.pop("temperature", 0)
         if more:
-            problem = f"{next(iter(more))!r} is no setting of a model of this machine; max_tokens and temperature are"
+            problem = f"{next(iter(more))!r} is not a setting of a local model; use max_tokens and temperature"
             raise InputError(problem, field="chat")
         return load_local_chat(rest or name, max_tokens=max_tokens, temperature=temperature, **options)
     if not name.strip() or kind in ("local", "recorded"):
@@ -76,7 +76,7 @@ def make_chat(
 
 
 def _settings_in(name: str) -> tuple[str, dict[str, Any]]:
-    """Return a name, and the settings behind its question mark; a file of recorded answers may be called anything."""
+    """Split a name at the question mark before its settings, unless it is a file of recorded answers."""
     model, mark, listed = name.partition("?")
     if not mark or name.startswith("recorded:"):
         return name, {}
@@ -84,7 +84,7 @@ def _settings_in(name: str) -> tuple[str, dict[str, Any]]:
     for setting in listed.split("&"):
         field, equals, value = setting.partition("=")
         if not (field.isidentifier() and equals and value):
-            raise InputError(f"{setting!r} is not a setting; NAME=VALUE was expected", field="chat")
+            raise InputError(f"{setting!r} is not a setting; expected NAME=VALUE", field="chat")
         try:
             settings[field] = json.loads(value)
         except ValueError:
@@ -95,7 +95,7 @@ def _settings_in(name: str) -> tuple[str, dict[str, Any]]:
 def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:
     """Load a chat model from a package, a folder, the Hugging Face cache or the hub. Options as of :class:`LocalChat`.
 
-    Its answers are held to the form that is asked for, where the library for that is installed.
+    Answers follow the requested form if the library llguidance is installed.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -104,29 +104,31 @@ def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:
     model = load_weights(AutoModelForCausalLM, checkpoint, dtype=dtype)
     held = importlib.util.find_spec("llguidance") is not None
     if not held:
-        logger.warning("answers of %s are not held to a form: pip install 'berdslib[smollm2]' (llguidance)", checkpoint)
-    asked = {**PACKAGED[checkpoint].chat} if checkpoint in PACKAGED else {}
-    # Other weights in the same folder give other answers, which a record must tell apart.
+        logger.warning(
+            "answers of %s may not follow the requested form: pip install 'berdslib[smollm2]' (llguidance)", checkpoint
+        )
+    defaults = {"held": held, **(PACKAGED[checkpoint].chat if checkpoint in PACKAGED else {})}
+    # Recordings must not mix the answers of different weights in the same folder.
     name = checkpoint + checkpoint_mark(checkpoint) + number_format_mark(dtype)
-    return LocalChat(model, tokenizer, name, **{"held": held} | asked | options)
+    return LocalChat(model, tokenizer, name, **defaults | options)
 
 
 class LocalChat:
-    """A causal language model of this machine as chat model; may be used by several threads, one batch at a time.
+    """A local causal language model as chat model; threads may share it and take turns by batch.
 
     Args:
         model: a loaded causal LM (see :func:`load_local_chat` for loading by name).
         tokenizer: its tokenizer.
-        name: what the id calls the model.
-        max_tokens: longest answer; a request may ask for a shorter one.
-        held: write nothing but what the form of a request allows. A model that thinks aloud before is left free.
-        short: ask in short forms.
-        repetition_penalty: 1 for none; from above 1, how much less a token is worth that a free answer has already.
-        temperature: 0 for the most probable token each time; 1 draws tokens as probable as the model has them. What is
-            drawn depends on the conversation alone.
+        name: the model's name in the id.
+        max_tokens: longest answer; a request may set a shorter one.
+        held: generate only tokens that the form of a request allows, unless the model thinks first.
+        short: use the short forms of prompts.
+        repetition_penalty: above 1, it makes tokens less probable that a free-form answer already has; 1 for none.
+        temperature: 0 takes the most probable token each time; 1 draws from the model's probabilities. The draw depends
+            on the conversation alone.
 
     Raises:
-        InputError: an unusable setting.
+        InputError: an invalid setting.
     """
 
     together = 8  # conversations in one batch
@@ -144,9 +146,9 @@ class LocalChat:
         temperature: float = 0,
     ) -> None:
         if max_tokens < 1:
-            raise InputError(f"max_tokens must be from 1, not {max_tokens}")
+            raise InputError(f"max_tokens must be at least 1, not {max_tokens}")
         if not (isinstance(temperature, int | float) and 0 <= temperature < np.inf):
-            raise InputError(f"must be a number from 0, not {temperature!r}", field="temperature")
+            raise InputError(f"must be a finite number of at least 0, not {temperature!r}", field="temperature")
         self.temperature = temperature
         template = tokenizer.chat_template or ""
         self.model = model
@@ -155,15 +157,20 @@ class LocalChat:
         self.penalty = repetition_penalty
         self.held = held and "<think" not in template
         digest = _digest(template) if template else "none"
-        # The words are those under which answers were recorded.
-        said = [f"local({name},max_tokens={max_tokens},temperature={temperature:g},seed=0,chat={digest}"]
-        said += [f"repetition={repetition_penalty}"] * (repetition_penalty != 1) + [SHORT] * short
-        self.id = ",".join(said + [f"forms={_digest(json.dumps(FORMS))}"] * self.held) + ")"
+        # Recorded answers are found by this id.
+        settings = [f"local({name},max_tokens={max_tokens},temperature={temperature:g},seed=0,chat={digest}"]
+        if repetition_penalty != 1:
+            settings.append(f"repetition={repetition_penalty}")
+        if short:
+            settings.append(SHORT)
+        if self.held:
+            settings.append(f"forms={_digest(json.dumps(FORMS))}")
+        self.id = ",".join(settings) + ")"
         self._marks = control_tokens(tokenizer)
         self._lock = threading.Lock()
 
     def complete(self, messages: Messages) -> Reply:
-        """Return the answer, with the most probable alternatives of its first token, among those that are allowed.
+        """Return the answer, with the most probable allowed alternatives of its first token.
 
         Raises:
             InputError: the messages and the answer do not fit into the model's context.
@@ -171,7 +178,7 @@ class LocalChat:
         return self.complete_all([messages])[0]
 
     def complete_all(self, conversations: Sequence[Messages]) -> list[Reply]:
-        """Return the answers to several conversations, written at once; errors as of :meth:`complete`."""
+        """Return the answers to several conversations, generated in one batch; errors as of :meth:`complete`."""
         import torch
 
         rows = [self.token_ids(messages) for messages in conversations]
@@ -184,8 +191,7 @@ class LocalChat:
                     f"{len(row)} tokens of messages and {most} of answer do not fit into the {room} tokens "
                     f"that {self.id} can read; give it fewer or shorter passages"
                 )
-        ids, mask = (one.to(self.model.device) for one in padded(rows))
-        ends = self._ends
+        ids, mask = (tensor.to(self.model.device) for tensor in padded(rows))
         with self._lock, torch.inference_mode():
             penalties = [self.penalty if form is None or form.free else 1.0 for form in forms]
             matchers = [self._matcher(form) for form in forms]
@@ -195,23 +201,31 @@ class LocalChat:
             out = self.model.generate(
                 input_ids=ids, attention_mask=mask, generation_config=settings, logits_processor=[steps]
             )
-        replies = []
-        for i, most in enumerate(longest):
-            said = out[i, ids.shape[1] :][:most].tolist()
-            end = next((at for at, token in enumerate(said) if token in ends), None)
-            said = said if end is None else said[: end + 1]
-            best = torch.log_softmax(steps.first[i].double(), dim=-1).topk(min(_ALTERNATIVES, steps.first.shape[1]))
-            first = [(self.tokenizer.decode([int(t)]), float(p)) for p, t in zip(*best, strict=True) if p > -np.inf]
-            answer = self.tokenizer.decode(said, skip_special_tokens=True).strip()
-            finish = "length" if end is None else "stop"
-            replies.append(Reply(answer, tuple(first), finish, len(rows[i]), len(said)))
-        return replies
+        return [
+            self._reply(len(row), tokens[ids.shape[1] :][:most].tolist(), scores)
+            for row, tokens, most, scores in zip(rows, out, longest, steps.first, strict=True)
+        ]
+
+    def _reply(self, asked: int, answer: list[int], scores: Any) -> Reply:
+        """Return the reply to a prompt of `asked` tokens; `scores` are the logits of the first token."""
+        import torch
+
+        end = next((place for place, token in enumerate(answer) if token in self._ends), None)
+        answer = answer if end is None else answer[: end + 1]
+        best = torch.log_softmax(scores.double(), dim=-1).topk(min(_ALTERNATIVES, len(scores)))
+        first = [
+            (self.tokenizer.decode([int(token)]), float(logprob))
+            for logprob, token in zip(*best, strict=True)
+            if logprob > -np.inf
+        ]
+        text = self.tokenizer.decode(answer, skip_special_tokens=True).strip()
+        return Reply(text, tuple(first), "length" if end is None else "stop", asked, len(answer))
 
     def token_ids(self, messages: Messages) -> list[int]:
-        """Return what the model reads; marks of the model's own in the messages are made plain text."""
-        plain = [{**m, "content": defuse(m["content"], self._marks)} for m in messages]
+        """Return the prompt as token ids; special tokens inside the messages become plain text."""
+        plain = [{**message, "content": defuse(message["content"], self._marks)} for message in messages]
         if not self.tokenizer.chat_template:
-            ids: list[int] = self.tokenizer("\n\n".join(m["content"] for m in plain))["input_ids"]
+            ids: list[int] = self.tokenizer("\n\n".join(message["content"] for message in plain))["input_ids"]
             return ids
         return templated_ids(self.tokenizer, plain)
 
@@ -222,7 +236,7 @@ class LocalChat:
         return own if isinstance(own, list) else [own]
 
     def _settings(self, longest: int) -> Any:
-        """Return all settings that bear on the answer, so that none comes from the checkpoint's own defaults."""
+        """Return all settings of the generation, so that none comes from the checkpoint's defaults."""
         from transformers import GenerationConfig
 
         return GenerationConfig(
@@ -241,7 +255,7 @@ class LocalChat:
         return from_tokenizer(self.tokenizer, self.model.config.vocab_size, self._ends)
 
     def _matcher(self, form: Form | None) -> Any:
-        """Return what says which token may come next in an answer of a form; None where any may."""
+        """Return the matcher that restricts the next token to a form; None without a restriction."""
         if not self.held or form is None:
             return None
         from llguidance import LLMatcher
@@ -255,7 +269,7 @@ class LocalChat:
 
 
 class _Steps:
-    """What is done to the logits of a batch before each token; keeps those of the first."""
+    """Changes the logits of a batch before each token, and keeps those of the first token."""
 
     def __init__(
         self,
@@ -277,25 +291,27 @@ class _Steps:
     def __call__(self, ids: Any, scores: Any) -> Any:
         import torch
 
-        said = ids[:, self.start :]  # only the answer's own tokens: the prompt's, and padding, may come again
+        answers = ids[:, self.start :]  # without the prompts, whose tokens may be repeated
         if max(self.penalties) > 1:
             penalties = scores.new_tensor(self.penalties)[:, None]
-            before = scores.gather(1, said)
+            before = scores.gather(1, answers)
             after = torch.where(before < 0, before * penalties, before / penalties)
-            scores = scores.scatter(1, said, after)
+            scores = scores.scatter(1, answers, after)
         for row, matcher in enumerate(self.matchers):
             if matcher is None:
                 continue
-            if said.shape[1] and not matcher.is_stopped():
-                matcher.consume_token(int(said[row, -1]))
-            bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)  # of one that is complete, the end alone
+            if answers.shape[1] and not matcher.is_stopped():
+                matcher.consume_token(int(answers[row, -1]))
+            bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)  # a complete answer allows only its end
             allowed = torch.from_numpy(np.unpackbits(bits, bitorder="little")).bool()[: scores.shape[1]]
             scores[row].masked_fill_(~allowed.to(scores.device), -torch.inf)
         self.first = scores if self.first is None else self.first
         if not self.temperature:
             return scores
         # The largest of the scores with Gumbel noise added is a draw from their softmax.
-        uniform = [torch.rand(scores.shape[1], generator=g, dtype=torch.float64) for g in self.generators]
+        uniform = [
+            torch.rand(scores.shape[1], generator=generator, dtype=torch.float64) for generator in self.generators
+        ]
         noise = -torch.log(-torch.log(torch.stack(uniform).clamp_min(1e-300)))
         return scores.double() / self.temperature + noise.to(scores.device)
 

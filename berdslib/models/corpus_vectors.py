@@ -1,4 +1,4 @@
-"""Encoding a corpus in shards: in any order, by any number of processes, going on where a killed run stopped."""
+"""Encoding a corpus in shards, in any order, by any number of processes; a killed run can be resumed."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from berdslib.paths import cache_dir
 from berdslib.progress import bar
 
 VECTORS = "vectors.npy"
-_SHARD = 2048  # passages, the most that a kill can lose in each worker
-_AHEAD = 64  # shards handed over at a time: an executor keeps what it was handed, texts of a list included
+_SHARD = 2048  # passages, the most that each worker loses if it is killed
+_AHEAD = 64  # submitted shards at a time, since an executor keeps their arguments, including texts of a list
 
 
 def full_text(passage: Passage) -> str:
-    """Return the text with its title, as retrievers index it unless told otherwise."""
+    """Return the text with its title, which retrievers index by default."""
     return passage.full_text
 
 
@@ -43,27 +43,27 @@ def encode_corpus(
     executor: Executor | None = None,
     text_of: Callable[[Passage], str] = full_text,
 ) -> np.ndarray:
-    """Return the vectors of all passages, float32 (n, d), memory-mapped from disk; what is there is not encoded again.
+    """Return the vectors of all passages, float32 (n, d), memory-mapped from disk; finished shards are reused.
 
-    Each shard is a file that appears when it is complete, so a run that was killed at any moment goes on with the next
-    call. Calls at the same time, on any machines that see the folder, share the shards. At the end these are joined to
-    ``vectors.npy``, which needs the room twice for a moment.
+    Each shard is a file that gets its name when it is complete, so the next call resumes a killed run. Concurrent
+    calls, on any machines that share the folder, divide the shards. At the end these are joined to ``vectors.npy``,
+    which briefly needs twice the space.
 
     Args:
-        passages: the corpus. Of a :class:`~berdslib.data.corpus.Corpus` a worker is told the path and the range, and
-            reads the texts itself; of a list it is sent the texts.
-        encoder: must be picklable if an executor is given. Of a ``CachedEncoder`` the encoder inside is used: these
-            files are its cache, and the cache's lock would let only one process work at a time.
-        folder: where to keep the vectors, on a disk that all workers see; None for one in the user's cache, named after
-            the encoder and the corpus' content.
-        executor: who encodes; None for this process. For two processes
+        passages: the corpus. Workers get the path and the range of a :class:`~berdslib.data.corpus.Corpus` and read the
+            texts themselves; they get the texts of a list.
+        encoder: must be picklable if an executor is given. For a ``CachedEncoder``, the encoder inside is used, since
+            the cache's lock would let only one process work at a time.
+        folder: the folder of the vectors, on a disk that all workers share; None for one in the user's cache, named
+            after the encoder and the corpus' content.
+        executor: runs the encoding; None for this process. For two processes
             ``ProcessPoolExecutor(2, mp_context=get_context("spawn"))`` (forked ones hang in torch), for a cluster
             ``Client.get_executor(pure=False)`` of dask.
-        text_of: what is encoded of a passage, such as ``card.passage_text``; must be picklable if an executor is given.
+        text_of: returns the text to encode, as ``card.passage_text`` does; must be picklable if an executor is given.
 
     Raises:
-        InputError: a folder that holds vectors of another encoder or corpus, or a corpus that was changed meanwhile.
-        BerdsError: a worker process was killed (of dask: more often than its ``allowed-failures``).
+        InputError: a folder with vectors of another encoder or corpus, or a corpus that changed during the call.
+        BerdsError: a worker process was killed (with dask: more often than its ``allowed-failures``).
     """
     work = _prepared(passages, encoder, folder, text_of)
     work.encode((1, 1), executor)
@@ -85,12 +85,12 @@ def encode_part(
 
 
 def about_vectors(passages: Sequence[Passage], encoder: Encoder, text_of: Callable[[Passage], str]) -> dict[str, Any]:
-    """Return what tells vectors apart: their encoder, a hash of docnos and texts, and how many passages there are."""
+    """Return the description of vectors: their encoder, a hash of docnos and texts, and the number of passages."""
     return _about(encoder, _digests(passages, text_of)[1], len(passages))
 
 
 def part_of(n: int, part: tuple[int, int]) -> range:
-    """Return which of n things are in a part.
+    """Return the range of n items that a part has.
 
     >>> part_of(10, (2, 3))
     range(3, 6)
@@ -105,7 +105,7 @@ def _about(encoder: Encoder, corpus: str, passages: int) -> dict[str, Any]:
 
 class _Shard(NamedTuple):
     rows: range
-    digest: str  # of its passages
+    digest: str  # hash of its passages
     file: Path
 
 
@@ -120,17 +120,17 @@ class _Work(NamedTuple):
 
     def encode(self, part: tuple[int, int], executor: Executor | None) -> None:
         """Encode the shards of a part that have no file yet."""
-        asked = [self.shards[number] for number in part_of(len(self.shards), part)]
-        for waits in (False, True):  # first what no other call is encoding, then what another did not finish
+        shards = [self.shards[number] for number in part_of(len(self.shards), part)]
+        for waits in (False, True):  # first the shards that no other call encodes, then those it did not finish
             if (self.folder / VECTORS).exists():
                 return
-            missing = [shard for shard in asked if not shard.file.exists()]
+            missing = [shard for shard in shards if not shard.file.exists()]
             jobs = (self._job(shard, waits) for shard in missing)
             for _ in bar(_finished(jobs, executor), total=len(missing), desc="encoding", unit="shard"):
                 pass
 
     def _job(self, shard: _Shard, waits: bool) -> tuple[Any, ...]:
-        """Return the arguments of `_encode_shard`; of a list only the rows of the shard are sent."""
+        """Return the arguments of `_encode_shard`; a list is cut to the rows of the shard."""
         passages = self.passages
         rows = shard.rows
         if not isinstance(passages, Corpus):
@@ -145,7 +145,7 @@ class _Work(NamedTuple):
                 vectors = (open_vectors(shard.file) for shard in self.shards)
                 with atomic_path(self.folder / VECTORS) as unfinished, errors_in(self.folder):
                     write_vectors(unfinished, len(self.passages), vectors)
-            # A worker that was killed or outlived its caller may have left something there.
+            # Removes leftovers of workers that were killed or outlived their caller.
             shutil.rmtree(self.folder / "shards", ignore_errors=True)
         return open_vectors(self.folder / VECTORS, len(self.passages))
 
@@ -153,7 +153,7 @@ class _Work(NamedTuple):
 def _prepared(
     passages: Sequence[Passage], encoder: Encoder, folder: Path | None, text_of: Callable[[Passage], str]
 ) -> _Work:
-    """Return the work of encoding a corpus into a folder, which must be empty or hold vectors of the same."""
+    """Return the work of encoding a corpus into a folder, which must be empty or belong to the same work."""
     if not len(passages):
         raise InputError("there are no passages to encode")
     if isinstance(encoder, CachedEncoder):
@@ -179,15 +179,15 @@ def _locked(folder: Path) -> Any:
     from filelock import FileLock
 
     read_only = (folder / MANIFEST).exists() and not os.access(folder, os.W_OK)
-    return nullcontext() if read_only else FileLock(folder / ".lock")  # a folder that is complete changes no more
+    return nullcontext() if read_only else FileLock(folder / ".lock")  # a complete folder never changes
 
 
 def _digests(passages: Sequence[Passage], text_of: Callable[[Passage], str]) -> tuple[list[str], str]:
-    """Return a hash of each shard's docnos and texts, and one of all of them that does not depend on the shards."""
+    """Return a hash of docnos and texts for each shard, and one of the corpus that is independent of the shards."""
     stream = iter(passages)
     shards = []
     everything = hashlib.blake2b(digest_size=16)
-    while chunk := list(islice(stream, _SHARD)):
+    for chunk in iter(lambda: list(islice(stream, _SHARD)), []):
         coded = _coded(chunk, [text_of(passage) for passage in chunk])
         shards.append(_hash(coded))
         everything.update(coded)
@@ -195,10 +195,12 @@ def _digests(passages: Sequence[Passage], text_of: Callable[[Passage], str]) -> 
 
 
 def _coded(passages: Sequence[Passage], texts: Sequence[str]) -> bytes:
-    """Return docnos and texts as one string of bytes, each behind its length."""
-    pairs = zip(passages, texts, strict=True)
-    fields = (field.encode() for passage, text in pairs for field in (passage.docno, text))
-    return b"".join(len(field).to_bytes(8, "little") + field for field in fields)
+    """Return docnos and texts as one byte string, each preceded by its length."""
+    coded = []
+    for passage, text in zip(passages, texts, strict=True):
+        for field in (passage.docno.encode(), text.encode()):
+            coded += [len(field).to_bytes(8, "little"), field]
+    return b"".join(coded)
 
 
 def _hash(coded: bytes) -> str:
@@ -206,13 +208,13 @@ def _hash(coded: bytes) -> str:
 
 
 def _finished(jobs: Iterable[tuple[Any, ...]], executor: Executor | None) -> Iterator[None]:
-    """Encode shards, here or in an executor, and yield once for each that is done."""
+    """Encode shards, here or in an executor, and yield once for each finished shard."""
     if executor is None:
         for job in jobs:
             _encode_shard(*job)
             yield
         return
-    dask = sys.modules.get("distributed")  # which has an error of its own
+    dask = sys.modules.get("distributed")  # it raises its own error
     killed = (BrokenExecutor,) if dask is None else (BrokenExecutor, dask.KilledWorker)
     running: deque[Future[None]] = deque()
     try:
@@ -239,7 +241,7 @@ def _encode_shard(
     target: Path,
     waits: bool,
 ) -> None:
-    """Encode one shard into its file, in whatever process, unless another call has it or is encoding it."""
+    """Encode one shard into its file, unless another call has finished it or is encoding it."""
     from filelock import FileLock, Timeout
 
     result = target.parents[1] / VECTORS
@@ -250,7 +252,7 @@ def _encode_shard(
             chunk = passages[rows.start : rows.stop]
             texts = [text_of(passage) for passage in chunk]
             if _hash(_coded(chunk, texts)) != digest:
-                raise InputError("the corpus was changed while it was encoded; call again")
+                raise InputError("the corpus changed during encoding; call again")
             vectors = np.asarray(encoder.encode_passages(texts), dtype=np.float32)
             if vectors.ndim != 2 or len(vectors) != len(texts):
                 shape = f"vectors of shape {vectors.shape}, not ({len(texts)}, d)"
@@ -260,14 +262,14 @@ def _encode_shard(
     except Timeout:
         return
     except FileNotFoundError:
-        if not result.exists():  # else another call has joined all shards meanwhile, and their folder is gone
+        if not result.exists():  # otherwise another call has joined all shards and removed their folder
             raise
 
 
 def write_vectors(path: Path, n: int, parts: Iterable[np.ndarray]) -> None:
-    """Write float32 vectors (n, d), which come in parts, as a .npy file, and wait until the disk has it.
+    """Write float32 vectors (n, d), given in parts, as a .npy file, and wait until they are on disk.
 
-    Numpy's own ``save`` would not say why a disk takes no more, and a mapped file would end the process there.
+    Numpy's own ``save`` would not report why a write fails, and a mapped file would crash the process.
     """
     width = 0
     with open(path, "wb") as file:
@@ -277,7 +279,7 @@ def write_vectors(path: Path, n: int, parts: Iterable[np.ndarray]) -> None:
                 header = {"descr": "<f4", "fortran_order": False, "shape": (n, width)}
                 np.lib.format.write_array_header_1_0(file, header)
             if part.shape[1] != width:
-                raise InputError(f"has vectors of {part.shape[1]} numbers, others of {width}")
+                raise InputError(f"has vectors of {part.shape[1]} numbers and others of {width}")
             file.write(np.ascontiguousarray(part).data)
         file.flush()
         os.fsync(file.fileno())
@@ -288,18 +290,18 @@ def open_vectors(path: Path, n: int | None = None) -> np.ndarray:
     try:
         vectors = np.load(path, mmap_mode="r")
     except (OSError, ValueError, EOFError) as error:
-        problem = f"is damaged ({error}); delete its folder, and make it again"
+        problem = f"is damaged ({error}); delete its folder and build it again"
         raise InputError(problem, path=path) from None
     if vectors.ndim != 2 or len(vectors) != (n or len(vectors)) or vectors.dtype != np.float32:
-        needed = f"float32 ({n or 'n'}, d)"
-        raise InputError(f"holds {vectors.dtype} {vectors.shape}, not {needed}; delete its folder", path=path)
+        expected = f"float32 ({n or 'n'}, d)"
+        raise InputError(f"holds {vectors.dtype} {vectors.shape}, not {expected}; delete its folder", path=path)
     return np.asarray(vectors)
 
 
 def vectors_of(
     passages: Sequence[Passage], encoder: Encoder, text_of: Callable[[Passage], str], folder: Path | None = None
 ) -> np.ndarray:
-    """Return the vectors of passages: of a corpus on disk, or with a folder, from disk."""
+    """Return the vectors of passages; those of a corpus on disk, or with a folder, are kept on disk."""
     if isinstance(passages, Corpus) or folder is not None:
         return encode_corpus(passages, encoder, folder, text_of=text_of)
     return encoder.encode_passages([text_of(passage) for passage in passages])

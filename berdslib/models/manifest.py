@@ -1,4 +1,4 @@
-"""The manifest of a folder of vectors, or of an index: a small file that says what the folder was made of."""
+"""The manifest of a folder of vectors, or of an index: a small file that describes the vectors."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from berdslib.errors import InputError
 from berdslib.files import atomic_path
 
 MANIFEST = "manifest.json"
-_FORMAT = 1  # raised whenever what is written changes
+_FORMAT = 1  # raise it with every change of the format
 
 
 def check_manifest(folder: Path, wanted: Mapping[str, Any]) -> None:
-    """Raise InputError for a folder that is of something else than `wanted`; an empty folder gets a manifest."""
+    """Raise InputError for a folder with another manifest than `wanted`; an empty folder gets this manifest."""
     if not (folder / MANIFEST).exists():
         if any(entry.name != ".lock" and not entry.name.startswith(f".{MANIFEST}.") for entry in folder.iterdir()):
             raise InputError("has other content; choose an empty or a new folder", path=folder)
@@ -24,7 +24,7 @@ def check_manifest(folder: Path, wanted: Mapping[str, Any]) -> None:
 
 
 def check_about(about: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path | None = None) -> None:
-    """Raise InputError where vectors are not of what is wanted."""
+    """Raise InputError if the description of vectors is not the wanted one."""
     found = {name: about.get(name) for name in wanted}
     if found != wanted:
         problem = f"holds vectors of {found}, not of {wanted}; choose another folder, or delete this one"
@@ -32,16 +32,16 @@ def check_about(about: Mapping[str, Any], wanted: Mapping[str, Any], folder: Pat
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return what the manifest of a folder says."""
+    """Read the manifest of a folder."""
     path = folder / MANIFEST
     try:
         about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         written = about.pop("format")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        problem = f"is no manifest of vectors ({type(error).__name__}); delete its folder, and make it again"
+        problem = f"is not a manifest of vectors ({type(error).__name__}); delete its folder and build it again"
         raise InputError(problem, path=path) from None
     if written != _FORMAT:
-        raise InputError(f"is of format {written}, and {_FORMAT} is needed; make it again", path=path)
+        raise InputError(f"has format {written} instead of {_FORMAT}; build its folder again", path=path)
     return about
 
 

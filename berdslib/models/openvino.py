@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     import torch
 
 VectorsOfIds = Callable[[list[list[int]]], np.ndarray]
-# Word pieces in a forward pass, padding included: enough to keep the cores busy, few enough to stay near them.
+# Word pieces in a forward pass, padding included: enough to keep the cores busy, few enough for their caches.
 TOKENS = 1024
 
 
 def require_openvino() -> None:
-    """Raise MissingDataError where the package is not here; the message says how to get it."""
+    """Raise MissingDataError if the package is not installed."""
     if importlib.util.find_spec("openvino") is None:
-        raise MissingDataError("this needs openvino: pip install 'berdslib[openvino]'")
+        raise MissingDataError("engine='openvino' needs the package openvino: pip install 'berdslib[openvino]'")
 
 
 def openvino_vectors(model: Any, number_format: str) -> Callable[[list[str], str], np.ndarray]:
@@ -35,39 +35,40 @@ def openvino_vectors(model: Any, number_format: str) -> Callable[[list[str], str
     It uses as many threads as torch would (``torch.set_num_threads``, OMP_NUM_THREADS).
 
     Args:
-        model: a sentence-transformers model on the CPU in float32, of a transformer and what pools it.
+        model: a sentence-transformers model on the CPU in float32: a transformer and its pooling.
         number_format: "float32" or "bfloat16".
     """
     if not hasattr(model[0], "auto_model"):
-        raise InputError("only transformers are run by OpenVINO here; take engine='torch'")
+        raise InputError("OpenVINO supports only transformers here; use engine='torch'")
     vectors = openvino_reader(_whole(model), model.tokenizer, number_format)
 
     def vectors_of(texts: list[str], prefix: str) -> np.ndarray:
         if prefix and not all(getattr(part, "include_prompt", True) for part in model):
-            raise InputError("this checkpoint leaves prefixes out of the mean, which OpenVINO does not do here")
-        inputs = model.tokenizer([prefix + t for t in texts], truncation=True, max_length=model.max_seq_length)
+            raise InputError("this checkpoint leaves prefixes out of the mean, which OpenVINO does not support here")
+        prefixed = [prefix + text for text in texts]
+        inputs = model.tokenizer(prefixed, truncation=True, max_length=model.max_seq_length)
         return vectors(inputs["input_ids"])
 
     return vectors_of
 
 
 def openvino_reader(module: torch.nn.Module, tokenizer: Any, number_format: str) -> VectorsOfIds:
-    """Return a function that does what a module does, and takes the word pieces of texts.
+    """Return a function from the word pieces of texts to the vectors of a module.
 
     Args:
-        module: from ``input_ids`` and ``attention_mask``, both (n, tokens), to vectors (n, d); in float32 on the CPU.
-        tokenizer: of its texts, which pads.
+        module: maps ``input_ids`` and ``attention_mask``, both (n, tokens), to vectors (n, d); in float32 on the CPU.
+        tokenizer: the tokenizer of its texts, for padding.
         number_format: "float32" or "bfloat16".
     """
     with _no_telemetry():
         import openvino
     import torch
 
-    # Padded, because the library leaves the mask out of the network where all texts are of one length.
+    # Padded, because the library drops the mask from the network if all texts have the same length.
     example = dict(tokenizer(["one", "two words", "a few words more"], padding=True, return_tensors="pt"))
     example = {name: example[name] for name in ("input_ids", "attention_mask")}
     shapes: list[tuple[str, list[int]]] = [(name, [-1, -1]) for name in example]
-    # Tracing touches what the network would be trained by, which transformers then comments on.
+    # Tracing makes transformers warn about training code.
     with torch.inference_mode(), _no_telemetry(), quiet_loading():
         network = openvino.convert_model(module.eval(), example_input=example, input=shapes)
     settings = {
@@ -79,12 +80,12 @@ def openvino_reader(module: torch.nn.Module, tokenizer: Any, number_format: str)
     width = compiled.output(0).partial_shape[1].get_length()
 
     def vectors_of(ids: list[list[int]]) -> np.ndarray:
-        found = np.empty((len(ids), width), dtype=np.float32)
+        vectors = np.empty((len(ids), width), dtype=np.float32)
         request = compiled.create_infer_request()
-        for rows in token_batches([len(one) for one in ids], TOKENS):
+        for rows in token_batches([len(pieces) for pieces in ids], TOKENS):
             batch = tokenizer.pad({"input_ids": [ids[i] for i in rows]}, return_tensors="np")
-            found[rows] = request.infer({name: batch[name] for name in ("input_ids", "attention_mask")})[0]
-        return found
+            vectors[rows] = request.infer({name: batch[name] for name in ("input_ids", "attention_mask")})[0]
+        return vectors
 
     return vectors_of
 
@@ -108,10 +109,10 @@ def _whole(model: Any) -> torch.nn.Module:
 
 @contextmanager
 def _no_telemetry() -> Iterator[None]:
-    """Let no usage statistics be sent to OpenVINO's makers, as would be unless a user objects, and hide warnings.
+    """Stop OpenVINO from sending usage statistics, which it does by default, and hide warnings.
 
-    It sends nothing where the environment says that this is a test. The warnings are of branches that go the
-    same way for all texts, which the tests check.
+    It sends nothing if the environment says CI. The warnings are about branches that are the same for all texts, which
+    the tests check.
     """
     with patch.dict(os.environ, {"CI": "true"}), warnings.catch_warnings():
         warnings.simplefilter("ignore")

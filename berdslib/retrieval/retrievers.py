@@ -1,4 +1,4 @@
-"""Retrievers by name, so that a notebook parameter is a string; own corpora for questions; Lucene."""
+"""Retrievers by name, so that a notebook parameter can be a string; questions with their own corpora; Lucene."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from berdslib.retrieval.bm25 import BM25, LuceneBM25, RankBM25
 from berdslib.retrieval.dense import Dense
 from berdslib.retrieval.rerank import TART_FULL, TART_INSTRUCTION, CrossEncoderRetriever, load_scorer
 
-# From a corpus to a retriever over it; a model that it needs has been loaded, once for however many corpora.
+# Builds a retriever over a corpus. Its models are loaded already, once for all corpora.
 Maker = Callable[[Sequence[Passage]], Retriever]
 
 _LUCENE = "pyserini:"
@@ -33,17 +33,17 @@ _FOR_ENCODER = {"cached", "engine", "number_format"}
 
 
 class Encoding(NamedTuple):
-    """How a dense retriever makes vectors: its encoder, and what of a passage is encoded."""
+    """How a dense retriever makes vectors: its encoder, and the text that it encodes of a passage."""
 
     encoder: Encoder
     text_of: Callable[[Passage], str]
 
 
 class RetrieverKind(NamedTuple):
-    """How a retriever is made: ``prepare`` takes its name and options, loads what it needs, and returns a maker.
+    """How a kind of retriever is made: ``prepare`` takes a name and options, loads the models and returns a maker.
 
-    One that ``reranks`` takes ``depth`` candidates from another. One that compares vectors has an ``encoding``, from
-    its name and options.
+    A retriever that ``reranks`` takes ``depth`` candidates from another one. A dense retriever has an ``encoding``,
+    a function of its name and options.
     """
 
     prepare: Callable[..., Maker]
@@ -53,10 +53,10 @@ class RetrieverKind(NamedTuple):
 
 
 def encoding_of(name: str) -> Encoding:
-    """Return how a retriever of this name makes vectors; one without is an error."""
+    """Return the encoding of a dense retriever by name; InputError for any other retriever."""
     kind, _ = RETRIEVERS.find(name)
     if kind.encoding is None:
-        raise InputError(f"{name} has no vectors; use minilm")
+        raise InputError(f"{name!r} is not a dense retriever; use one such as 'minilm'")
     return kind.encoding(name)
 
 
@@ -67,47 +67,47 @@ def is_dense(name: str) -> bool:
 
 
 def check_dense(name: str) -> None:
-    """Raise InputError unless this names an encoder, as every dense retriever does."""
+    """Raise InputError unless this is the name of a dense retriever."""
     if name.endswith(":") or not is_dense(RETRIEVERS.spelt(name)):
         known("encoder", name, filter(is_dense, RETRIEVERS.names()))
 
 
 @dataclass(frozen=True)
 class OwnDense:
-    """A dense retriever of the user's, over any passages: what :func:`dense` returns."""
+    """A dense retriever of the user's that is not bound to a corpus yet; :func:`dense` returns it."""
 
     encoding: Encoding
     index: str
 
     def __call__(self, passages: Sequence[Passage]) -> Dense:
-        """Return it over these passages."""
+        """Build the retriever over these passages."""
         return self.over(passages)
 
     def over(self, passages: Sequence[Passage], name: str = "dense", index: str = "") -> Dense:
-        """Return it over these passages, with a name, and perhaps another index."""
+        """Build the retriever over these passages, with a name; `index` replaces the retriever's own index."""
         encoder, text_of = self.encoding
         index = index or self.index
         if ":" in index and encoder.id == NAMELESS:
-            raise InputError("what is kept in an index is known by its encoder; give yours an id", field="id")
+            raise InputError("a saved index is found by the id of its encoder; set id", field="id")
         return Dense(passages, encoder, index=index, name=name, text_of=text_of)
 
 
 def dense(encode: Any, *, queries: Any = None, id: str = "", index: str = "numpy") -> OwnDense:
-    """Make a retriever of a model of yours: ``bd.register("retriever", "mine", bd.dense(encode))``.
+    """Make a retriever from your own model: ``bd.register("retriever", "mine", bd.dense(encode))``.
 
-    Its vectors are cached, and are those that "mine+mmr:0.9" and "mine+pap:1.0" use.
+    Its vectors are cached; "mine+mmr:0.9" and "mine+pap:1.0" use them, too.
 
     Args:
         encode: a function from a list of texts to vectors, float (n, d), whose dot products rank passages (scale them
             to length 1 for cosines); a SentenceTransformer, used as its own files say; or the name of an encoder.
-        queries: the same for questions, where they are encoded otherwise.
-        id: names the vectors in the cache on disk; give another when the model changes. A SentenceTransformer is known
-            by its weights; vectors of a function without an id are kept until Python ends.
-        index: how vectors are searched: a key of :data:`berdslib.retrieval.index.INDEXES`; and where it is kept, as in
-            "ivf-pq:FOLDER", "milvus:FILE.db" or "milvus:http://HOST:PORT".
+        queries: a function for questions, if they are encoded differently.
+        id: names the vectors in the cache on disk; change it when the model changes. A SentenceTransformer without an
+            id is identified by its weights; vectors of a function without an id are deleted when Python ends.
+        index: how vectors are searched: a key of :data:`berdslib.retrieval.index.INDEXES`, and where the index is
+            saved, as in "ivf-pq:FOLDER", "milvus:FILE.db" or "milvus:http://HOST:PORT".
 
     Raises:
-        InputError: something that encodes no texts, or whose vectors of two short texts are none.
+        InputError: `encode` fails on two short test texts, or returns invalid vectors for them.
 
     >>> import numpy as np
     >>> letters = dense(lambda texts: np.array([[t.count(c) for c in "abc"] for t in texts]))
@@ -125,39 +125,41 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
 
     Args:
         name: in ``RETRIEVERS``; "hf:org/model" is a dense retriever on any sentence-transformers checkpoint;
-            "pyserini:INDEX" a Lucene index in a folder or of Pyserini's prebuilt ones, whatever the corpus.
-        passages: the corpus; of :class:`~berdslib.data.web.OwnCorpora`, each question is searched in its own.
-        options: keyword arguments of the retriever's class and, if it is dense, of its encoder; or what your own maker
-            takes.
+            "pyserini:INDEX" searches a Lucene index, a folder or a prebuilt one of Pyserini, and ignores the corpus.
+        passages: the corpus; in :class:`~berdslib.data.web.OwnCorpora`, each question has its own.
+        options: keyword arguments of the retriever's class and, if it is dense, of its encoder; or of your own maker.
 
     Raises:
-        InputError: an unknown name, an option that this retriever does not take, an empty corpus, a repeated docno.
+        InputError: an unknown name, an option that this retriever does not take, an empty corpus, a duplicate docno.
         MissingDataError: a model that is neither on this machine nor reachable.
     """
     kind, _ = RETRIEVERS.find(name)
-    if stray := sorted(options.keys() - kind.options):
+    unknown = sorted(options.keys() - kind.options)
+    if unknown:
         problem = f"retriever {name!r} takes no such option; accepted: {', '.join(sorted(kind.options)) or 'none'}"
-        raise InputError(problem, field=stray[0])
+        raise InputError(problem, field=unknown[0])
     make = kind.prepare(name, **options)
     if isinstance(passages, OwnCorpora) and not name.startswith(_LUCENE):
-        if not isinstance(index := options.get("index", ""), str) or ":" in index:
+        index = options.get("index", "")
+        if not isinstance(index, str) or ":" in index:
             raise InputError("questions with their own corpora cannot share an index")
         return InOwnCorpora(name, make, passages)
     return make(passages)
 
 
-_HINT = "a model, or a function from texts to vectors, is registered as berdslib.dense(encode)"
+_HINT = "register a model, or a function from texts to vectors, as berdslib.dense(encode)"
 
 
 def own_retriever(make: Callable[..., Retriever]) -> RetrieverKind:
-    """Return a function of the user's, from passages (and options by name) to a retriever, as a kind."""
+    """Return the kind of a user's function from passages (and options by name) to a retriever."""
     if isinstance(make, OwnDense):
-        encoding, over = make.encoding, make.over
+        encoding = make.encoding
+        over = make.over
         options = frozenset({"index"})
         return RetrieverKind(lambda name, **how: partial(over, name=name, **how), options, encoding=lambda _: encoding)
 
     if hasattr(make, "encode"):
-        raise InputError(f"a retriever is made of passages; {_HINT}", field="make")
+        raise InputError(f"a retriever must be a function of passages; {_HINT}", field="make")
 
     def prepare(name: str, **options: Any) -> Maker:
         def checked(passages: Sequence[Passage]) -> Retriever:
@@ -166,19 +168,22 @@ def own_retriever(make: Callable[..., Retriever]) -> RetrieverKind:
             except AttributeError as error:
                 if error.obj is not next(iter(passages), None):
                     raise
-                problem = f"the retriever {name!r} takes passages for something else ({error}); {_HINT}"
+                problem = f"the retriever {name!r} fails on a passage ({error}); {_HINT}"
                 raise InputError(problem) from error
             if not callable(getattr(made, "search", None)):
-                problem = f"must make something with a method search(questions, k), not {type(made).__name__}; {_HINT}"
+                problem = (
+                    f"must return an object with a method search(questions, k), not {type(made).__name__}; {_HINT}"
+                )
                 raise InputError(f"the retriever {name!r} {problem}")
             return CheckedRetriever(name, made)
 
         return checked
 
     if not callable(make):
-        raise InputError(f"a retriever is added as a function from passages to it, not as {type(make).__name__}")
-    named = list(inspect.signature(make).parameters.values())[1:]
-    return RetrieverKind(prepare, frozenset(p.name for p in named if p.kind is not p.VAR_KEYWORD))
+        raise InputError(f"a retriever must be a function of passages, not {type(make).__name__}")
+    _, *others = inspect.signature(make).parameters.values()
+    options = frozenset(parameter.name for parameter in others if parameter.kind is not parameter.VAR_KEYWORD)
+    return RetrieverKind(prepare, options)
 
 
 def _keywords(of: Callable[..., Any]) -> frozenset[str]:
@@ -187,46 +192,57 @@ def _keywords(of: Callable[..., Any]) -> frozenset[str]:
 
 
 class InOwnCorpora:
-    """Searches each question in its own corpus, with a retriever made over it anew in each search."""
+    """Searches each question in its own corpus; each search builds the retrievers again."""
 
     def __init__(self, name: str, make: Maker, corpora: OwnCorpora) -> None:
-        self.name, self._make, self._corpora = name, make, corpora
+        self.name = name
+        self._make = make
+        self._corpora = corpora
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question; queries made from one question share its corpus."""
         queries: dict[str, list[Question]] = {}
         for question in questions:
             queries.setdefault(self._corpora.owner(question), []).append(question)
-        each = bar(queries.values(), desc=f"{self.name}, a corpus a question", unit="corpus")
-        corpora = ((self._corpora.of(asked[0]), asked) for asked in each)
-        return joined([self._make(corpus).search(asked, k) for corpus, asked in corpora if corpus])
+        runs = []
+        for same_corpus in bar(queries.values(), desc=f"{self.name}, a corpus a question", unit="corpus"):
+            corpus = self._corpora.of(same_corpus[0])
+            if corpus:
+                runs.append(self._make(corpus).search(same_corpus, k))
+        return joined(runs)
 
 
 class Lucene:
-    """Searches a Lucene index that others built, by BM25 and through Pyserini; its docnos are those of the index.
+    """Searches an existing Lucene index by BM25, through Pyserini; docnos are those of the index.
 
-    `index` is a folder, or the name of one of Pyserini's prebuilt ones. Anserini's own analyser cuts the texts.
+    `index` is a folder, or the name of one of Pyserini's prebuilt indexes. Anserini's analyser tokenises the texts.
     """
 
     def __init__(self, index: str, name: str) -> None:
         try:
             from pyserini.search.lucene import LuceneSearcher
         except ImportError:
-            raise MissingDataError("this needs Pyserini and Java 21: pip install 'berdslib[pyserini]'") from None
+            raise MissingDataError(
+                "a Lucene index needs Pyserini and Java 21: pip install 'berdslib[pyserini]'"
+            ) from None
         is_folder = Path(index).is_dir()
         searcher = LuceneSearcher(index) if is_folder else LuceneSearcher.from_prebuilt_index(index)
-        if searcher is None:  # what Pyserini returns for a name that it does not know
+        if searcher is None:  # Pyserini does not know the name
             raise MissingDataError(f"{index!r} is neither a folder nor a prebuilt index of Pyserini")
         searcher.set_bm25(k1=0.9, b=0.4)
-        self.name, self._searcher = name, searcher
+        self.name = name
+        self._searcher = searcher
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question; a blank question finds nothing."""
-        asked = [q for q in questions if q.text.strip()]
-        texts, qids = [q.text for q in asked], [q.qid for q in asked]
+        asked = [question for question in questions if question.text.strip()]
+        texts = [question.text for question in asked]
+        qids = [question.qid for question in asked]
         hits = self._searcher.batch_search(texts, qids, k=k, threads=2) if asked else {}
         rows = [(qid, hit) for qid in qids for hit in hits[qid]]
-        return make_run([qid for qid, _ in rows], [hit.docid for _, hit in rows], [float(hit.score) for _, hit in rows])
+        docnos = [hit.docid for _, hit in rows]
+        scores = [float(hit.score) for _, hit in rows]
+        return make_run([qid for qid, _ in rows], docnos, scores)
 
 
 # ---------------------------------------------------------------- the kinds
@@ -237,12 +253,13 @@ def _lexical(of: Callable[..., Retriever]) -> RetrieverKind:
 
 
 def _encoding(name: str, **options: Any) -> Encoding:
-    # Title and text are written as the encoder's authors do.
+    # Title and text are joined as by the encoder's authors.
     return Encoding(get_encoder(name, **options), model_card(name).passage_text)
 
 
 def _dense(name: str, **options: Any) -> Maker:
-    encoder, text_of = _encoding(name, **{key: options.pop(key) for key in _FOR_ENCODER & options.keys()})
+    for_encoder = {key: options.pop(key) for key in _FOR_ENCODER & options.keys()}
+    encoder, text_of = _encoding(name, **for_encoder)
     return partial(Dense, encoder=encoder, name=name, text_of=text_of, **options)
 
 
@@ -252,8 +269,9 @@ def _lucene(name: str) -> Maker:
 
 
 def _tart_full(name: str, *, depth: int = 100, **options: Any) -> Maker:
-    # First, because a model that is missing should fail before a corpus is read.
-    scorer, make_first = load_scorer(TART_FULL), _dense("contriever", **options)
+    # Loaded here, so that a missing model fails before a corpus is read.
+    scorer = load_scorer(TART_FULL)
+    make_first = _dense("contriever", **options)
 
     def instructed(pairs: Sequence[tuple[str, str]]) -> np.ndarray:
         return scorer([(f"{TART_INSTRUCTION} [SEP] {question}", passage) for question, passage in pairs])

@@ -1,30 +1,29 @@
-"""System strings: a retriever and the parts behind it, read from left to right; what parts there are, and who builds.
+"""System strings: a retriever and its parts, read from left to right; the kinds of part; building of systems.
 
-``"minilm+expand:gpt-4+mmr:0.75"``: search with minilm, do so under every perspective that GPT-4 thought of, then
-reorder the fused list by MMR. The other way round, ``"minilm+mmr:0.75+expand:gpt-4"``, each perspective's own list is
-reordered before they are fused. The same string means the same in Python, in a notebook, in the shell and in a grid.
-One system may be spelt in several ways, "BM25+mmr:.9" and "bm25 + mmr:0.90"; :func:`canonical` returns the one text
-that all of them share.
+``"minilm+expand:gpt-4+mmr:0.75"`` searches with minilm for every perspective that GPT-4 generated, then reorders the
+fused list by MMR. The reverse, ``"minilm+mmr:0.75+expand:gpt-4"``, reorders each perspective's list before they are
+fused. A string has the same meaning in Python, in a notebook, in the shell and in a grid. A system has several
+spellings, such as "BM25+mmr:.9" and "bm25 + mmr:0.90"; :func:`canonical` returns the text that they share.
 
 ============== ================================================================================================
-part           what it does with what stands before it
+part           what it does with the system before it
 ============== ================================================================================================
 +index:HOW     how, and where, vectors are searched: ivf-pq:FOLDER, milvus:FILE.db; directly behind a dense retriever
 +pap:1.0       projects the perspective out of the query, with this strength; also pap+ and the other methods of
                :data:`berdslib.retrieval.projection.METHODS`, most of which take no value. Behind a dense retriever.
-+instruct      encodes the root with the perspective as the instruction of an encoder that reads one, instructor-base
-+extract:rule  has root and perspective cut out of the raw query, for the projection that follows; or chat:MODEL
++instruct      encodes the root with the perspective as instruction, for an encoder that reads one, as instructor-base
++extract:rule  extracts root and perspective from the raw query, for the projection that follows; or chat:MODEL
 +cross:MODEL   re-ranks by a cross-encoder
 +expand:NAME   searches every expansion of that name, and the lists take turns: recorded, rule, chat:MODEL or hyde:MODEL
-+multi:NAME    searches the question, too, and fuses its list and theirs by reciprocal ranks, as deep as the candidates
-+profile:USE   looks at the author's property that a query names: filter, or template (behind the retriever); for
++multi:NAME    searches the question, too, and fuses all lists by reciprocal ranks, as deep as the candidates
++profile:USE   uses the author's property that a query names: filter, or template (behind the retriever); for
                scenarios of PerspectiveArg, see :mod:`berdslib.retrieval.authors`
 +mmr:0.9       reorders by a diversifier with this relevance weight; 1 keeps the order. One that compares vectors may
-               name the encoder: +mmr:0.9@uae-large, which is BeRDS'; else they are the retriever's own
+               name an encoder, as in +mmr:0.9@uae-large, which is BeRDS'; the default is the retriever's own
 ============== ================================================================================================
 
-Every kind of part is a class, an entry of ``PARTS``: the parser, the :class:`Workshop`, :func:`berdslib.show` and the
-explorer read it there. A "+" begins a part, so that no name of a model or a file holds one.
+Every kind of part is a class in ``PARTS``, where the parser, the :class:`Workshop`, :func:`berdslib.show` and the
+explorer look it up. A "+" begins a part, so names of models and files cannot contain one.
 """
 
 from __future__ import annotations
@@ -78,12 +77,21 @@ from berdslib.retrieval.retrievers import (
 
 logger = logging.getLogger(__name__)
 
-EXPAND, MULTI, CROSS, EXTRACT, PROFILE, INDEX = "expand", "multi", "cross", "extract", "profile", "index"
-EXPANDING = (EXPAND, MULTI)  # both search expansions, named alike
-# The baseline has no part: it is the retriever alone.
+EXPAND = "expand"
+MULTI = "multi"
+CROSS = "cross"
+EXTRACT = "extract"
+PROFILE = "profile"
+INDEX = "index"
+EXPANDING = (EXPAND, MULTI)  # both search expansions, whose names are the same
+# The baseline is the retriever alone, without a part.
 PROJECTED = tuple(method for method in (*METHODS, *OFFICIAL, INSTRUCT) if method != "baseline")
-PROJECTION, EXPANSION, DIVERSIFIER = "projection", "expansion", "diversifier"  # menus
-RECORDED, RULE = "recorded", "rule"
+# Menus of the explorer.
+PROJECTION = "projection"
+EXPANSION = "expansion"
+DIVERSIFIER = "diversifier"
+RECORDED = "recorded"
+RULE = "rule"
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e-?\d+)?", re.ASCII | re.IGNORECASE)
 # A part is "+name" or "+name:value"; a "+" is of the name, as in "pap+" and "pap+-rev", where ":", "+", "-" or the end
 # follows.
@@ -93,7 +101,7 @@ _Made = TypeVar("_Made")
 
 
 class Description(NamedTuple):
-    """What a part of a system does, what it needs, and what is computed once and then held."""
+    """What a part of a system does, what it needs, and what it computes once and keeps."""
 
     part: str
     does: str
@@ -103,52 +111,52 @@ class Description(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a system, such as "+mmr:0.9"; the value is "" where there is none. Each kind of part is a class."""
+    """A part of a system, such as "+mmr:0.9"; a part without a value has "". Each kind of part is a class."""
 
     kind: str
     value: str = ""
 
     menu: ClassVar[str] = ""
-    offers: ClassVar[tuple[str, ...]] = ()  # the values that a menu of the explorer offers
-    of_questions: ClassVar[bool] = False  # it is made for certain questions
-    chooses: ClassVar[bool] = False  # it chooses among so many candidates
+    offers: ClassVar[tuple[str, ...]] = ()  # values in a menu of the explorer
+    of_questions: ClassVar[bool] = False  # True if it depends on the questions
+    chooses: ClassVar[bool] = False  # True if it chooses among `depth` candidates
 
-    def parse(self, before: System) -> Self:  # noqa: ARG002 # which others look at
-        """Return it in its one spelling, behind a system; raise InputError where its value or place means nothing."""
+    def parse(self, before: System) -> Self:  # noqa: ARG002 # for subclasses
+        """Return the part in its canonical spelling; InputError if its value, or its place, is invalid."""
         if not self.value:
             raise InputError(f"{self.kind} needs a name, as in {self.kind}:NAME")
         return self
 
     def gather(self, shop: Workshop) -> None:
-        """Get what it needs before a search."""
+        """Load what the part needs, before a search."""
 
     def wrap(self, shop: Workshop, system: System) -> Retriever:
-        """Return the retriever of the system that ends in it."""
+        """Return the retriever of the system that ends in this part."""
         raise NotImplementedError
 
     def describe(self) -> Description:
-        """Say what it does, what it needs, and what is computed once."""
+        """Describe the part."""
         return Description(str(self), "", "", "")
 
     @property
     def covers(self) -> bool:
-        """Whether it covers perspectives, by a judge's opinion of passages, or groups of authors."""
+        """Whether the part covers perspectives, as judged in passages, or groups of authors."""
         return False
 
     def __str__(self) -> str:
-        """Write it as it stands in a system."""
+        """Return the part as in a system string."""
         return f"+{self.kind}:{self.value}" if self.value else f"+{self.kind}"
 
 
 class System(NamedTuple):
-    """A system string, read: the name of its first retriever, and its parts."""
+    """A parsed system string: the name of its first retriever, and its parts."""
 
     first: str
     parts: tuple[Part, ...] = ()
 
     @property
     def text(self) -> str:
-        """The string that means this system."""
+        """The system string."""
         return self.first + "".join(map(str, self.parts))
 
     @property
@@ -163,31 +171,35 @@ class System(NamedTuple):
 
     @property
     def of_passages(self) -> System:
-        """The longest beginning of it that depends on no question: an expansion knows those that it expands."""
+        """The longest beginning of the system that does not depend on the questions, as an expansion does."""
         depends = [part.of_questions or part.covers for part in self.parts]
         return System(self.first, self.parts[: [*depends, True].index(True)])
 
     @property
     def uses_aspects(self) -> bool:
-        """Whether a judge's opinion of generated perspectives, or what groups authors are of, influences the order."""
+        """Whether judged perspectives, or groups of authors, influence the order."""
         return any(part.covers for part in self.parts)
 
     @property
     def chooses(self) -> bool:
-        """Whether something in it chooses among so many candidates: asked for more, it lists others or refuses."""
+        """Whether a part chooses among `depth` candidates: a larger k then changes the list, or is refused."""
         return any(part.chooses for part in self.parts) or RETRIEVERS.find(self.first)[0].reranks
 
     @property
     def encoders(self) -> list[str]:
-        """The encoders whose vectors it compares."""
-        own = [self.first] if is_dense(self.first) else []
-        compared = [p.encoder for p in self.parts if isinstance(p, DiversifierPart) and p.compares_vectors]
-        return list(dict.fromkeys([*own, *(name or (*own, "minilm")[0] for name in compared)]))
+        """The encoders whose vectors the system compares."""
+        encoders = [self.first] if is_dense(self.first) else []
+        default = self.first if encoders else "minilm"
+        for part in self.parts:
+            if isinstance(part, DiversifierPart) and part.compares_vectors:
+                encoders.append(part.encoder or default)
+        return list(dict.fromkeys(encoders))
 
     def searched_by(self, index: str) -> System:
-        """The system with an index, where its retriever compares vectors and no other index is named."""
-        fits = index and is_dense(self.first) and not self.values(INDEX)
-        return parse_system(System(self.first, (Part(INDEX, index), *self.parts)).text) if fits else self
+        """The system with an index, if its retriever is dense and has no index yet; else the system."""
+        if not index or not is_dense(self.first) or self.values(INDEX):
+            return self
+        return parse_system(System(self.first, (Part(INDEX, index), *self.parts)).text)
 
     def values(self, *kinds: str) -> list[str]:
         """Return the values of all parts of some kinds."""
@@ -206,7 +218,11 @@ def kinds(menu: str = "") -> list[str]:
 
 def offers(menu: str) -> list[str]:
     """Return the parts of a menu that the explorer suggests."""
-    return [text for name in kinds(menu) for text in [f"{name}:{value}" for value in kind_of(name).offers] or [name]]
+    parts = []
+    for name in kinds(menu):
+        values = kind_of(name).offers
+        parts += [f"{name}:{value}" for value in values] or [name]
+    return parts
 
 
 # ---------------------------------------------------------------- reading
@@ -215,18 +231,17 @@ def offers(menu: str) -> list[str]:
 def parse_system(text: str) -> System:
     """Read a system string.
 
-    Capitals of names and blanks around parts do not matter, nor does how a number is written: two strings that mean the
-    same system are read as the same. Names of models and files stay as they are.
+    Capitals of names, spaces around parts and the format of numbers are ignored: all spellings of a system are read as
+    the same. Names of models and files stay as they are.
 
     Raises:
-        InputError: an unknown retriever or part, a part without its value, a value that is none, or an order that means
-            nothing.
+        InputError: an unknown retriever or part, a missing or invalid value, or parts in an invalid order.
 
     >>> parse_system("MiniLM+pap+:0.50 + mmr:.75").text
     'minilm+pap+:0.5+mmr:0.75'
     """
     if not isinstance(text, str):
-        raise InputError(f"a system is named by text such as 'minilm+mmr:0.9', not by {type(text).__name__}")
+        raise InputError(f"a system must be a string such as 'minilm+mmr:0.9', not {type(text).__name__}")
     text = text.strip()
     first, plus, parts = text.partition("+")
     RETRIEVERS.find(first.strip())
@@ -239,14 +254,14 @@ def parse_system(text: str) -> System:
             system = System(system.first, (*system.parts, part))
         for before, behind in pairwise((*system.parts, None)):
             if isinstance(before, ExtractPart) and not isinstance(behind, ProjectionPart):
-                raise InputError("extract is for the projection behind it, as in extract:rule+pap:1.0")
+                raise InputError("extract must precede a projection, as in extract:rule+pap:1.0")
     except InputError as error:
         raise InputError(f"{text!r}: {error.problem}") from None
     return system
 
 
 def canonical(text: str) -> str:
-    """Return the one text of a system, however it is spelt: two texts mean the same system if theirs are equal.
+    """Return the canonical text of a system, which all its spellings share.
 
     >>> canonical("BM25+MMR:.90"), canonical("minilm+pap:1.0")
     ('bm25+mmr:0.9', 'minilm+pap')
@@ -261,17 +276,17 @@ def _number(part: Part, text: str, what: str, example: str) -> float:
 
 
 def _spelt(number: float) -> str:
-    """Write a number in the shortest way that is read back as the same."""
-    return repr(number + 0.0).removesuffix(".0").replace("e+", "e")  # -0.0 + 0.0 is 0.0; a "+" begins a part
+    """Return the shortest text of a number that is read back as the same number."""
+    return repr(number + 0.0).removesuffix(".0").replace("e+", "e")  # turns -0.0 into 0.0; a "+" would begin a part
 
 
 def _once_only(part: Part, kinds_before: Sequence[str]) -> None:
     if part.kind in kinds_before:
-        raise InputError(f"{part.kind} stands twice; one of them is enough")
+        raise InputError(f"{part.kind} may appear only once")
 
 
 def describe_first(name: str) -> Description:
-    """Say what the retriever of a name needs, and what is computed once."""
+    """Describe the retriever of a name."""
     if not RETRIEVERS.is_built_in(name):
         return Description(name, "ranks passages", "what its maker loads", "what its maker makes of the passages")
     if is_dense(name):
@@ -291,8 +306,8 @@ def _weights_of(checkpoint: str) -> str:
     return f"the weights of {checkpoint}, over the network unless they are on this machine"
 
 
-def _asked_of(name: str) -> str:
-    """Say what a model that is asked by "chat:MODEL" or "hyde:MODEL" needs."""
+def _needs_of(name: str) -> str:
+    """Return what a set of expansions or an extraction needs: rule, recorded, chat:MODEL or hyde:MODEL."""
     kind, colon, model = name.partition(":")
     if not colon:
         return "nothing" if kind == RULE else "the recorded expansions of the collection"
@@ -308,18 +323,17 @@ def make_systems(systems: Sequence[str], collection: Collection, **options: Any)
 
 
 class Workshop:
-    """Builds systems over one collection; what is here is made when it is first needed, and kept for later ones.
+    """Builds systems over one collection; models, indexes and expansions are made on first use and shared.
 
     Args:
-        collection: what they search; of a scenario of PerspectiveArg, systems are given the handout.
-        aspects_by: from generated perspectives and the corpus to how likely each passage argues them, see
-            :func:`berdslib.judging.store.judged_aspects`. The perspectives are those that the chain expands by, else
-            recorded ones, else by rule. Where queries name properties of authors, aspects are author groups instead.
-        encoder: says how alike two passages are, behind a retriever without an encoder.
-        depth: how many candidates a cross-encoder or a diversifier chooses from, and how far "multi" looks down each
-            list.
-        recordings: a file of a chat model's answers: what is in it is not asked again, and what is new is added.
-        scorers: cross-encoders that are loaded already, by name; those of these systems are added.
+        collection: the collection to search; of a scenario of PerspectiveArg, systems get the handout.
+        aspects_by: maps generated perspectives and the corpus to the probability that each passage argues them, see
+            :func:`berdslib.judging.store.judged_aspects`. The perspectives are those that the system expands by, else
+            recorded ones, else by rule. If queries name properties of authors, aspects are author groups instead.
+        encoder: compares passages behind a retriever without an encoder.
+        depth: the number of candidates of a cross-encoder or a diversifier, and the depth of the lists of "multi".
+        recordings: a file of a chat model's answers, which are reused; new answers are added.
+        scorers: loaded cross-encoders by name; new ones are added.
     """
 
     def __init__(
@@ -332,8 +346,11 @@ class Workshop:
         recordings: Path | None = None,
         scorers: dict[str, Scorer] | None = None,
     ) -> None:
-        self._encoder, self._aspects_by, self.depth, self.recordings = encoder, aspects_by, depth, recordings
-        # What is kept: cross-encoders; what is over the passages; and what is of the questions, too.
+        self._encoder = encoder
+        self._aspects_by = aspects_by
+        self.depth = depth
+        self.recordings = recordings
+        # Caches: cross-encoders, objects that depend on the passages, and objects that also depend on the questions.
         self._scorers: dict[str, Scorer] = {} if scorers is None else scorers
         self._of_passages: dict[tuple[str, str], Any] = {}
         self._of_questions: dict[tuple[str, object], Any] = {}
@@ -341,15 +358,15 @@ class Workshop:
 
     def _use(self, collection: Collection) -> None:
         if isinstance(collection, Scenario):
-            collection = collection.handout  # whoever measures knows more than a system may
+            collection = collection.handout  # systems must not see the answers
         if not collection.passages:
             raise InputError(f"{collection.name!r} has questions only; name the corpus to search", field="passages")
         self.collection = collection
         self._handout = collection if isinstance(collection, Handout) and collection.asked else None
 
     def make(self, systems: Sequence[str]) -> dict[str, Retriever]:
-        """Return system string → retriever; what several of them share is made once, also with those made before."""
-        parsed = {text: parse_system(text) for text in systems}  # all are read before anything is built
+        """Return system string → retriever; systems share models, indexes and expansions, also with earlier ones."""
+        parsed = {text: parse_system(text) for text in systems}  # an invalid string fails before anything is built
         for system in parsed.values():
             self.gather(system)
         return {text: self.build(system) for text, system in parsed.items()}
@@ -368,27 +385,30 @@ class Workshop:
         return other
 
     def gather(self, system: System) -> None:
-        """Get the expansions and load the models that a system needs: what is missing fails before a search."""
+        """Get the expansions and load the models that a system needs, so that missing ones fail before a search."""
         for part in system.parts:
             part.gather(self)
 
     def build(self, system: System) -> Retriever:
-        """Return a system; it, and those that others begin with, are made once and remember their last lists."""
+        """Return a system's retriever; it and its beginnings are built once, and remember their last runs."""
 
         def make() -> _Remembering:
-            made = system.last.wrap(self, system) if system.parts else self.first(system.first)
-            # A cross-encoder reads all candidates however few are asked for: they are worth keeping.
-            return _Remembering(made, system.text, self.depth if isinstance(made, CrossEncoderRetriever) else 0)
+            retriever = system.last.wrap(self, system) if system.parts else self.first(system.first)
+            # A cross-encoder scores all candidates for any k, so all of them are kept.
+            whole = self.depth if isinstance(retriever, CrossEncoderRetriever) else 0
+            return _Remembering(retriever, system.text, whole)
 
         return _once(self._of_questions, ("system", system), make)
 
-    # ------------------------------------------------------------ what parts ask for
+    # ------------------------------------------------------------ for the parts
 
     def first(self, name: str, passages: Sequence[Passage] | None = None) -> Retriever:
-        """Return the retriever of a name: the shared one over all passages, or one over others."""
+        """Return the retriever of a name: the shared one over all passages, or a new one over `passages`."""
         options = {"depth": self.depth} if RETRIEVERS.find(name)[0].reranks else {}
-        make = partial(make_retriever, name, self.collection.passages if passages is None else passages, **options)
-        return _once(self._of_passages, ("first", name), make) if passages is None else make()
+        if passages is not None:
+            return make_retriever(name, passages, **options)
+        make = partial(make_retriever, name, self.collection.passages, **options)
+        return _once(self._of_passages, ("first", name), make)
 
     def scorer(self, checkpoint: str) -> Scorer:
         """Return a cross-encoder."""
@@ -399,7 +419,7 @@ class Workshop:
         return _once(self._of_questions, ("expansions", name), lambda: self._make_expansions(name))
 
     def vectors(self, first: str) -> Vectors:
-        """Return the vectors of passages: those of the retriever's index, or made by its own encoder, if it has one."""
+        """Return the vectors of passages: of the retriever's index, or by its encoder, else by the workshop's."""
         name = self._encoder_for(first)
         retriever = self._of_passages.get(("first", name))
         if isinstance(retriever, Dense) and retriever.vectors:
@@ -408,16 +428,16 @@ class Workshop:
         return _once(self._of_passages, ("vectors", name), make)
 
     def aspects(self, system: System) -> AspectsOf:
-        """Return what a diversifier in a system covers."""
+        """Return the aspects that a diversifier in a system covers."""
         if self._handout:
             if self._handout.profiles is None:
-                hidden = f"whose profiles the {self._handout.rule} scenario hides"
-                raise InputError(f"{system.text!r} covers groups of authors, {hidden}")
+                problem = f"the {self._handout.rule} scenario hides the profiles of authors"
+                raise InputError(f"{system.text!r} covers groups of authors, but {problem}")
             return authors.group_aspects(self.authors())
         aspects_by = self._aspects_by
         if aspects_by is None:
-            raise InputError(f"{system.text!r} covers generated perspectives: aspects_by must say who argues them")
-        # A hypothetical passage is one answer, and no list of perspectives.
+            raise InputError(f"{system.text!r} covers generated perspectives, which needs aspects_by")
+        # A hypothetical passage is one answer, not a list of perspectives.
         listed = next((name for name in system.values(*EXPANDING) if not name.startswith("hyde:")), "")
         return _once(
             self._of_questions,
@@ -426,13 +446,13 @@ class Workshop:
         )
 
     def authors(self) -> authors.Authors:
-        """Return who wrote the passages of a handout."""
+        """Return the authors of a handout's passages."""
         handout = self._handout
-        assert handout  # a system that needs them is refused where no query names a property
+        assert handout  # without properties in the queries, systems that need authors are refused before
         return _once(self._of_questions, ("authors", ""), lambda: authors.Authors(handout))
 
     def _encoder_for(self, first: str) -> str:
-        """Return the name of the retriever's own encoder, whose vectors of a list of passages are kept already."""
+        """Return the retriever's own encoder, whose vectors are cached already, or else the workshop's."""
         return first if is_dense(first) else self._encoder
 
     def _make_expansions(self, name: str) -> Expansions:
@@ -445,65 +465,69 @@ class Workshop:
         return self.collection.expansions
 
     def _perspectives(self, listed: str) -> Expansions:
-        """Return those listed by a name; for "", or full queries of PIR, recorded ones, or those by rule."""
-        questions, recorded = self.collection.questions, self.collection.expansions
-        full = {q.qid for q in questions if are_full_queries(q, recorded.get(q.qid, ()))}
+        """Return the expansions of a name; for "", or full queries of PIR, those recorded or by rule."""
+        questions = self.collection.questions
+        recorded = self.collection.expansions
+        full = {question.qid for question in questions if are_full_queries(question, recorded.get(question.qid, ()))}
         if listed and not (listed == RECORDED and full):
             return self.expansions(listed)
-        fit = {qid: pairs for qid, pairs in recorded.items() if qid not in full}
-        without = [q.qid for q in questions if q.qid not in fit]
+        usable = {qid: pairs for qid, pairs in recorded.items() if qid not in full}
+        without = [question.qid for question in questions if question.qid not in usable]
         if not without:
-            return fit
-        logger.warning("perspectives of %d of %d questions are made by rule, as none are recorded",
-                       len(without), len(questions))  # fmt: skip
-        return {**self.expansions(RULE), **fit}
+            return usable
+        message = "perspectives of %d of %d questions are made by rule, as none are recorded"
+        logger.warning(message, len(without), len(questions))
+        return {**self.expansions(RULE), **usable}
 
 
 def _once(kept: dict[Any, Any], key: object, make: Callable[[], _Made]) -> _Made:
-    """Return what is kept under a key, made now if it is not there."""
+    """Return kept[key], and make it first if it is missing."""
     if key not in kept:
         kept[key] = make()
     return kept[key]
 
 
 class _Remembering:
-    """A retriever that does not repeat its last searches, and searches at least `whole` deep."""
+    """A retriever that remembers its last searches, and searches to a depth of at least `whole`."""
 
     def __init__(self, retriever: Retriever, name: str, whole: int = 0) -> None:
-        self.name, self._retriever, self._whole = name, retriever, whole
-        # Compared, not hashed: a question of the user's may hold its perspectives in a list.
+        self.name = name
+        self._retriever = retriever
+        self._whole = whole
+        # A list, because a user's question may have its perspectives in a list, which cannot be hashed.
         self._last: deque[tuple[list[Question], int, pd.DataFrame]] = deque(maxlen=_KEPT)
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
-        asked, deep = list(questions), max(k, self._whole)
-        found = next((run for before, depth, run in self._last if depth == deep and before == asked), None)
-        if found is None:
-            found = self._retriever.search(questions, deep)
-            self._last.append((asked, deep, found))
-        return found[found["rank"] <= k].reset_index(drop=True) if deep > k else found.copy()
+        asked = list(questions)
+        deep = max(k, self._whole)
+        run = next((run for before, depth, run in self._last if depth == deep and before == asked), None)
+        if run is None:
+            run = self._retriever.search(questions, deep)
+            self._last.append((asked, deep, run))
+        return run[run["rank"] <= k].reset_index(drop=True) if deep > k else run.copy()
 
 
 # ---------------------------------------------------------------- projections and indexes
 
 
 class _VectorPart(Part):
-    """A part that works on the vectors of the retriever before it."""
+    """A part that uses the vectors of the retriever before it."""
 
     def parse(self, before: System) -> Self:
-        """Refuse a retriever without vectors, and what stands between."""
+        """Refuse a retriever without vectors, and parts in between."""
         if not is_dense(before.first):
-            raise InputError(f"{self.kind} works on vectors; {before.first} has none. Use it with minilm")
+            raise InputError(f"{self.kind} needs a dense retriever such as 'minilm'; {before.first!r} is not one")
         kinds_before = [part.kind for part in before.parts]
         _once_only(self, kinds_before)
         if any(kind != EXTRACT for kind in kinds_before):
-            enough = "" if self.kind == INDEX else ", and one projection is enough"
-            raise InputError(f"{self.kind} must follow the retriever{enough}")
+            once = "" if self.kind == INDEX else ", and only one projection is possible"
+            raise InputError(f"{self.kind} must follow the retriever{once}")
         return self
 
 
 class ProjectionPart(_VectorPart):
-    """Projects the perspective out of a query, or sums vectors; the value is the strength, 1 where it is not said."""
+    """Projects the perspective out of a query, or sums vectors; the value is the strength, by default 1."""
 
     menu = PROJECTION
 
@@ -514,9 +538,9 @@ class ProjectionPart(_VectorPart):
 
     def parse(self, before: System) -> Self:
         """Leave out a strength of 1."""
-        having = (*PROJECTIONS, *OFFICIAL)
-        if self.value and self.kind not in having:
-            raise InputError(f"{self.kind} takes no value; only {', '.join(having)} have a strength")
+        with_strength = (*PROJECTIONS, *OFFICIAL)
+        if self.value and self.kind not in with_strength:
+            raise InputError(f"{self.kind} takes no value; only {', '.join(with_strength)} have a strength")
         strength = _number(self, self.value, "strength", "0.5") if self.value else 1.0
         return replace(super().parse(before), value="" if strength == 1 else _spelt(strength))
 
@@ -537,27 +561,27 @@ class ProjectionPart(_VectorPart):
         return InOwnCorpora(system.text, make, passages) if isinstance(passages, OwnCorpora) else make(passages)
 
     def describe(self) -> Description:
-        """Say what it does."""
+        """Describe the part."""
         does = "changes the query's vector by its perspective"
         return Description(str(self), does, "the retriever's encoder", "the vectors of the passages")
 
 
 class ExtractPart(_VectorPart):
-    """Has root and perspective cut out of the raw query, for the projection behind it."""
+    """Extracts root and perspective from the raw query, for the projection behind it."""
 
     def parse(self, before: System) -> Self:
-        """Refuse no name."""
+        """Refuse a missing name."""
         if not self.value:
             raise InputError("extract needs a name, as in extract:rule")
         return super().parse(before)
 
     def describe(self) -> Description:
-        """Say what it needs."""
-        return Description(str(self), "cuts root and perspective out of a query", _asked_of(self.value), "nothing")
+        """Describe the part."""
+        return Description(str(self), "cuts root and perspective out of a query", _needs_of(self.value), "nothing")
 
 
 class IndexPart(_VectorPart):
-    """Says how, and where, vectors are searched."""
+    """Sets how vectors are searched, and where their index is saved."""
 
     def parse(self, before: System) -> Self:
         """Refuse an unknown index."""
@@ -569,7 +593,7 @@ class IndexPart(_VectorPart):
         return make_retriever(system.first, shop.collection.passages, index=self.value)
 
     def describe(self) -> Description:
-        """Say where it is kept."""
+        """Describe the part."""
         place = split_name(self.value)[1]
         return Description(str(self), "searches vectors by this index", place or "nothing", "the index")
 
@@ -578,7 +602,7 @@ class IndexPart(_VectorPart):
 
 
 class ExpansionPart(Part):
-    """Searches the expansions of a name, and the lists take turns."""
+    """Searches the expansions of a name; the lists take turns."""
 
     menu = EXPANSION
     offers = (RULE, RECORDED)
@@ -587,13 +611,13 @@ class ExpansionPart(Part):
     how: ClassVar[str] = "searches every expansion of a question; the lists take turns"
 
     def parse(self, before: System) -> Self:
-        """Refuse no name; expanded queries are not the questions that other perspectives belong to."""
+        """Refuse a missing name, and parts before that need the original questions."""
         if not self.value:
             raise InputError(f"{self.kind} needs a name, as in {self.kind}:{RULE}")
         earlier = next((part.kind for part in before.parts if part.kind in EXPANDING or part.covers), "")
         _once_only(self, [earlier])
         if {self.kind, earlier} == set(EXPANDING):
-            raise InputError("expand and multi both search expansions, and one of them is enough")
+            raise InputError("expand and multi both search expansions; use one of them")
         if earlier:
             raise InputError(f"{self.kind} must come before {earlier}")
         return self
@@ -608,19 +632,19 @@ class ExpansionPart(Part):
         options = options | self.fusion(shop)
         return Expanded(shop.build(system.before), shop.expansions(self.value), name=system.text, **options)
 
-    def fusion(self, shop: Workshop) -> dict[str, Any]:  # noqa: ARG002 # whose depth another kind takes
-        """Return how the lists are fused, as options of :class:`~berdslib.retrieval.expansion.Expanded`."""
+    def fusion(self, shop: Workshop) -> dict[str, Any]:  # noqa: ARG002 # MultiPart reads its depth
+        """Return options of :class:`~berdslib.retrieval.expansion.Expanded` for the fusion of the lists."""
         return {}
 
     def describe(self) -> Description:
-        """Say what it needs."""
-        return Description(str(self), self.how, _asked_of(self.value), "the expansions of the questions")
+        """Describe the part."""
+        return Description(str(self), self.how, _needs_of(self.value), "the expansions of the questions")
 
 
 class MultiPart(ExpansionPart):
-    """Searches the question, too, and fuses by reciprocal ranks."""
+    """Searches the question, too, and fuses all lists by reciprocal ranks."""
 
-    chooses = True  # reciprocal ranks of deeper lists add up to another order
+    chooses = True  # sums of reciprocal ranks depend on the depth of the lists
     how = "searches a question and its expansions; the lists are fused by reciprocal ranks"
 
     def fusion(self, shop: Workshop) -> dict[str, Any]:
@@ -639,11 +663,12 @@ class CrossPart(Part):
 
     def wrap(self, shop: Workshop, system: System) -> Retriever:
         """Return the re-ranked retriever."""
-        scorer, passages = shop.scorer(self.value), shop.collection.passages
+        scorer = shop.scorer(self.value)
+        passages = shop.collection.passages
         return CrossEncoderRetriever(shop.build(system.before), passages, scorer, shop.depth, name=system.text)
 
     def describe(self) -> Description:
-        """Say what it needs."""
+        """Describe the part."""
         return Description(str(self), "re-ranks the candidates", _weights_of(self.value), "the model")
 
 
@@ -651,32 +676,32 @@ class CrossPart(Part):
 
 
 class ProfilePart(Part):
-    """Looks at the author's property that a query of PerspectiveArg names."""
+    """Uses the author's property that a query of PerspectiveArg names."""
 
     of_questions = True
 
     def parse(self, before: System) -> Self:
-        """Refuse an unknown use; a template changes what the retriever reads."""
+        """Refuse an unknown use, and a template anywhere but behind the retriever."""
         if not self.value:
             raise InputError("profile needs a name, as in profile:filter")
         known("use of profiles", self.value, authors.USES)
         if self.value == authors.TEMPLATE and before.parts:
-            raise InputError("profile:template changes what the retriever reads, so it must follow it")
+            raise InputError("profile:template changes the texts of the retriever, so it must follow the retriever")
         return self
 
     def wrap(self, shop: Workshop, system: System) -> Retriever:
-        """Return the retriever that looks at profiles."""
+        """Return the retriever that uses profiles."""
         name = system.text
         handout = authors.check_use(self.value, shop.collection, name)
         if handout.ranked_for == READER:
-            logger.warning("%r looks at who wrote a passage, and queries name the property of its reader", name)
+            logger.warning("%r uses the author of a passage, but queries name a property of its reader", name)
         if self.value == authors.TEMPLATE:
             return authors.Templated(shop.first(system.first, authors.templated(handout)), handout, name=name)
         deepens = not system.before.chooses
         return authors.Filtered(shop.build(system.before), shop.authors(), shop.depth, deepens=deepens, name=name)
 
     def describe(self) -> Description:
-        """Say what it needs."""
+        """Describe the part."""
         return Description(str(self), "looks at authors", "a scenario of PerspectiveArg with profiles", "nothing")
 
 
@@ -684,7 +709,7 @@ class ProfilePart(Part):
 
 
 class DiversifierPart(Part):
-    """Reorders by a diversifier; the value is the relevance weight, and may name an encoder behind "@"."""
+    """Reorders by a diversifier; the value is the relevance weight, optionally with "@" and an encoder."""
 
     menu = DIVERSIFIER
     chooses = True
@@ -696,21 +721,21 @@ class DiversifierPart(Part):
 
     @property
     def encoder(self) -> str:
-        """The encoder by which it is told to compare passages; "" for the retriever's own."""
+        """The encoder for comparing passages; "" for the retriever's own."""
         return self.value.partition("@")[2].strip()
 
     @property
     def covers(self) -> bool:
-        """Whether it covers perspectives or groups."""
+        """Whether the diversifier covers perspectives or groups."""
         return DIVERSIFIERS[self.kind].needs == ASPECTS
 
     @property
     def compares_vectors(self) -> bool:
-        """Whether it compares vectors of passages."""
+        """Whether the diversifier compares vectors of passages."""
         return DIVERSIFIERS[self.kind].needs == VECTORS
 
     def parse(self, before: System) -> Self:
-        """Refuse a weight that is none; leave out the retriever's own encoder."""
+        """Refuse an invalid weight; leave out the retriever's own encoder."""
         text, at, _ = self.value.partition("@")
         weight = _number(self, text.strip(), "relevance weight", "0.75")
         if not 0 <= weight <= 1:
@@ -718,13 +743,13 @@ class DiversifierPart(Part):
         if not at:
             return replace(self, value=_spelt(weight))
         if self.covers:
-            raise InputError(f"{self.kind} compares no vectors, so it takes no encoder")
+            raise InputError(f"{self.kind} does not compare vectors, so it takes no encoder")
         check_dense(self.encoder)
         encoder = RETRIEVERS.spelt(self.encoder)
         return replace(self, value=_spelt(weight) + ("" if encoder == before.first else f"@{encoder}"))
 
     def gather(self, shop: Workshop) -> None:
-        """Load the encoder that it names: else its model would be loaded for the first text, after the search."""
+        """Load the encoder that it names; otherwise a missing model would fail only after the search."""
         if self.encoder:
             vectors = shop.vectors(self.encoder)
             if callable(vectors):
@@ -732,7 +757,7 @@ class DiversifierPart(Part):
 
     def wrap(self, shop: Workshop, system: System) -> Retriever:
         """Return the diversified retriever."""
-        aspects = shop.aspects(system) if self.covers else None  # what they cannot be made of is said first
+        aspects = shop.aspects(system) if self.covers else None  # first, since it may raise
         return Diversified(
             shop.build(system.before),
             self.kind,
@@ -744,16 +769,17 @@ class DiversifierPart(Part):
         )
 
     def describe(self) -> Description:
-        """Say what it needs."""
+        """Describe the part."""
         if self.covers:
-            needs, once = "the aspect judge, or groups of authors", "verdicts on candidates, in the store"
+            needs = "the aspect judge, or groups of authors"
+            once = "verdicts on candidates, in the store"
         else:
             needs = f"the vectors of {self.encoder or 'the retriever, or of minilm'}"
             once = "the vectors of passages"
         return Description(str(self), f"reorders the candidates by {self.kind}, 1 keeps their order", needs, once)
 
 
-# What stands behind a retriever, beside diversifiers.
+# The kinds of part except diversifiers.
 PARTS: dict[str, type[Part]] = {
     EXPAND: ExpansionPart,
     MULTI: MultiPart,

@@ -87,7 +87,7 @@ def test_s3_marks_in_a_text_are_text(tokenizer, cut):
 def test_which_class_means_entailment():
     for no in ("not_entailment", "non-entailment", "NO_ENTAILMENT"):
         assert entailment_class({0: no, 1: "entailment"}) == 1
-    with pytest.raises(InputError, match="which class"):
+    with pytest.raises(InputError, match="LABEL_0"):
         entailment_class({0: "LABEL_0", 1: "LABEL_1"})
 
 
@@ -170,7 +170,7 @@ def test_t5_answers_by_the_first_token_of_its_answer(t5, t5_words):
 
     judge = nli_t5(t5, answering(["▁1", "▁", "0"]), "tiny")
     assert judge.classifier.answers == [2, 1]
-    with pytest.raises(InputError, match="begin with the same token"):
+    with pytest.raises(InputError, match="'1' and '0'"):
         nli_t5(t5, answering(["▁", "1", "0"]), "tiny")
 
 
@@ -263,7 +263,7 @@ def test_models_that_cannot_judge_are_refused(tokenizer, t5, t5_words, tmp_path)
     """Of two outputs none is the log-odds of support; without its decoder a model would answer at random."""
     bert_classifier(tokenizer, 2).save_pretrained(tmp_path / "two")
     tokenizer.save_pretrained(tmp_path / "two")
-    with pytest.raises(InputError, match=r"two.* has 2 outputs; one is needed"):
+    with pytest.raises(InputError, match=r"two.*num_labels=1.*2"):
         load_cross_encoder(str(tmp_path / "two"))
     t5_words.save_pretrained(tmp_path / "t5")
     t5.save_pretrained(tmp_path / "t5", state_dict={k: v for k, v in t5.state_dict().items() if "decoder" not in k})

@@ -157,7 +157,7 @@ def test_a_corpus_that_is_changed_meanwhile(tmp_path, log, folder):
             return super().submit(*pickle.loads(pickle.dumps((function, *arguments))))  # noqa: S301  as processes do
 
     changed_already = []
-    with Changing(1) as pool, pytest.raises(InputError, match="was changed while it was encoded"):
+    with Changing(1) as pool, pytest.raises(InputError, match="changed"):
         in_shards(corpus, Fake(log), folder, 100, pool)
 
 

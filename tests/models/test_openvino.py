@@ -110,7 +110,7 @@ def test_nothing_is_sent_to_the_makers(tiny, monkeypatch):
 
 def test_what_is_missing_is_named_at_once(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None)
-    with pytest.raises(MissingDataError, match=r"needs openvino: pip install 'berdslib\[openvino\]'"):
+    with pytest.raises(MissingDataError, match=r"berdslib\[openvino\]'"):
         get_encoder("minilm", engine="openvino")
 
 

@@ -188,9 +188,9 @@ def test_rescored_sorts_the_candidates_by_the_vectors_on_disk(tmp_path):
     assert recall(rescored, true, queries, 10) > recall(index, true, queries, 10) + 0.1
     assert len(rescored.search(queries, 60)[0][0]) == 60
     for wrong in (vectors[1:], vectors[:0]):
-        with pytest.raises(InputError, match="given to rescore"):
+        with pytest.raises(InputError, match=str(len(wrong))):
             Rescored(index, wrong)
-    with pytest.raises(InputError, match="given to rescore"):
+    with pytest.raises(InputError, match="0 vectors"):
         Rescored(make_index("faiss"), vectors[:0])
 
 
@@ -253,14 +253,14 @@ NOTHING, THREE = np.zeros((1, 32), np.float32), clustered(3)
     [
         (lambda: make_index("faisss"), "Did you mean 'faiss'"),
         (lambda: make_index("numpy", effort=5), "has no effort setting"),
-        (lambda: make_index("milvus"), "Milvus keeps vectors at a place: milvus:FILE.db"),
+        (lambda: make_index("milvus"), "milvus:FILE.db"),
         (lambda: make_index("faiss-ivf", effort=0), "at least 1, not 0"),
         (lambda: filled("numpy", np.nan * THREE).search(NOTHING, 1), "not finite, or too large"),
         (lambda: filled("faiss-ivf-pq", THREE), "256 vectors or more, not 3"),
         (lambda: filled("numpy", THREE).search(np.zeros((1, 5), np.float32), 1), r"queries must be \(n, 32\)"),
         (lambda: filled("numpy", THREE).add(np.zeros((3, 5), np.float32)), r"vectors must be float32 \(n, 32\)"),
         (lambda: MilvusIndex("http://127.0.0.1:9", {}), "no Milvus at 'http://127.0.0.1:9'"),
-        (lambda: make_index("ivf:folder"), "is kept for one corpus; name it where a retriever is named"),
+        (lambda: make_index("ivf:folder"), "'ivf:folder'"),
         *[(lambda name=name: make_index(name).search(NOTHING, 3), "empty") for name in LOCAL],
         *[(lambda name=name: make_index(name).add(np.zeros((300, 32))), "float32") for name in LOCAL],
     ],

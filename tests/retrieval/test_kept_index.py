@@ -142,7 +142,7 @@ def test_a_system_string_and_a_function_of_the_users_name_an_index(tmp_path):
     assert run[["qid", "docno"]].equals(plain[["qid", "docno"]])
     made = bd.dense(Letters(), id="letters-1", index=f"hnsw:{tmp_path / 'i'}")
     assert made(SAMPLE.passages).search(SAMPLE.questions, 5)[["qid", "docno"]].equals(plain[["qid", "docno"]])
-    with pytest.raises(InputError, match="give yours an id"):
+    with pytest.raises(InputError, match=r"\[id\]"):
         bd.dense(Letters(), index=f"hnsw:{tmp_path / 'i'}")(SAMPLE.passages)
 
 

@@ -103,7 +103,7 @@ def test_awkward_wishes_are_refused():
         retriever.search([Question("q", "cats")], 3)
     with pytest.raises(InputError, match="depth"):
         CrossEncoderRetriever(BM25(corpus), corpus, scorer, depth=0)
-    with pytest.raises(InputError, match="'b', which is not among"):
+    with pytest.raises(InputError, match="'b'"):
         CrossEncoderRetriever(BM25(corpus), corpus[:1], scorer).search([Question("q", "cats")], 1)
 
 

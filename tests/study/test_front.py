@@ -469,7 +469,7 @@ def own_data_set():
         (lambda: bd.evaluate(RUN, GOLD, PETS, "pRecall@5"), "pRecall needs a list for each perspective, under ids "),
         (lambda: bd.evaluate(NO_QUESTIONS_OWN, GOLD, PETS), "the run holds lists of single perspectives only, such "),
         # things of one's own
-        (lambda: bd.search(Own(), PETS), "[qid]: own: lists passages for 'x', which was not asked"),
+        (lambda: bd.search(Own(), PETS), "[qid]: own: the run has passages for 'x'"),
         (lambda: bd.experiment(Own(), [PETS, TWO[0]], judge=yes), "'own' searches one corpus, and there are several"),
         (lambda: bd.experiment("bm25", PETS, judge=lambda pairs: ["yes"] * 5), "must return 5 probabilities from 0 "),
         (lambda: bd.experiment("bm25", PETS, judge=GOLD), "[judge]: a judge is a name, an object with p_yes(pairs), "),
