@@ -91,7 +91,7 @@ CASES = {
     # options that do not go together
     "several systems in a file": Case(f"{RETRIEVE} -r bm25,rank-bm25", ("several systems need a file each",), exit=2),
     "a run of two collections": Case(
-        "experiment -q sample,pir-sample:stories --run run.trec", ("finished runs are of one collection",), exit=2
+        "experiment -q sample,pir-sample:stories --run run.trec", ("name one",), exit=2
     ),
     "the published cut-off of a run": Case(
         f"{EVALUATE} --k official", ("--k is for a BeRDS JSONL file",), exit=2
