@@ -43,10 +43,8 @@ def completes(kind: str, apart: str = ",") -> Callable[[click.Context, click.Par
         from berdslib.study.front import names
         from berdslib.study.published import census
 
-        if kind == "table":
-            candidates = [name.replace(" ", "-") for name in census()["name"]]
-        else:
-            candidates = names(kind)
+        tables = census()["name"].str.replace(" ", "-")
+        candidates = tables.tolist() if kind == "table" else names(kind)
         start = max(typed.rfind(separator) for separator in apart) + 1
         beginning = typed[start:].casefold()
         items = []
@@ -58,27 +56,27 @@ def completes(kind: str, apart: str = ",") -> Callable[[click.Context, click.Par
     return complete
 
 
-def text(names: str, said: str, default: str | None = None, **how: Any) -> Option:
+def text(names: str, description: str, default: str | None = None, **how: Any) -> Option:
     """Return an option for a text, with one name or several ("-m --model"); help shows its default."""
     settings: dict[str, Any] = {"show_default": bool(default)}
     if default is not None:
         settings["default"] = default
-    return click.option(*names.split(), help=said, **settings | how)
+    return click.option(*names.split(), help=description, **settings | how)
 
 
-def choice(names: str, values: Sequence[str], said: str) -> Option:
+def choice(names: str, values: Sequence[str], description: str) -> Option:
     """Return an option for one of several words, by default the first."""
-    return text(names, said, values[0], type=click.Choice(values))
+    return text(names, description, values[0], type=click.Choice(values))
 
 
-def number(names: str, default: float, said: str, kind: Any = POSITIVE) -> Option:
+def number(names: str, default: float, description: str, kind: Any = POSITIVE) -> Option:
     """Return an option for a number, by default a positive whole number."""
-    return click.option(*names.split(), default=default, show_default=True, type=kind, help=said)
+    return click.option(*names.split(), default=default, show_default=True, type=kind, help=description)
 
 
-def flag(names: str, said: str) -> Option:
+def flag(names: str, description: str) -> Option:
     """Return an on/off option; a name such as "--this/--no-this" makes it on by default."""
-    return click.option(*names.split(), is_flag=True, default="/" in names, show_default="/" in names, help=said)
+    return click.option(*names.split(), is_flag=True, default="/" in names, show_default="/" in names, help=description)
 
 
 def _writable(_: click.Context, __: click.Parameter, path: Any) -> Any:
@@ -86,7 +84,7 @@ def _writable(_: click.Context, __: click.Parameter, path: Any) -> Any:
     if not path:
         return path
     parents = Path(path).absolute().parents
-    existing = next(parent for parent in parents if parent.exists())
+    existing = next((parent for parent in parents if parent.exists()), Path())
     if not existing.is_dir():
         raise InputError("cannot be written: its folder is a file", path=path)
     if not os.access(existing, os.W_OK):
@@ -94,9 +92,9 @@ def _writable(_: click.Context, __: click.Parameter, path: Any) -> Any:
     return path
 
 
-def output(said: str, kind: Any = FILE, required: bool = True) -> Option:
+def output(description: str, kind: Any = FILE, required: bool = True) -> Option:
     """Return the option for the output."""
-    return click.option("-o", "--output", required=required, type=kind, callback=_writable, help=said)
+    return click.option("-o", "--output", required=required, type=kind, callback=_writable, help=description)
 
 
 def questions(**how: Any) -> Option:
@@ -113,8 +111,8 @@ def questions(**how: Any) -> Option:
 
 def split(*names: str) -> Option:
     """Return the option for the split of the questions."""
-    said = "[dev where a data set has splits, or its first; all questions of a file]"
-    return text("--split", said, type=click.Choice(names))
+    description = "[dev where a data set has splits, or its first; all questions of a file]"
+    return text("--split", description, type=click.Choice(names))
 
 
 def systems(default: str | None, more: str = "") -> Option:
@@ -147,14 +145,15 @@ RUNS = text("--run runs", "A finished run in TREC's six columns, or a prediction
 READING = together(
     number("--least", 20, "Arguments that a predictions file must list for each query; with 0, a query may have no "
            "answer, which scores as an empty list.", NATURAL),
-    choice("--repeats", ["error", "once"], "Treat an id that a predictions file lists twice for a query as an error, or "
-           "count it once, at its first place."),
+    choice("--repeats", ["error", "once"], "Treat an id that a predictions file lists twice for a query as an error, "
+           "or count it once, at its first place."),
 )  # fmt: skip
 STORE = text("--store", "Verdict store. [user cache]", type=FILE)
 SEARCHING = together(
     text("--aspect-judge", "Judge that xquad, pm2 and coverage use for generated perspectives: those of the system's "
          "expansion, else recorded ones, else those made by rule.", "laptop"),
-    text("--recordings", "File of a chat model's answers: new answers are added, known ones are not requested again.", type=FILE),
+    text("--recordings", "File of a chat model's answers: new ones are added, known ones are not requested again.",
+         type=FILE),
     number("--depth", 100, "Candidates that a cross-encoder or a diversifier chooses from."),
     STORE,
 )  # fmt: skip
@@ -189,10 +188,10 @@ def costs_itself_only(failed: list[str], what: str = "") -> Iterator[None]:
         tell(f"berds: {failed[-1]}")
 
 
-def refuse(when: object, said: str) -> None:
+def refuse(condition: object, message: str) -> None:
     """Exit with 2 and a usage message if a condition holds."""
-    if when:
-        raise click.UsageError(said)
+    if condition:
+        raise click.UsageError(message)
 
 
 def end(failed: object) -> NoReturn:

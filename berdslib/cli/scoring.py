@@ -171,7 +171,7 @@ def evaluate(
     wanted = inputs.parsed_measures(measures)
     scenario = None
     if from_file:
-        asked, scores = _recorded(files[0], wanted, cutoff)
+        questions, scores = _recorded(files[0], wanted, cutoff)
         alone = files[0]
     else:
         named = inputs.named_files([*runs, *files])
@@ -190,10 +190,10 @@ def evaluate(
             end(failed)
         if not scenario and inputs.corpus_matters(found, read.values()):
             found = inputs.read_collection(given, need_passages=None, gold=verdicts)
-        asked, scores = _scored(read, found, wanted, verdicts, alone, failed)
+        questions, scores = _scored(read, found, wanted, verdicts, alone, failed)
     if not scores:
         end(failed)
-    warning = single_perspectives(asked, map(str, wanted))
+    warning = single_perspectives(questions, map(str, wanted))
     if warning:
         tell(f"berds: {warning}")
     column = "verdicts" if alone else "system"
@@ -202,7 +202,7 @@ def evaluate(
         table = pd.concat(frames, ignore_index=True)
         shares = next(iter(scores.values())).columns
     else:
-        table = score_table(scores, asked).rename(columns={"system": column})
+        table = score_table(scores, questions).rename(columns={"system": column})
         table = table.drop(columns=["difference", "p_value"])
         if scenario or table["dataset"].nunique() == 2:  # the mean over one data set repeats its scores
             table = table[table["dataset"] != "macro"]
@@ -229,18 +229,18 @@ def _scored(
     runs = {name: scoring.without_own(run, own, found.questions) for name, run in runs.items()}
     gold = make_verdicts([], "gold") if found.gold is None else found.gold  # a scenario may keep its answers back
     recorded = None if verdicts else True
-    asked = scoring.to_be_scored(found, gold, [*runs.values()], recorded)
+    questions = scoring.to_be_scored(found, gold, [*runs.values()], recorded)
     scores = {}
     for name, run in runs.items():
         with costs_itself_only(failed), errors_in(alone or name):
-            scores[alone or name] = scoring.scored(run, gold, found, asked, wanted)
+            scores[alone or name] = scoring.scored(run, gold, found, questions, wanted)
     if scores:
         are_gold = are_recorded(gold)
-        for note in scoring.table_notes(runs, gold, asked, [found], wanted, finished=runs, recorded=are_gold):
+        for note in scoring.table_notes(runs, gold, questions, [found], wanted, finished=runs, recorded=are_gold):
             tell(f"berds: {note}")
     if isinstance(found, Scenario):
-        asked = [counted(question, found) for question in asked]
-    return asked, scores
+        questions = [counted(question, found) for question in questions]
+    return questions, scores
 
 
 def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[Any], dict[str, pd.DataFrame]]:
@@ -254,19 +254,19 @@ def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[An
         raise InputError('no recorded predictions (fields ending in "-preds") in the first row', path=path)
     scores = {}
     for field in fields:
-        asked, _, run, verdicts = read_berds(path, field)
+        questions, _, run, verdicts = read_berds(path, field)
         if cutoff is not None:
             with errors_in(path):
-                wanted = [measure @ official_cutoff(run, asked) for measure in wanted]
+                wanted = [measure @ official_cutoff(run, questions) for measure in wanted]
         k = max((int(measure["cutoff"]) for measure in wanted if "cutoff" in measure.params), default=0)
-        lengths = run["qid"].value_counts().reindex([q.qid for q in asked], fill_value=0)
+        lengths = run["qid"].value_counts().reindex([q.qid for q in questions], fill_value=0)
         short = int((lengths < k).sum())
         if short and field == fields[0]:
-            tell(f"berds: {short} of {len(asked)} questions list fewer than {k} passages; missing passages count as no")
+            tell(f"berds: {short} of {len(questions)} questions list fewer than {k} passages; missing ones count as no")
         with errors_in(field):
-            scores[field] = score(run, verdicts, asked, wanted)  # type: ignore[arg-type] # a field has some
-        asked = [q for q in asked if q.qid in scores[field].index]
-    return asked, scores
+            scores[field] = score(run, verdicts, questions, wanted)  # type: ignore[arg-type] # a field has some
+        questions = [q for q in questions if q.qid in scores[field].index]
+    return questions, scores
 
 
 @main.command()
