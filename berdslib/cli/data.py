@@ -76,10 +76,7 @@ def data_stats(questions: str | None, corpus: str | None, split: str | None, lim
         rows = [describe_corpus(name) for name in split_names(corpus)]
     else:
         names = split_names(questions or "")
-        rows = []
-        for name in names:
-            counts = statistics(load_questions(name, split, limit))
-            rows.append({"questions": name, **counts})
+        rows = [{"questions": name, **statistics(load_questions(name, split, limit))} for name in names]
     options.print_frame(pd.DataFrame(rows))
 
 
@@ -187,8 +184,7 @@ def data_export(
 def _part(_: click.Context, __: click.Parameter, value: str) -> tuple[int, int]:
     """Parse a part, such as 3/16."""
     i, slash, n = value.partition("/")
-    is_part = bool(slash) and i.isdecimal() and n.isdecimal() and int(i) in range(1, int(n) + 1)
-    if not is_part:
+    if not (slash and i.isdecimal() and n.isdecimal() and 1 <= int(i) <= int(n)):
         raise click.BadParameter(f"{value!r} is not a part; 3/16 is the third of sixteen")
     return int(i), int(n)
 

@@ -34,8 +34,7 @@ def _of_file(command: Callable[..., None]) -> Callable[..., None]:
     def with_grid(path: Path, profile: str, **given: Any) -> None:
         from berdslib.study.grid import find_grid, read_grid
 
-        grid = read_grid(find_grid(path), profile)
-        command(grid, **given)
+        command(read_grid(find_grid(path), profile), **given)
 
     return cast("Callable[..., None]", with_grid)
 

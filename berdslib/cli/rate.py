@@ -69,8 +69,7 @@ def rate_pairs(
     refuse(systems and runs, "give systems or finished runs, not both")
     collection = read_collection(given)
     if draw:
-        drawn = examples.draw_questions(list(collection.questions), draw, seed)
-        collection = collection.only(drawn)
+        collection = collection.only(examples.draw_questions(list(collection.questions), draw, seed))
     questions = list(collection.questions)
     chosen = make_judge(judge, collection.gold) if judge else None
     verdicts = VerdictStore(store)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
     import pandas as pd
 
     from berdslib.data.collection import Collection
-    from berdslib.data.records import Question
 
 
 _LISTS = 100  # passages of each list that an experiment writes, as many as `berds retrieve` does
@@ -217,7 +216,7 @@ def evaluate(
 
 def _scored(
     runs: dict[str, Any], found: Collection, wanted: list[Any], verdicts: str | None, alone: str, failed: list[str]
-) -> tuple[list[Question], dict[str, pd.DataFrame]]:
+) -> tuple[list[Any], dict[str, pd.DataFrame]]:
     """Score runs by gold, tell the notes on the scores, and return the scored questions and the scores."""
     from berdslib.data.records import make_verdicts
     from berdslib.data.scenario import Scenario

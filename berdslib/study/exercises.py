@@ -220,7 +220,10 @@ def _kind(given: Any) -> str:
 
 def _off(number: float, expected: float, tolerance: float | None) -> str:
     """Describe how a number is off; "" if it is close enough."""
-    near = _default_tolerance(expected) if tolerance is None else tolerance
+    near = tolerance
+    if near is None:  # half a unit of the last printed digit: one digit in percent, two or three in shares
+        half_unit = 0.05 if abs(expected) > 1 else 0.005
+        near = min(half_unit, abs(expected) / 10) if expected else 0.0005
     if math.isclose(number, expected, rel_tol=0, abs_tol=near) or (math.isnan(number) and math.isnan(expected)):
         return ""
     shown = f"{number:.6g}"
@@ -231,14 +234,6 @@ def _off(number: float, expected: float, tolerance: float | None) -> str:
     if math.isnan(number):
         return "It came out as NaN: something was divided by nothing, or a value is missing."
     return f"{shown} is too {'large' if number > expected else 'small'}."
-
-
-def _default_tolerance(expected: float) -> float:
-    """Return half a unit of the last printed digit: one digit in percent, two or three in shares."""
-    if not expected:
-        return 0.0005
-    half_unit = 0.05 if abs(expected) > 1 else 0.005
-    return min(half_unit, abs(expected) / 10)
 
 
 # ---------------------------------------------------------------- copies for students

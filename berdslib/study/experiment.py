@@ -175,9 +175,8 @@ class Experiment(Shown):
         Raises:
             InputError: a single system.
         """
-        letters = {}
-        for measure in self.table["measure"].unique():
-            letters[measure] = compare.letters(self.scores, self.questions, measure)
+        measures = self.table["measure"].unique()
+        letters = {measure: compare.letters(self.scores, self.questions, measure) for measure in measures}
         return replace(self, letters=letters)
 
     def to_latex(self, label: str = "tab:systems", caption: str = "") -> str:

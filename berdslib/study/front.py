@@ -171,8 +171,7 @@ def judge(run: pd.DataFrame, data: Data, judge: AnyJudge = None, k: int = 5, *, 
             f"{collection.name!r} asks who wrote a text; a judge must not guess that, and the answers are recorded"
         )
         raise InputError(problem, field="judge")
-    own = scoring.own_passages(collection)
-    checked = scoring.without_own(check_run(run), own, collection.questions)
+    checked = scoring.without_own(check_run(run), scoring.own_passages(collection), collection.questions)
     scoring.check_belongs("the run", checked, collection.questions)  # before a model is loaded
     verdicts = scoring.judged([checked], collection, judge_of(judge, collection), k, store)
     if is_recorded(judge):

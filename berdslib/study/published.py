@@ -199,9 +199,9 @@ class Page:
         figure.supxlabel("" if free else self.told.get("unit", "%"), fontsize=10)
         looks = []
         if not self.published.empty:
-            looks.append(("published", "0.7", "o"))
+            looks += [("published", "0.7", "o")]
         if rows["own"].any():
-            looks.append(("ours, in colour or black", "black", "o"))
+            looks += [("ours, in colour or black", "black", "o")]
         looks += [(mark, "0.4", shapes[mark]) for mark in marks if mark]
         handles = [Line2D([], [], ls="", color=colour, marker=shape, label=label) for label, colour, shape in looks]
         figure.legend(handles=handles, loc="outside upper center", ncols=5, frameon=False, fontsize=9)
@@ -274,19 +274,17 @@ def _joined(rows: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
 @cache
 def _entries() -> dict[str, dict[str, Any]]:
     book = tomllib.loads((shipped("published") / "tables.toml").read_text(encoding="utf-8"))
-    entries = {}
-    for table in book["table"]:
-        group = book["group"][table["group"]]
-        entries[table["name"]] = {"notebook": "", **group, **table}
-    return entries
+    groups = book["group"]
+    return {table["name"]: {"notebook": "", **groups[table["group"]], **table} for table in book["table"]}
 
 
 def census() -> pd.DataFrame:
     """Return one row for each numbered table and figure of both papers; `ours` counts our numbers."""
     counts = read_shipped("ours")["table"].value_counts()
-    rows = []
-    for name, entry in _entries().items():
-        rows.append((name, entry["title"], entry["status"], counts.get(name, 0), entry["notebook"]))
+    rows = [
+        (name, entry["title"], entry["status"], counts.get(name, 0), entry["notebook"])
+        for name, entry in _entries().items()
+    ]
     return pd.DataFrame(rows, columns=["name", "title", "status", "ours", "notebook"])
 
 

@@ -147,10 +147,12 @@ def write_essays(
     stances = [stance_of(q.perspectives[0]) for q in queries]
     slots = []
     of_pairs = []
+    of_passages = []
     for q, of_query, stance in zip(queries, shown, stances, strict=True):
         name = "Support" if stance > 0 else "Oppose"
         slots.append({"k": _block(of_query), "q": _line(q.root), "s": name})
         of_pairs.append(polarity(f"Topic: {q.root}; Stance: {name}"))
+        of_passages.append(np.mean([polarity(p.full_text) for p in of_query]) if of_query else np.nan)
     table = _answered(queries, shown, chat, prompt, slots, workers)
     table = table.rename(columns={"text": "essay"})
     table.insert(1, "root", [q.root for q in queries])
@@ -159,14 +161,8 @@ def write_essays(
         words=[len(essay.split()) for essay in table["essay"]],
         polarity=[polarity(essay) if essay else np.nan for essay in table["essay"]],
         pair_polarity=of_pairs,
-        passages_polarity=[_mean_polarity(of_query) for of_query in shown],
+        passages_polarity=of_passages,
     )
-
-
-def _mean_polarity(passages: Sequence[Passage]) -> float:
-    if not passages:
-        return float("nan")
-    return float(np.mean([polarity(passage.full_text) for passage in passages]))
 
 
 def polarity(text: str) -> float:

@@ -96,11 +96,7 @@ def labelled_by(name: str, pairs: Sequence[LabelledPair], store: VerdictStore | 
 
 def as_asked(pairs: Sequence[LabelledPair]) -> list[Pair]:
     """Return labelled pairs as a judge gets them: without the label."""
-    unlabelled = []
-    for i, pair in enumerate(pairs):
-        passage = Passage(str(i), pair.document)
-        unlabelled.append(Pair(pair.question, 0, passage, pair.perspective))
-    return unlabelled
+    return [Pair(p.question, 0, Passage(str(i), p.document), p.perspective) for i, p in enumerate(pairs)]
 
 
 def measured_by_labels(pairs: Sequence[LabelledPair], p_yes: np.ndarray, threshold: float) -> pd.DataFrame:
@@ -189,8 +185,7 @@ def judge_systems(
             scores[judge_name, measure] = pd.DataFrame(columns)
     means = pd.concat(tables, ignore_index=True)[["system", "judge", "measure", "n", "mean", "low", "high"]]
     order = order_table(scores, clusters, list(named), judges, names)
-    trials = list(product(judges, names, labelled))
-    labels = _labels(scores, clusters, list(named), trials, draws)
+    labels = _labels(scores, clusters, list(named), list(product(judges, names, labelled)), draws)
     return JudgedSystems(means, order, labels, scores, runs, len(verdicts[judges[0]]))
 
 

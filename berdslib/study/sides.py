@@ -111,9 +111,7 @@ class Sides(Shown):
         datasets = self.shares["dataset"]
         dataset = leaning.ALL if leaning.ALL in set(datasets) else datasets.iloc[0]
         rows = table[table["dataset"] == dataset]
-        if "asked" not in rows:
-            return rows
-        return rows[rows["asked"] == leaning.QUESTION]
+        return rows[rows["asked"] == leaning.QUESTION] if "asked" in rows else rows
 
     @property
     def caption(self) -> str:
@@ -198,9 +196,8 @@ def _runs_of_sides(
     named: Mapping[str, System], collection: Collection, k: int, settings: Settings, form: str
 ) -> dict[str, pd.DataFrame]:
     """Return each system's lists for the questions and for their perspectives."""
-    aspect_judge = partial(judge_of, settings.aspect_judge, collection)
-    by_question = form == QUESTION_FIRST
-    runs = scoring.search(named, collection, k, settings, perspectives=by_question, aspect_judge=aspect_judge)
+    judging = partial(judge_of, settings.aspect_judge, collection)
+    runs = scoring.search(named, collection, k, settings, perspectives=form == QUESTION_FIRST, aspect_judge=judging)
     searching = {}
     for name, system in named.items():
         if not isinstance(system, pd.DataFrame):
@@ -210,7 +207,7 @@ def _runs_of_sides(
             raise InputError(f"{name!r} lists nothing for perspectives, such as {missing!r}", field="qid")
     if form == STATEMENT:
         # A system looks up expansions by question id, so statements need a system of their own.
-        of_statements = scoring.search(searching, statements(collection), k, settings, aspect_judge=aspect_judge)
+        of_statements = scoring.search(searching, statements(collection), k, settings, aspect_judge=judging)
         for name, run in of_statements.items():
             runs[name] = pd.concat([runs[name], run], ignore_index=True)
     return runs

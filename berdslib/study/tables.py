@@ -71,7 +71,7 @@ def score_table(
 
 def _score_rows(
     columns: Mapping[str, np.ndarray], sources: list[str], roots: list[str], baseline: str | None, seed: int
-) -> list[tuple[str, int, float, float, float, float, float]]:
+) -> list[tuple[object, ...]]:
     """Return system, n, mean, low, high, difference and p-value for each system's scores (questions,)."""
     clusters = roots if len(set(roots)) < len(roots) else None
     means = {system: macro_mean(values, sources) for system, values in columns.items()}
@@ -80,9 +80,8 @@ def _score_rows(
     if baseline:
         base = means[baseline]
         others = [system for system in columns if system != baseline]
-        raw = []
-        for system in others:
-            raw.append(paired_test(columns[system], columns[baseline], sources, clusters=clusters, seed=seed))
+        of_baseline = columns[baseline]
+        raw = [paired_test(columns[system], of_baseline, sources, clusters=clusters, seed=seed) for system in others]
         p_values = dict(zip(others, holm(raw), strict=True))
     rows = []
     for system, mean in means.items():
