@@ -97,7 +97,7 @@ CASES = {
         f"{EVALUATE} --k official", ("--k is for a BeRDS JSONL file",), exit=2
     ),
     "predictions of no scenario": Case(
-        RETRIEVE.replace("new.trec", "new.jsonl"), ("a predictions file is for a scenario",)
+        RETRIEVE.replace("new.trec", "new.jsonl"), ("new.jsonl",)
     ),
     "systems and runs": Case(
         "rate pairs -q sample -r bm25 --run run.trec -o new.tsv", ("systems or finished runs, not both",), exit=2
