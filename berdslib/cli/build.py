@@ -29,6 +29,7 @@ from berdslib.cli.root import main
 
 if TYPE_CHECKING:  # the command line starts before pandas is loaded
     from berdslib.construction.build import Built
+    from berdslib.construction.pipeline import Rejection
 
 _PIR = ("pir-perspectrum", "pir-exfever")
 _BUILDERS = ("arguana", "kialo", "opinionqa", "questions", "stances", *_PIR)
@@ -122,7 +123,7 @@ def _report(built: Built, examples: int) -> None:
 
     stats = statistics(built.collection.questions)
     by_reason = attrgetter("reason")
-    left_out = []
+    left_out: list[Rejection] = []
     for _, items in groupby(sorted(built.rejected, key=by_reason), by_reason):
         left_out += islice(items, examples)
     if wants_json():

@@ -199,7 +199,7 @@ def evaluate(
     if per_question:
         frames = [frame.reset_index().assign(**{column: name}) for name, frame in scores.items()]
         table = pd.concat(frames, ignore_index=True)
-        shares = next(iter(scores.values())).columns
+        shares = tuple(next(iter(scores.values())).columns)
     else:
         table = score_table(scores, questions).rename(columns={"system": column})
         table = table.drop(columns=["difference", "p_value"])

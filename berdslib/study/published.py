@@ -143,7 +143,7 @@ class Page:
 
     def _columns(self, part: str) -> list[str]:
         """Return the columns that tables.toml names for a part of the page, such as "panels"."""
-        return self.told.get(part, "").split()
+        return str(self.told.get(part, "")).split()
 
     @property
     def beside(self) -> pd.DataFrame:
@@ -244,7 +244,7 @@ def _draw_panel(axis: Axes, title: str, rows: pd.DataFrame, shapes: Mapping[str,
     names = _distinct(rows["lines"])
     any_published = not rows["own"].all()
     for (line, own), points in rows.groupby(["lines", "own"], sort=False):
-        y = names.index(line)
+        y = float(names.index(str(line)))
         colour = "0.7"
         if own:
             y += 0.2 if any_published else 0

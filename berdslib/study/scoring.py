@@ -96,8 +96,7 @@ def named_systems(systems: Systems) -> dict[str, System]:
     if isinstance(systems, Mapping):
         pairs = list(systems.items())
     else:
-        is_list = isinstance(systems, Sequence) and not isinstance(systems, str)
-        several = systems if is_list else [systems]
+        several = systems if isinstance(systems, Sequence) and not isinstance(systems, str) else [systems]
         pairs = _without_repeats([(_name_of(system), system) for system in several])
     if not pairs:
         raise InputError("at least one system is needed, such as 'bm25'", field="systems")

@@ -71,7 +71,7 @@ def score_table(
 
 def _score_rows(
     columns: Mapping[str, np.ndarray], sources: list[str], roots: list[str], baseline: str | None, seed: int
-) -> list[tuple[object, ...]]:
+) -> Sequence[tuple[object, ...]]:
     """Return system, n, mean, low, high, difference and p-value for each system's scores (questions,)."""
     clusters = roots if len(set(roots)) < len(roots) else None
     means = {system: macro_mean(values, sources) for system, values in columns.items()}
