@@ -82,8 +82,7 @@ def _taken(given: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     text = given.pop("questions")
     corpus = given.pop("corpus", None)
     defaults = {"split": None, "limit": 0, "gold": None}
-    options = {name: given.pop(name, default) for name, default in defaults.items()}
-    return text, corpus, options
+    return text, corpus, {name: given.pop(name, default) for name, default in defaults.items()}
 
 
 def _loaded(names: Any, text: str, need_perspectives: bool = True, **options: Any) -> Collection:

@@ -29,8 +29,7 @@ def prompts_list() -> None:
     """List the tasks with prompts, where the papers print theirs, and which of these are imported here."""
     rows = []
     for task, (purpose, published) in PURPOSES.items():
-        of_papers = wordings(task)[len(OURS) :]
-        imported = [wording for wording in of_papers if published_path(task, wording).is_file()]
+        imported = [w for w in wordings(task)[len(OURS) :] if published_path(task, w).is_file()]
         rows.append({"task": task, "imported": imported, "published in": published, "what for": purpose})
     show(rows, "\n".join(map(_line, rows)))
 

@@ -161,8 +161,8 @@ class Page:
         index = ["whose", *sizes, *down]
         wide = rows.pivot(index=index, columns="_head", values="value").fillna("")
         row_order = pd.MultiIndex.from_frame(rows[index].drop_duplicates())
-        column_order = _distinct(rows["_head"])
-        return wide.rename_axis(columns=None).reindex(index=row_order, columns=column_order).reset_index()
+        wide = wide.reindex(index=row_order, columns=_distinct(rows["_head"]))
+        return wide.rename_axis(columns=None).reset_index()
 
     def _drawn(self) -> pd.DataFrame:
         """Return the rows that :meth:`figure` draws, with their panel, line and mark."""

@@ -106,8 +106,7 @@ def measured_by_labels(pairs: Sequence[LabelledPair], p_yes: np.ndarray, thresho
     labels = np.array([pair.label for pair in pairs])
     questions = [pair.question for pair in pairs]
     answers = agreement_report(labels, p_yes >= threshold, questions)
-    probabilities = probability_report(labels, p_yes, questions)
-    return pd.concat([answers, probabilities], ignore_index=True)
+    return pd.concat([answers, probability_report(labels, p_yes, questions)], ignore_index=True)
 
 
 # ---------------------------------------------------------------- as instruments

@@ -183,8 +183,7 @@ class _Transformer:
 
     def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:  # noqa: ARG002 # it sets its own length
         """Return the transformer's lists in full, whatever their length."""
-        qids = [q.qid for q in questions]
-        topics = pd.DataFrame({"qid": qids, "query": [q.text for q in questions]})
+        topics = pd.DataFrame({"qid": [q.qid for q in questions], "query": [q.text for q in questions]})
         run: pd.DataFrame = self._transformer.transform(topics)
         return run
 
@@ -490,8 +489,7 @@ def without_own(run: pd.DataFrame, own: Collected[str], questions: Sequence[Ques
     if not is_own.any():
         return run
     rest = run[~is_own].reset_index(drop=True)
-    ranks = rest.groupby("qid", sort=False).cumcount() + 1
-    return rest.assign(rank=ranks)
+    return rest.assign(rank=rest.groupby("qid", sort=False).cumcount() + 1)
 
 
 def over_passages(system: Given | OwnDense, name: str, collection: Collection) -> Given | Retriever:
@@ -561,8 +559,7 @@ def verdicts_on(
 ) -> pd.DataFrame:
     """Return the recorded verdicts (for no judge, or gold), or a judge's verdicts on the top k of all systems."""
     if judge is not None and not isinstance(judge, Gold):
-        verdicts = judged(runs.values(), collection, judge, k, store)
-        return warned_of_copies(verdicts, collection)
+        return warned_of_copies(judged(runs.values(), collection, judge, k, store), collection)
     recorded = collection.gold if judge is None else judge.verdicts
     if recorded is None:  # a scenario may be scored without verdicts
         return make_verdicts([], "gold")

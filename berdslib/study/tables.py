@@ -27,8 +27,7 @@ WHY_NO_INTERVAL = f"{NO_INTERVAL}: no interval, since the questions are too few 
 def counted(question: Question, collection: Collection) -> Question:
     """Return a question with its data set as source and, in a scenario, its issue as root."""
     source = question.source or collection.name
-    root = issue_of(question) if isinstance(collection, Scenario) else ""
-    return question._replace(source=source, root=root)
+    return question._replace(source=source, root=issue_of(question) if isinstance(collection, Scenario) else "")
 
 
 def splits(questions: Sequence[Question]) -> str:
