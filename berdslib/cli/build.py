@@ -1,4 +1,4 @@
-"""`berds build`: a benchmark of questions and perspectives out of raw rows, or out of a plain list of questions."""
+"""`berds build`: make a benchmark of questions and perspectives from raw rows, or from a plain list of questions."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from berdslib.cli.root import main
 
 if TYPE_CHECKING:  # the command line starts before pandas is loaded
     from berdslib.construction.build import Built
+    from berdslib.construction.pipeline import Rejection
 
 _PIR = ("pir-perspectrum", "pir-exfever")
 _BUILDERS = ("arguana", "kialo", "opinionqa", "questions", "stances", *_PIR)
@@ -38,30 +39,32 @@ _BUILDERS = ("arguana", "kialo", "opinionqa", "questions", "stances", *_PIR)
 @click.argument("builder", type=click.Choice(_BUILDERS))
 @click.argument("raw", type=click.Path(path_type=Path))
 @click.argument("folder", type=FOLDER)
-@text("--model", "Who answers: rule for rules alone, smollm2, local:FOLDER, recorded:FILE, or an endpoint's model "
+@text("--model", "Model that answers: rule (no model), smollm2, local:FOLDER, recorded:FILE, or an endpoint's model "
       "(BERDS_CHAT_URL).", "rule")  # fmt: skip
-@flag("--dry-run", "Count the requests that are left and the tokens of their prompts; ask nothing.")
-@number("--workers", 4, "Requests in flight at a time.")
+@flag("--dry-run", "Count the remaining requests and the tokens of their prompts; send none.")
+@number("--workers", 4, "Requests in flight at the same time.")
 @choice(
     "--wording",
     ["ours", "short", "published"],
-    "Of the prompts; the published ones are fetched first (berds prompts list).",
+    "Wording of the prompts; fetch published ones first (berds prompts list).",
 )
 @number("--sample", 0, "Items to draw; 0 for all.", NATURAL)
-@number("--seed", 0, "Of the sample and of the split.", NATURAL)
+@number("--seed", 0, "Seed of the sample and of the split.", NATURAL)
 @click.option(
     "--dev",
     type=click.FloatRange(0, 1, max_open=True),
     help="Share of development questions; 0 for no split. [0.25; 0 for questions and stances]",
 )
-@click.option("-c", "--corpus", help="Data set, file or folder whose passages go with the questions. [none]")
-@text("--split", "Of the data sets, for stances. [their first]", type=click.Choice(["train", "dev", "test", "all"]))
-@text("--name", "What the data set is called. [the folder's name]")
-@text("--title", "What it is, in one line. [made from the name]")
-@text("--licence", "Under which terms others may use it.", "none stated")
-@text("--source", "Where its texts come from.", "")
-@text("--language", "Of its texts.", "en")
-@number("--examples", 0, "Show so many left out for each reason.", NATURAL)
+@click.option("-c", "--corpus", help="Data set, file or folder with the passages of the data set. [none]")
+@text(
+    "--split", "Split of the data sets, for stances. [their first]", type=click.Choice(["train", "dev", "test", "all"])
+)
+@text("--name", "Name of the data set. [the folder's name]")
+@text("--title", "Description in one line. [made from the name]")
+@text("--licence", "Terms under which others may use it.", "none stated")
+@text("--source", "Source of its texts.", "")
+@text("--language", "Language of its texts.", "en")
+@number("--examples", 0, "Show N left-out items for each reason.", NATURAL)
 @JSON
 def build_command(
     builder: str, raw: Path, folder: Path, model: str, dry_run: bool, workers: int, wording: str, sample: int,
@@ -74,11 +77,11 @@ def build_command(
     kialo       discussions -> the statement's opposite, or a statement for each answer
     opinionqa   survey questions with options (info.csv) -> opinions only -> a question, a yes and a no
     questions   a text file with a question a line, or a table -> statements for each position
-    stances     data sets (of --split) or a file, with perspectives -> which of two supports
+    stances     data sets (of --split) or a file, with perspectives -> which of the two supports
     pir-...     Perspectrum's folder, or EX-FEVER's table -> a task of PIR; takes no options
 
-    Every answer is kept in FOLDER as soon as it is there. A build that broke off goes on when it is run again, and asks
-    nothing twice.
+    Every answer is saved in FOLDER at once. An interrupted build continues when it is run again, and sends no request
+    twice.
     """
     from berdslib.construction.build import build, rehearse
     from berdslib.data.datasets import load_passages
@@ -95,7 +98,7 @@ def build_command(
     try:
         built = build(builder, raw, folder, model, passages=passages, dev=dev, workers=workers, **about, **drawn)
     except KeyboardInterrupt:
-        tell(f"what was answered is kept in {folder}; run the same command to go on")
+        tell(f"the answers so far are saved in {folder}; run the same command to continue")
         raise
     _report(built, examples)
 
@@ -107,8 +110,9 @@ def _build_pir(builder: str, raw: Path, folder: Path) -> None:
     from berdslib.evaluation.pir_tables import task_statistics
 
     ctx = click.get_current_context()
-    given = [name for name in ctx.params if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
-    refuse(len(given) > 3, f"{builder} takes no option but --json: a rule makes it, all of it for testing")
+    typed = click.core.ParameterSource.COMMANDLINE
+    given = [name for name in ctx.params if ctx.get_parameter_source(name) is typed]
+    refuse(len(given) > 3, f"{builder} takes no option but --json: it is made by rule, and has no development part")
     task = build_pir(builder, raw, folder)
     print_frame(pd.DataFrame([task_statistics(task)]))
     tell(f"{len(task.questions)} root queries → {folder}")
@@ -117,22 +121,26 @@ def _build_pir(builder: str, raw: Path, folder: Path) -> None:
 def _report(built: Built, examples: int) -> None:
     from berdslib.data.datasets import statistics
 
-    stats, by_reason = statistics(built.collection.questions), attrgetter("reason")
-    reasons = groupby(sorted(built.rejected, key=by_reason), by_reason)
-    left_out = [one for _, alike in reasons for one in islice(alike, examples)]
+    stats = statistics(built.collection.questions)
+    by_reason = attrgetter("reason")
+    left_out: list[Rejection] = []
+    for _, items in groupby(sorted(built.rejected, key=by_reason), by_reason):
+        left_out += islice(items, examples)
     if wants_json():
-        facts = {"folder": built.folder, "steps": built.counts.to_dict("records"), "questions": stats}
-        show({**facts, "examples": [one.as_row() for one in left_out]}, "")
+        summary = {"folder": built.folder, "steps": built.counts.to_dict("records"), "questions": stats}
+        show({**summary, "examples": [item.as_row() for item in left_out]}, "")
         return
     print_frame(built.counts)
-    for one in left_out:
-        words = " | ".join([one.draft.question or " / ".join(one.draft.sources), *one.draft.perspectives])
-        words = shorten(words, 240, placeholder="…")
-        show(None, f"{one.reason} ({one.step}) {one.draft.key}: {one.detail}\n    {words}")
+    for item in left_out:
+        draft = item.draft
+        texts = [draft.question or " / ".join(draft.sources), *draft.perspectives]
+        words = shorten(" | ".join(texts), 240, placeholder="…")
+        show(None, f"{item.reason} ({item.step}) {draft.key}: {item.detail}\n    {words}")
     tell(f"{stats['n']} questions ({stats['dev']} dev, {stats['test']} test), {stats['mean_perspectives']:.2f} "
          f"perspectives of {stats['mean_words']:.2f} words → {built.folder}")  # fmt: skip
     if built.rejected:
-        counted = ", ".join(f"{n} {why}" for why, n in Counter(map(by_reason, built.rejected)).most_common())
+        counts = Counter(map(by_reason, built.rejected)).most_common()
+        counted = ", ".join(f"{n} {reason}" for reason, n in counts)
         tell(f"left out: {counted} → {built.folder / 'rejected.jsonl'}")
     if built.unanswered:
         tell(f"{len(built.unanswered)} items could not be answered; run the same command again")

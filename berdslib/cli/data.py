@@ -1,4 +1,4 @@
-"""`berds data`: what data sets, corpora and releases there are, what they are, and how to get, check and write them."""
+"""`berds data`: list, describe, fetch, check and write data sets, corpora and releases."""
 
 from __future__ import annotations
 
@@ -25,30 +25,32 @@ def data_list() -> None:
     """List the known data sets."""
     from berdslib.data.datasets import dataset, names
 
-    rows = [dataset(name) for name in names()]
-    width = max(len(row.name) for row in rows)
-    lines = "\n".join(f"{row.name:{width}} {row.kind:10} {row.paper:15} {row.title}" for row in rows)
-    show([{f: getattr(row, f) for f in ("name", "kind", "paper", "title", "licence")} for row in rows], lines)
+    sets = [dataset(name) for name in names()]
+    width = max(len(one.name) for one in sets)
+    lines = [f"{one.name:{width}} {one.kind:10} {one.paper:15} {one.title}" for one in sets]
+    fields = ("name", "kind", "paper", "title", "licence")
+    rows = [{field: getattr(one, field) for field in fields} for one in sets]
+    show(rows, "\n".join(lines))
 
 
 @data.command("card")
 @click.argument("name")
 @JSON
 def data_card(name: str) -> None:
-    """Say what a data set is, its licence, and where it is looked for."""
+    """Describe a data set: its content, its licence, and the places where its files are searched."""
     from dataclasses import asdict
 
     from berdslib.data.datasets import card, dataset
 
-    one = dataset(name)
-    show(asdict(one) | {"loaders": list(one.loaders)}, lambda: card(name))
+    described = dataset(name)
+    show(asdict(described) | {"loaders": list(described.loaders)}, lambda: card(name))
 
 
 @data.command("fetch")
 @click.argument("name")
 @JSON
 def data_fetch(name: str) -> None:
-    """Download a data set into the user cache; what is complete is kept, and an interrupted file is fetched anew."""
+    """Download a data set into the user cache; complete files are kept, partial files are fetched again."""
     from berdslib.data.datasets import fetch
 
     paths = [str(path) for path in fetch(name)]
@@ -61,9 +63,9 @@ def data_fetch(name: str) -> None:
 def data_stats(questions: str | None, corpus: str | None, split: str | None, limit: int) -> None:
     """Print the columns of BeRDS Table 1 for sets of questions (-q), or those of Table 2 for corpora (-c).
 
-    Of a corpus, the words of a passage are counted, too; NAME:words cuts its rows into passages of 100 words first. Of
-    a folder from `berds data web` the means over its questions are printed, as in the paper. The last column says what
-    counts as a document: the docno without its -NUMBER where `berds data` cut it, or a passage.
+    For a corpus, the words of a passage are also counted; NAME:words first cuts its rows into passages of 100 words.
+    For a folder from `berds data web`, means over its questions are printed, as in the paper. The last column says what
+    counts as a document: the docno without its -NUMBER if `berds data` cut the document, else a passage.
     """
     import pandas as pd
 
@@ -81,16 +83,16 @@ def data_stats(questions: str | None, corpus: str | None, split: str | None, lim
 @data.command("leaks")
 @options.questions()
 @number("--threshold", 0.8, "Overlap (Jaccard similarity) from which a pair is reported.", options.SHARE)
-@flag("--across", "Print only pairs that stand across splits.")
+@flag("--across", "Print only pairs of different splits.")
 @JSON
 def data_leaks(threshold: float, across: bool, **given: Any) -> None:
-    """Find questions that must not stand on both sides of a split, and exit with 1 where some do.
+    """Find questions that overlap across splits, and exit with 1 if there are any.
 
-    Two questions overlap if their wording is equal or nearly so: by the stems of the words that carry meaning.
+    Two questions overlap if their wording is equal or nearly so, judged by the stems of their content words.
 
-    The exit status is that of a check: 0 if no two overlapping questions are of different splits, whatever overlaps
-    within one; 1 if some are, or if something cannot be read, which an error on stderr says; 2 for a wrong option. To
-    compare dev with test, ask for both: --split all.
+    Exit status: 0 if no overlapping questions are in different splits, even if some overlap within a split; 1 if some
+    are, or if input cannot be read (the error is on stderr); 2 for a wrong option. To compare dev with test, load both
+    with --split all.
 
     \b
     berds data leaks -q sample --split all
@@ -99,19 +101,23 @@ def data_leaks(threshold: float, across: bool, **given: Any) -> None:
     from berdslib.data.leaks import across_splits, leaks
 
     refuse(given["corpus"], "questions are compared by their wording alone; leave out -c")
-    asked = read_collection(given, need_passages=False, need_perspectives=False).questions
-    found = leaks(asked, threshold)
-    leaking = across_splits(found)
-    shown = leaking if across else found
+    questions = read_collection(given, need_passages=False, need_perspectives=False).questions
+    overlaps = leaks(questions, threshold)
+    leaking = across_splits(overlaps)
+    shown = leaking if across else overlaps
     if len(shown) and not wants_json():
         options.print_frame(shown)
-    splits = sorted({q.split for q in asked})
-    counts = {"questions": len(asked), "splits": splits, "overlaps": len(found), "across": len(leaking)}
+    splits = sorted({question.split for question in questions})
     named = list(filter(None, splits))
-    within = f"all of the split {named[0]}" if named else "without splits"
-    across_them = f"{len(leaking)} across the splits {', '.join(named)}" if len(named) > 1 else within
-    told = f"{len(asked)} questions, {len(found)} overlaps of {threshold} or more, {across_them}"
-    say({**counts, "pairs": shown.to_dict("records")}, told)
+    if len(named) > 1:
+        where = f"{len(leaking)} across the splits {', '.join(named)}"
+    elif named:
+        where = f"all of the split {named[0]}"
+    else:
+        where = "without splits"
+    summary = {"questions": len(questions), "splits": splits, "overlaps": len(overlaps), "across": len(leaking)}
+    sentence = f"{len(questions)} questions, {len(overlaps)} overlaps of {threshold} or more, {where}"
+    say({**summary, "pairs": shown.to_dict("records")}, sentence)
     options.end(len(leaking))
 
 
@@ -122,8 +128,8 @@ def data_leaks(threshold: float, across: bool, **given: Any) -> None:
 @text("--layout", "A BEIR folder, the official BeRDS JSONL, or a folder with TREC's diversity qrels. [by PATH: .jsonl "
       "is berds, else beir]", type=click.Choice(["beir", "berds", "trec"]))  # fmt: skip
 @options.RUNS
-@choice("--cut", ["none", "words"], "Rows are passages, or documents: cut after so many words.")
-@number("--words", 100, "Of a passage, with --cut.")
+@choice("--cut", ["none", "words"], "Keep rows as passages, or cut them after --words words.")
+@number("--words", 100, "Words of a passage, with --cut words.")
 @choice("--duplicates", ["keep", "exact"], "Passages of a corpus with an equal text: exact drops all but the first.")
 @JSON
 def data_export(
@@ -132,12 +138,12 @@ def data_export(
 ) -> None:  # fmt: skip
     """Write questions, passages and gold verdicts to PATH for other tools, or a corpus alone as a folder.
 
-    BEIR knows no perspectives: a passage's score there is the number of perspectives that it supports. Its qrels are
-    named after the split of the questions, or "test" where they have none or several. A BeRDS JSONL lists a --run, or
-    what has a verdict.
+    BEIR has no perspectives: a passage's score there is the number of perspectives that it supports. Its qrels are
+    named after the split of the questions, or "test" if they have none or several. A BeRDS JSONL lists the passages of
+    a --run, or those with a verdict.
 
     Without -q, the passages of -c (a data set, a file or a BEIR folder) become a corpus on disk, which opens
-    memory-mapped: `berds retrieve -c PATH`. A corpus that is there is replaced.
+    memory-mapped: `berds retrieve -c PATH`. An existing corpus is replaced.
 
     \b
     berds data export sample.beir -q sample
@@ -149,40 +155,45 @@ def data_export(
     if given["questions"] is None:
         more = gold or layout or runs or given["split"]
         refuse(more or given["corpus"] is None, "give questions with -q, or with -c alone a corpus to write")
-        shape: dict[str, Any] = {"cut": cut, "words": words, "duplicates": duplicates}
-        made = write_source(given["corpus"], path, limit=given["limit"], **shape)
-        dropped = f" ({made.repeats} repeats dropped)" * (duplicates != "keep")
-        say({"output": path, **made._asdict()}, f"{made.passages} passages{dropped}, {made.bytes:,} bytes → {path}")
+        corpus = write_source(
+            given["corpus"], path, limit=given["limit"], cut=cut, words=words, duplicates=duplicates
+        )  # fmt: skip
+        dropped = f" ({corpus.repeats} repeats dropped)" if duplicates != "keep" else ""
+        sentence = f"{corpus.passages} passages{dropped}, {corpus.bytes:,} bytes → {path}"
+        say({"output": path, **corpus._asdict()}, sentence)
         return
     is_berds = layout == "berds" or is_predictions(path)
-    refuse(runs and (len(runs) > 1 or not is_berds), "only a BeRDS JSONL lists a run, and one")
+    refuse(runs and not is_berds, "--run is only for a BeRDS JSONL")
+    refuse(len(runs) > 1, "a BeRDS JSONL holds one run; give --run once")
     named = given["questions"]
-    found = read_collection(given, gold=gold)
-    asked, passages, verdicts = found.questions, found.passages, found.gold
+    collection = read_collection(given, gold=gold)
+    questions = collection.questions
+    passages = collection.passages
+    verdicts = collection.gold
     if verdicts is None:
         raise InputError(f"{named!r} has no gold verdicts; give a file of verdicts with --gold")
-    run = next(iter(read_runs(runs, found).values()), None)
-    splits = {q.split for q in asked}
-    part = splits.pop() if len(splits) == 1 else ""
-    export_collection(path, asked, passages, verdicts, layout=layout, split=part or "test", run=run)
-    told = int(verdicts["qid"].isin([q.qid for q in asked]).sum())
-    summary = {"output": path, "questions": len(asked), "corpus_size": len(passages), "gold": told}
-    say(summary, f"{len(asked)} questions, {len(passages)} passages, {told} verdicts → {path}")
+    run = next(iter(read_runs(runs, collection).values()), None)
+    splits = {question.split for question in questions}
+    split = splits.pop() if len(splits) == 1 else ""
+    export_collection(path, questions, passages, verdicts, layout=layout, split=split or "test", run=run)
+    written = int(verdicts["qid"].isin([question.qid for question in questions]).sum())
+    summary = {"output": path, "questions": len(questions), "corpus_size": len(passages), "gold": written}
+    say(summary, f"{len(questions)} questions, {len(passages)} passages, {written} verdicts → {path}")
 
 
-def _part(_: click.Context, __: click.Parameter, said: str) -> tuple[int, int]:
-    """Read a part, such as 3/16."""
-    i, slash, n = said.partition("/")
+def _part(_: click.Context, __: click.Parameter, value: str) -> tuple[int, int]:
+    """Parse a part, such as 3/16."""
+    i, slash, n = value.partition("/")
     if not (slash and i.isdecimal() and n.isdecimal() and 1 <= int(i) <= int(n)):
-        raise click.BadParameter(f"{said!r} is no part; 3/16 is the third of sixteen")
+        raise click.BadParameter(f"{value!r} is not a part; 3/16 is the third of sixteen")
     return int(i), int(n)
 
 
 _ENCODING = options.together(
     click.argument("corpus"),
-    text("-m --model", "Retriever that encodes; hf:org/model, too.", "minilm"),
+    text("-m --model", "Retriever that encodes; also hf:org/model.", "minilm"),
     text("--part", "Only this part, for a job array: 3/16 is the third of sixteen.", "1/1", callback=_part),
-    text("--vectors", "Folder of the vectors, which all machines see. [in the user cache]", type=FOLDER),
+    text("--vectors", "Folder of the vectors, shared by all machines. [in the user cache]", type=FOLDER),
 )
 
 
@@ -193,7 +204,7 @@ _ENCODING = options.together(
 def data_encode(
     corpus: str, model: str, part: tuple[int, int], vectors: Path | None, workers: int | None, scheduler: str | None
 ) -> None:
-    """Encode the passages of CORPUS, a data set, file or folder, in shards; what is there is not encoded again.
+    """Encode the passages of CORPUS, a data set, file or folder, in shards; finished shards are kept.
 
     The same command in two shells, or on two machines, shares the shards. `berds data index` joins them.
 
@@ -208,8 +219,14 @@ def data_encode(
     from berdslib.study.grid import cluster, processes
 
     refuse(workers and scheduler, options.NOT_BOTH)
-    (encoder, text_of), passages = encoding_of(model), load_passages(corpus)
-    with cluster(scheduler) if scheduler else processes(workers) if workers else nullcontext() as pool:
+    encoder, text_of = encoding_of(model)
+    passages = load_passages(corpus)
+    pools: Any = nullcontext()
+    if scheduler:
+        pools = cluster(scheduler)
+    elif workers:
+        pools = processes(workers)
+    with pools as pool:
         folder = encode_part(passages, encoder, part, vectors, pool, text_of)
     say({"vectors": folder, "passages": len(passages), "part": part}, f"part {part[0]} of {part[1]} → {folder}")
 
@@ -222,10 +239,10 @@ def data_encode(
 def data_index(
     corpus: str, model: str, part: tuple[int, int], vectors: Path | None, index: str, effort: int | None
 ) -> None:
-    """Build an index of the vectors of CORPUS, which are encoded if need be; `berds retrieve --index` uses it.
+    """Build an index of the vectors of CORPUS, encoding missing ones; `berds retrieve --index` uses it.
 
-    KIND:PLACE is flat:FOLDER, hnsw:FOLDER, ivf:FOLDER, ivf-pq:FOLDER, milvus:FILE.db or milvus:http://HOST:PORT. Parts
-    are searched as one once all are there.
+    KIND:PLACE is flat:FOLDER, hnsw:FOLDER, ivf:FOLDER, ivf-pq:FOLDER, milvus:FILE.db or milvus:http://HOST:PORT. Once
+    all parts exist, they are searched as one index.
 
     \b
     berds data index wikipedia ivf-pq:wikipedia.index --vectors wikipedia.vectors --part 3/16
@@ -235,10 +252,12 @@ def data_index(
     from berdslib.retrieval.index import build_kept, split_name
     from berdslib.retrieval.retrievers import encoding_of
 
-    refuse(split_name(index)[0] == "numpy" or not split_name(index)[1], f"{index!r} keeps nothing; take ivf-pq:FOLDER")
-    (encoder, text_of), passages = encoding_of(model), load_passages(corpus)
-    made = encode_corpus(passages, encoder, vectors, text_of=text_of)
-    build_kept(index, about_vectors(passages, encoder, text_of), made, part, effort)
+    kind, place = split_name(index)
+    refuse(kind == "numpy" or not place, f"{index!r} cannot be saved; take ivf-pq:FOLDER")
+    encoder, text_of = encoding_of(model)
+    passages = load_passages(corpus)
+    encoded = encode_corpus(passages, encoder, vectors, text_of=text_of)
+    build_kept(index, about_vectors(passages, encoder, text_of), encoded, part, effort)
     say({"index": index, "passages": len(passages), "part": part}, f"part {part[0]} of {part[1]} → {index}")
 
 
@@ -246,25 +265,32 @@ def data_index(
 @options.questions()
 @options.output("Folder for QID.jsonl, pages.csv and corpora.json.", FOLDER)
 @number("--top", 100, "Search results for each question.")
-@text("--extractor", "What takes a page's text: or readability+html2text.", "trafilatura")
-@number("--workers", 16, "Pages that are fetched at a time.")
-@flag("--retry-failed", "Fetch pages again that failed the last time.")
+@text("--extractor", "Extracts a page's text: trafilatura or readability+html2text.", "trafilatura")
+@number("--workers", 16, "Pages fetched at the same time.")
+@flag("--retry-failed", "Fetch pages again that failed last time.")
 @JSON
 def data_web(output: Path, top: int, extractor: str, **given: Any) -> None:
     """Search the web for each question and make a corpus of the pages found; BeRDS section 4.2.
 
-    The search goes through serper.dev with the key in the environment variable SERPER_API_KEY. What was answered is
-    kept in the user cache: the same command later gives the same corpora and asks nobody. With -c FOLDER, other
-    commands search each question in its own.
+    Searches go through serper.dev with the key in the environment variable SERPER_API_KEY. Results and pages are kept
+    in the user cache, so the same command later gives the same corpora without network. With -c FOLDER, other commands
+    search each question in its own corpus.
     """
     from berdslib.data.web import Web, failures, web_corpora
 
-    asked = list(read_collection(given, need_passages=False, need_perspectives=False).questions)
-    report = web_corpora(asked, output, Web(num=top, extractor=extractor, **given))
-    answered, n = report.loc[report["passages"] > 0, "qid"].nunique(), int(report["passages"].sum())
-    summary = {"output": output, "questions": len(asked), "with_passages": answered, "pages": len(report)}
-    summary |= {"passages": n, "outcomes": report["outcome"].value_counts().to_dict()}
-    say(summary, f"{failures(report)}\n{n} passages for {answered} of {len(asked)} questions → {output}")
+    questions = list(read_collection(given, need_passages=False, need_perspectives=False).questions)
+    report = web_corpora(questions, output, Web(num=top, extractor=extractor, **given))
+    with_passages = report.loc[report["passages"] > 0, "qid"].nunique()
+    n = int(report["passages"].sum())
+    summary = {
+        "output": output,
+        "questions": len(questions),
+        "with_passages": with_passages,
+        "pages": len(report),
+        "passages": n,
+        "outcomes": report["outcome"].value_counts().to_dict(),
+    }
+    say(summary, f"{failures(report)}\n{n} passages for {with_passages} of {len(questions)} questions → {output}")
 
 
 @data.command("validate")
@@ -276,7 +302,7 @@ def data_web(output: Path, top: int, extractor: str, **given: Any) -> None:
 def data_validate(place: str, predictions: tuple[str, ...], split: str, **reading: Any) -> None:
     """Check a release of PerspectiveArg, and predictions files for one of its scenarios.
 
-    Counts are printed, and the first problem of each file; exits with 1 where something must be mended.
+    Prints counts and the first problem of each file; exits with 1 if there is a problem.
 
     \b
     berds data validate perspectivearg-sample
@@ -286,8 +312,10 @@ def data_validate(place: str, predictions: tuple[str, ...], split: str, **readin
     from berdslib.data.catalogue import DATASETS
     from berdslib.data.scenario import SCENARIOS
 
-    head, _, scenario = place.rpartition(":")
-    release, rule = (head, scenario) if scenario in SCENARIOS and head else (place, "")
+    release, _, rule = place.rpartition(":")
+    if rule not in SCENARIOS or not release:
+        release = place
+        rule = ""
     refuse(predictions and not rule, "predictions are for a scenario; name it, such as my_release:explicit")
     is_known = release.startswith("perspectivearg") and release in DATASETS
     refuse(not rule and not is_release(release) and not is_known, f"{printable(place)}: no such release")
@@ -301,26 +329,28 @@ def _validate_release(release: str, rule: str, split: str, predictions: tuple[st
     from berdslib.data.scenario import load_release, open_scenario, read_predictions
 
     problems: list[InputError] = []
-    found = read_release(release, problems=problems) if is_release(release) else load_release(release)
-    summary, failed, checked = summarise(found), [str(one) for one in problems], list[dict[str, Any]]()
-    for one in failed:
-        tell(f"berds: {one}")
+    read = read_release(release, problems=problems) if is_release(release) else load_release(release)
+    summary = summarise(read)
+    failed = [str(problem) for problem in problems]
+    for problem in failed:
+        tell(f"berds: {problem}")
     if not wants_json():
-        show(None, repr(found))
+        show(None, repr(read))
         unknown = pd.Series(summary["unknown"], name="unknown for").rename_axis("property").reset_index()
         options.print_tables({"queries": pd.DataFrame(summary["queries"]), "unknown": unknown})
+    checked = list[dict[str, Any]]()
     if predictions and failed:
         tell("berds: predictions can be checked once the release is good")
     elif predictions:
-        opened = open_scenario(found, rule, split)
+        scenario = open_scenario(read, rule, split)
         for path in predictions:
-            said = list[str]()
-            with options.costs_itself_only(said):
-                answered = read_predictions(path, opened, **reading)["qid"].nunique()
+            of_file = list[str]()
+            with options.costs_itself_only(of_file):
+                answered = read_predictions(path, scenario, **reading)["qid"].nunique()
                 if not wants_json():
-                    show(None, f"{path}: good; {answered} of {len(opened.questions)} queries answered")
-            checked.append({"path": path, "problem": said[0] if said else None})
-            failed += said
+                    show(None, f"{path}: good; {answered} of {len(scenario.questions)} queries answered")
+            checked.append({"path": path, "problem": of_file[0] if of_file else None})
+            failed += of_file
     if wants_json():
         show({**summary, "problems": list(map(str, problems)), "predictions": checked}, "")
     wrong = summary["contradictions"]

@@ -21,27 +21,27 @@ _SERVED = ("port", "host", "browser", "idle")
 @main.command()
 @options.questions(required=False, default="sample", show_default=True)
 @options.systems(None, " Two of them. [bm25,minilm]")
-@number("-k", 5, "Places of each list; at most 20 where it is served.")
-@options.judge(None, " [recorded verdicts where there are any, and laptop for all else]")
-@options.output("Write a page there (.html) and serve nothing.", required=False)
+@number("-k", 5, "Places of each list; at most 20 in a served page.")
+@options.judge(None, " [recorded verdicts if there are any, and laptop for the rest]")
+@options.output("Write a page (.html) and serve nothing.", required=False)
 @options.RUNS
 @click.option(
-    "--qrels", type=click.Path(exists=True, dir_okay=False), help="Verdicts of yours: TREC diversity qrels or TSV."
+    "--qrels", type=click.Path(exists=True, dir_okay=False), help="Your verdicts: TREC diversity qrels or TSV."
 )
-@text("--question", "Id of the question to open at. [the first]")
+@text("--question", "Id of the question to show first. [the first]")
 @flag("--sides/--no-sides", "Also search with each perspective.")
 @flag("--opinions/--no-opinions", "Have the judge read each passage.")
 @options.SEARCHING
-@number("--port", 8866, "The first that is tried.", click.IntRange(1, 65535))
+@number("--port", 8866, "First port to try.", click.IntRange(1, 65535))
 @text("--host", "Address to listen on; see docs/explorer.md first.", "127.0.0.1")
 @flag("--browser/--no-browser", "Open the page.")
 @number("--idle", 600, "Seconds until an unused kernel is ended.")
 @JSON
 def explore(output: Path | None, **given: Any) -> None:
-    """Two systems side by side: which perspectives does each list show, and which does it hide?
+    """Compare two systems side by side: which perspectives does each list show, and which does it hide?
 
     Serves a web page, on this machine only unless --host says otherwise. With -o FILE.html the lists go into one page,
-    which opens without a network and can be mailed. Without --split both hold the questions of all splits. In
+    which works offline and can be mailed. Without --split, the page has the questions of all splits. In
     JupyterLab: `import berdslib as bd; bd.explore()`.
 
     \b
@@ -53,7 +53,7 @@ def explore(output: Path | None, **given: Any) -> None:
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             only = "a page (-o FILE.html)" if output is None else "a page that is served, without -o"
             refuse(True, f"--{name.replace('_', '-')} is for {only}")
-    refuse(output is None and given["k"] > 20, f"at most 20 places fit beside each other, not {given['k']}")
+    refuse(output is None and given["k"] > 20, f"a served page shows at most 20 places, not {given['k']}")
     if output is None:
         _serve(given)
     else:
@@ -68,15 +68,18 @@ def _serve(given: dict[str, Any]) -> None:
     if len(settings["questions"]) > 1 and not given["corpus"]:
         raise InputError("--corpus is required, because the questions come from several data sets")
     settings |= {name: given[name] for name in ("k", "corpus", "judge") if given[name]}
-    settings |= {"systems": split_names(given["systems"])} if given["systems"] else {}
-    if len(settings.get("systems", [1, 2])) != 2:
-        raise InputError("two systems stand side by side, such as bm25,minilm", field="systems")
-    to_all = (
-        "whoever reaches this machine and has the token can search, start kernels and use its models; nothing is "
-        "encrypted. See docs/explorer.md."
-    )
-    reach = "no other machine can reach it. Stop it with Ctrl+C." if given["host"] in HERE else to_all
-    tell(f"Listening on {given['host']}{' only' * (given['host'] in HERE)}: {reach}")
+    if given["systems"]:
+        settings["systems"] = split_names(given["systems"])
+        if len(settings["systems"]) != 2:
+            raise InputError("give two systems to compare, such as bm25,minilm", field="systems")
+    host = given["host"]
+    if host in HERE:
+        tell(f"Listening on {host} only: no other machine can reach it. Stop it with Ctrl+C.")
+    else:
+        tell(
+            f"Listening on {host}: anybody who reaches this machine and has the token can search, start kernels and "
+            "use its models; nothing is encrypted. See docs/explorer.md."
+        )
     serve(settings, **{name: given[name] for name in _SERVED})
 
 
@@ -88,12 +91,10 @@ def _write(path: Path, given: dict[str, Any]) -> None:
     systems = parsed_systems(given.pop("systems"))
     runs = given.pop("runs")
     given["split"] = given["split"] or "all"
-    found = read_collection(given, gold=given.pop("qrels"))
-    systems |= read_runs(runs, found)
-    session, request = session_for(found, systems or ("bm25", "minilm"), **given)
+    collection = read_collection(given, gold=given.pop("qrels"))
+    systems |= read_runs(runs, collection)
+    session, request = session_for(collection, systems or ("bm25", "minilm"), **given)
     size = export_page(path, session, request, **shown)
-    n = len(found.questions)
-    say(
-        {"questions": n, "bytes": size, "output": path},
-        f"{n} question{'' if n == 1 else 's'}, {size / 1024:,.0f} KiB → {path}",
-    )
+    n = len(collection.questions)
+    sentence = f"{n} question{'' if n == 1 else 's'}, {size / 1024:,.0f} KiB → {path}"
+    say({"questions": n, "bytes": size, "output": path}, sentence)

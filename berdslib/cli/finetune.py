@@ -15,16 +15,16 @@ from berdslib.cli.root import main
 @main.command()
 @click.argument("pairs")
 @text("-m --model", "A causal language model on Hugging Face, a folder, or smollm2.", "smollm2")
-@options.output("Folder for checkpoints and, in FOLDER/model, the adapter.", FOLDER)
-@number("--held-out", 0.1, "Share of the questions that is not trained on; their loss is followed.",
+@options.output("Folder for checkpoints; the adapter is in FOLDER/model.", FOLDER)
+@number("--held-out", 0.1, "Share of the questions held out of training; their loss is reported.",
         click.FloatRange(0, 1, max_open=True))  # fmt: skip
-@text("--wording", "Of the prompt; see `berds prompts list`.", "ours")
+@text("--wording", "Wording of the prompt; see `berds prompts list`.", "ours")
 @flag("--four-bit", "QLoRA: load the model in 4 bits.")
-@number("--learning-rate", 1e-4, "At its highest.", click.FLOAT)
-@number("--warmup", 0.1, "Share of the steps in which the learning rate rises.", click.FLOAT)
+@number("--learning-rate", 1e-4, "Peak learning rate.", click.FLOAT)
+@number("--warmup", 0.1, "Share of the steps with a rising learning rate.", click.FLOAT)
 @number("--epochs", 2.0, "Passes over the pairs; may be a fraction.", click.FLOAT)
-@number("--weight-decay", 0.001, "Of AdamW.", click.FLOAT)
-@number("--rank", 64, "Of the LoRA matrices; 0 trains all weights.", NATURAL)
+@number("--weight-decay", 0.001, "Weight decay of AdamW.", click.FLOAT)
+@number("--rank", 64, "Rank of the LoRA matrices; 0 trains all weights.", NATURAL)
 @number("--batch-size", 16, "Pairs in a batch.")
 @number("--accumulate", 1, "Batches in a step.")
 @flag("--checkpoint-gradients", "Take less memory and more time.")
@@ -34,7 +34,7 @@ def finetune(pairs: str, output: Path, model: str, wording: str, four_bit: bool,
     """Fine-tune a causal language model as a judge on PAIRS, with LoRA. BeRDS section A.5.
 
     PAIRS is a table with the columns question, document, perspective and label (1 or 0), as `berds rate pairs` writes
-    it, or "sample". The defaults are the paper's. A run that was killed goes on with the same command.
+    it, or "sample". The defaults are the paper's. The same command continues an interrupted run.
 
     \b
     berds finetune pairs.tsv -m smollm2 --epochs 1 --batch-size 4 -o tuned

@@ -19,127 +19,134 @@ if TYPE_CHECKING:
 
 _RUNNING = options.together(
     options.PLACES,
-    options.number("--limit", 0, "Begin at most so many runs; 0 for all.", options.NATURAL),
+    options.number("--limit", 0, "Start at most N runs; 0 for all.", options.NATURAL),
     flag("--stop-on-error", "Start nothing new after the first failure."),
 )
 
 
 def _of_file(command: Callable[..., None]) -> Callable[..., None]:
-    """Have a command take a grid file and a profile, and give it the checked grid."""
+    """Give a command the arguments FILE and --profile, and pass it the checked grid."""
 
     @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
     @options.text("--profile", "Profile of the file, such as laptop.", "")
     @JSON
     @functools.wraps(command)
-    def reads(path: Path, profile: str, **given: Any) -> None:
+    def with_grid(path: Path, profile: str, **given: Any) -> None:
         from berdslib.study.grid import find_grid, read_grid
 
         command(read_grid(find_grid(path), profile), **given)
 
-    return cast("Callable[..., None]", reads)
+    return cast("Callable[..., None]", with_grid)
 
 
 @main.group()
 def grid() -> None:
-    """Grids: one notebook with many settings, see papermill_runs/README.md.
+    """Run one notebook with many settings; see papermill_runs/README.md.
 
-    Every command checks the whole file first.
+    Every command first checks the whole grid file.
     """
 
 
 @grid.command("plan")
 @_of_file
-def grid_plan(asked: Grid) -> None:
-    """Check a grid file, and say what `run` would do; nothing is started."""
+def grid_plan(checked: Grid) -> None:
+    """Check a grid file and show what `run` would do; nothing is started."""
     from berdslib.study.grid import DONE, missing_data, status
 
-    rows = status(asked)
+    rows = status(checked)
     seconds = [row["seconds"] for row in rows if row["state"] == DONE]
-    missing = missing_data(asked)
-    lines = [f"{asked.name}: {len(rows)} runs of {asked.notebook.path.stem}, {len(seconds)} of them finished"]
-    lines.append(f"results: {asked.summary}")
+    missing = missing_data(checked)
+    lines = [f"{checked.name}: {len(rows)} runs of {checked.notebook.path.stem}, {len(seconds)} of them finished"]
+    lines.append(f"results: {checked.summary}")
     left = len(rows) - len(seconds)
     if seconds and left:
         mean = sum(seconds) / len(seconds)
         lines.append(f"those took {mean:.1f} s each: about {mean * left / 60:.0f} min for {left} more, one at a time")
-    if asked.gpus:
-        lines.append(f"each may take gpu {asked.gpus}")
+    if checked.gpus:
+        lines.append(f"each may take gpu {checked.gpus}")
     if missing:
         lines.append(f"not on this machine: {', '.join(missing)}")
-    about = {"grid": asked.name, "runs": len(rows), "finished": len(seconds), "missing": missing}
+    about = {"grid": checked.name, "runs": len(rows), "finished": len(seconds), "missing": missing}
     show(about | {"plan": [row["parameters"] for row in rows]}, "\n".join(lines))
 
 
 @grid.command("run")
 @_of_file
 @_RUNNING
-def grid_run(asked: Grid, **how: Any) -> None:
-    """Run all unfinished runs of a grid, and collect.
+def grid_run(checked: Grid, **how: Any) -> None:
+    """Run all unfinished runs of a grid, and collect the results.
 
-    Failures are printed as they happen. The exit code is 1 if a run failed. Several calls at the same time share the
-    work.
+    Failures are printed as they happen. The exit code is 1 if a run failed. Several simultaneous calls share the work.
     """
-    _run(asked, **how)
+    _run(checked, **how)
 
 
 @grid.command("retry")
 @_of_file
 @_RUNNING
-def grid_retry(asked: Grid, **how: Any) -> None:
-    """Run only what failed or was broken off."""
-    _run(asked, only_failed=True, **how)
+def grid_retry(checked: Grid, **how: Any) -> None:
+    """Run only the runs that failed or were interrupted."""
+    _run(checked, only_failed=True, **how)
 
 
-def _run(asked: Grid, *, workers: int | None, scheduler: str | None, **how: Any) -> None:
+def _run(checked: Grid, *, workers: int | None, scheduler: str | None, **how: Any) -> None:
     from berdslib.study.grid import DONE, run_grid, status
 
     refuse(workers and scheduler, options.NOT_BOTH)
-    failures = run_grid(asked, workers=workers or 1, scheduler=scheduler, **how)
-    finished = sum(row["state"] == DONE for row in status(asked))
-    summary = {"grid": asked.name, "runs": len(asked.runs), "finished": finished, "failures": failures}
-    sentence = f"{finished} of {len(asked.runs)} runs finished, {len(failures)} failed → {asked.summary}"
-    say(summary | {"summary": asked.summary}, sentence)
+    failures = run_grid(checked, workers=workers or 1, scheduler=scheduler, **how)
+    states = [row["state"] for row in status(checked)]
+    finished = states.count(DONE)
+    summary = {
+        "grid": checked.name,
+        "runs": len(checked.runs),
+        "finished": finished,
+        "failures": failures,
+        "summary": checked.summary,
+    }
+    say(summary, f"{finished} of {len(checked.runs)} runs finished, {len(failures)} failed → {checked.summary}")
     end(failures)
 
 
 @grid.command("status")
 @_of_file
-def grid_status(asked: Grid) -> None:
+def grid_status(checked: Grid) -> None:
     """List the runs: finished, running, failed (and why), broken off, not started."""
     import pandas as pd
 
     from berdslib.study.grid import status
 
-    rows = status(asked)
+    rows = status(checked)
     if wants_json():
         show(rows, "")
         return
     parameters = pd.DataFrame([row.pop("parameters") for row in rows])
     varied = [name for name in parameters if parameters[name].astype(str).nunique() > 1]
     frame = pd.concat([pd.DataFrame(rows), parameters[varied]], axis=1)
-    print_frame(frame.assign(error=frame["error"].str.partition("\n")[0].str[:80]))
-    click.echo(", ".join(f"{n} {state}" for state, n in Counter(frame["state"]).items()))
+    first_lines = frame["error"].str.partition("\n")[0]
+    print_frame(frame.assign(error=first_lines.str[:80]))
+    counts = Counter(frame["state"])
+    click.echo(", ".join(f"{n} {state}" for state, n in counts.items()))
 
 
 @grid.command("collect")
 @_of_file
-def grid_collect(asked: Grid) -> None:
+def grid_collect(checked: Grid) -> None:
     """Write one table of all finished runs as CSV, and their TREC runs with a header of ir_metadata."""
     from berdslib.study.grid import collect
 
-    rows = len(collect(asked))
-    say({"grid": asked.name, "rows": rows, "summary": asked.summary}, f"{rows} rows → {asked.summary}")
+    rows = len(collect(checked))
+    say({"grid": checked.name, "rows": rows, "summary": checked.summary}, f"{rows} rows → {checked.summary}")
 
 
 @grid.command("report")
 @_of_file
-def grid_report(asked: Grid) -> None:
-    """Collect, and sum up in a notebook: a table, corpus by retriever, precision against recall.
+def grid_report(checked: Grid) -> None:
+    """Collect results and summarise them in a notebook: a table, corpus by retriever, precision against recall.
 
-    The table has letters where the runs keep scores of questions, as those of system.ipynb do. Of runs whose results
-    are no means of measures it shows the columns that they have.
+    The table has letters if the runs keep per-question scores, as those of system.ipynb do. If the results are not
+    means of measures, it shows the columns that they have.
     """
     from berdslib.study.grid import report
 
-    done = report(asked)
+    done = report(checked)
     say({**done.record, "output": done.notebook}, f"→ {done.notebook}, its pictures beside it")

@@ -1,4 +1,4 @@
-"""What the values of the options name: questions with their corpus and gold verdicts, systems, judges and runs."""
+"""Load what options name: questions with their corpus and gold verdicts, systems, judges and runs."""
 
 from __future__ import annotations
 
@@ -20,22 +20,25 @@ def split_names(text: str) -> list[str]:
         return [text]
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise InputError(f"{text!r} names nothing; names are needed, separated by commas")
+        raise InputError(f"{text!r} is not a comma-separated list of names")
     return names
 
 
 def parsed_systems(text: str | None, index: str = "") -> dict[str, Any]:
-    """Return each system string once, by itself; what cannot be read is said before anything is loaded."""
+    """Return each system string → itself; an invalid string is refused before anything is loaded."""
     from berdslib.retrieval.systems import parse_system
 
-    parsed = [] if text is None else [parse_system(name).searched_by(index).text for name in split_names(text)]
-    if index and not any(f"+index:{index}" in name for name in parsed):
-        raise InputError("none of the systems compares vectors, as minilm does", field="index")
-    return dict(zip(parsed, parsed, strict=True))
+    systems = {}
+    for name in split_names(text) if text is not None else ():
+        system = parse_system(name).searched_by(index).text
+        systems[system] = system
+    if index and not any(f"+index:{index}" in system for system in systems):
+        raise InputError("none of the systems is a dense retriever, such as minilm", field="index")
+    return systems
 
 
 def parsed_measures(text: str | None) -> list[Any]:
-    """Return measures; of a scenario of PerspectiveArg, "task" and "official" stand for its own."""
+    """Return measures; "task" and "official" stand for those of PerspectiveArg."""
     from berdslib.evaluation.arguments import ARGUMENT_MEASURES, OFFICIAL_MEASURES
     from berdslib.evaluation.measures import parse_measures
 
@@ -44,19 +47,19 @@ def parsed_measures(text: str | None) -> list[Any]:
 
 
 def read_collections(given: dict[str, Any]) -> list[Collection]:
-    """Take the options of questions, and return them: all sets over one corpus, or each set over its own."""
+    """Take the options of questions out of `given`; return one collection over --corpus, or one for each data set."""
     text, corpus, options = _taken(given)
     names = split_names(text)
-    joined: list[Any] = [names] if corpus else [*names]
-    return [_loaded(one, text, passages=corpus, **options) for one in joined]
+    groups: list[Any] = [names] if corpus else [*names]
+    return [_loaded(group, text, passages=corpus, **options) for group in groups]
 
 
 def read_collection(
     given: dict[str, Any], *, need_passages: bool | None = True, need_perspectives: bool = True, gold: str | None = None
 ) -> Collection:
-    """Take the options of questions, and return all sets as one collection, or say what is missing in it.
+    """Take the options of questions out of `given`; return all sets as one collection, which has what is needed.
 
-    `need_passages` None: with the corpus if the questions have one.
+    `need_passages` None: load the corpus if the questions have one.
     """
     from berdslib.data.scenario import SCENARIOS
 
@@ -64,34 +67,37 @@ def read_collection(
     names = split_names(text)
     if len(names) > 1 and corpus is None and need_passages:
         raise InputError("--corpus is required, because the questions come from several data sets")
-    has_its_own = need_passages is not False and len(names) == 1
-    comes_with_its_own = has_its_own or text.rpartition(":")[2] in SCENARIOS
-    searched = corpus if corpus is not None or comes_with_its_own else ()
-    found = _loaded(names, text, need_perspectives, passages=searched, **{**options, "gold": gold})
-    if need_passages and not found.passages:
+    options["gold"] = gold
+    is_one_set = need_passages is not False and len(names) == 1
+    has_corpus = is_one_set or text.rpartition(":")[2] in SCENARIOS
+    passages = corpus if corpus is not None or has_corpus else ()
+    collection = _loaded(names, text, need_perspectives, passages=passages, **options)
+    if need_passages and not collection.passages:
         raise InputError(f"--corpus is required, because {text!r} holds questions only")
-    return found
+    return collection
 
 
 def _taken(given: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
-    text, corpus = given.pop("questions"), given.pop("corpus", None)
+    """Remove the options of questions from `given`, and return names, corpus and the others."""
+    text = given.pop("questions")
+    corpus = given.pop("corpus", None)
     defaults = {"split": None, "limit": 0, "gold": None}
     return text, corpus, {name: given.pop(name, default) for name, default in defaults.items()}
 
 
 def _loaded(names: Any, text: str, need_perspectives: bool = True, **options: Any) -> Collection:
-    """Load what is named, and say of a scenario on stderr which it is, and whether its people were made up."""
+    """Load data sets; describe a scenario on stderr, which says whether its authors are synthetic."""
     from berdslib.data.datasets import load
     from berdslib.data.records import check_questions
     from berdslib.data.scenario import Scenario
 
-    found = load(names, **options)
+    collection = load(names, **options)
     if need_perspectives:
         with errors_in(text):
-            check_questions(found.questions, need_perspectives=True)
-    if isinstance(found, Scenario):
-        tell(repr(found))
-    return found
+            check_questions(collection.questions, need_perspectives=True)
+    if isinstance(collection, Scenario):
+        tell(repr(collection))
+    return collection
 
 
 def read_run(path: str, found: Collection, **reading: Any) -> Any:
@@ -102,20 +108,22 @@ def read_run(path: str, found: Collection, **reading: Any) -> Any:
 
     if isinstance(found, Scenario) and is_predictions(path):
         return read_predictions(path, found, **reading)
-    run, asked = trec.read_run(path), found.questions
-    if not run["qid"].isin(list_ids(asked)).any():
-        problem = f"their ids are like {asked[0].qid!r}, in the run {run['qid'].iloc[0]!r}"
-        raise InputError(f"answers none of the questions: {problem}", path=path, field="qid")
+    run = trec.read_run(path)
+    questions = found.questions
+    if not run["qid"].isin(list_ids(questions)).any():
+        ids = f"their ids are like {questions[0].qid!r}, in the run {run['qid'].iloc[0]!r}"
+        raise InputError(f"answers none of the questions: {ids}", path=path, field="qid")
     return run
 
 
 def corpus_matters(found: Collection, runs: Iterable[Any]) -> bool:
     """Return whether the corpus is needed to score finished runs.
 
-    It is where a list holds the question's own id, which may be the question itself, or where no listed passage was
-    judged, so that the verdicts may be about another corpus.
+    It is needed if a list holds the question's own id, which may be the question itself, or if no listed passage has a
+    verdict, so that the verdicts may be on another corpus.
     """
-    judged, listed = set() if found.gold is None else set(found.gold["docno"]), set[str]()
+    judged = set() if found.gold is None else set(found.gold["docno"])
+    listed = set[str]()
     for run in runs:
         if (run["qid"] == run["docno"]).any():
             return True
@@ -124,14 +132,14 @@ def corpus_matters(found: Collection, runs: Iterable[Any]) -> bool:
 
 
 def is_predictions(path: str | Path) -> bool:
-    """Return whether a file is named like the predictions files of PerspectiveArg."""
+    """Return whether a file has the ending of a predictions file of PerspectiveArg."""
     return str(path).removesuffix(".gz").endswith(".jsonl")
 
 
 def read_runs(
     runs: Sequence[str], found: Collection, failed: list[str] | None = None, **reading: Any
 ) -> dict[str, Any]:
-    """Return name → run; where there is a list of what failed, a file that cannot be used costs itself only."""
+    """Return name → run; with a list `failed`, errors are added to it and the other files are still read."""
     read = {}
     for name, path in named_files(runs).items():
         with nullcontext() if failed is None else costs_itself_only(failed):
@@ -140,13 +148,20 @@ def read_runs(
 
 
 def named_files(runs: Sequence[str]) -> dict[str, str]:
-    """Return name → path of [NAME=]FILE; without a name, a run is called like its file, or by its path if two are."""
-    parts = [("", text) if Path(text).exists() else text.rpartition("=")[::2] for text in runs]
-    stems = [name or Path(path).name.removesuffix(".gz").rpartition(".")[0] or path for name, path in parts]
+    """Return name → path of [NAME=]FILE; the default name is the file's stem, or its path if two stems are equal."""
+    parts = []
+    for text in runs:
+        name, _, path = text.rpartition("=")
+        if Path(text).exists():
+            name = ""
+            path = text
+        stem = Path(path).name.removesuffix(".gz").rpartition(".")[0]
+        parts.append((name, name or stem or path, path))
+    labels = [label for _, label, _ in parts]
     named: dict[str, str] = {}
-    for stem, (name, path) in zip(stems, parts, strict=True):
-        called = path if not name and stems.count(stem) > 1 else stem
-        if called in named:
+    for name, label, path in parts:
+        key = path if not name and labels.count(label) > 1 else label
+        if key in named:
             raise InputError("is named twice", path=path)
-        named[called] = path
+        named[key] = path
     return named

@@ -28,13 +28,14 @@ def notebook_list() -> None:
     """List the notebooks with their parameters and defaults."""
     from berdslib.study.notebooks import numbered_notebooks, open_notebook
 
-    found = {stem: open_notebook(path).parameters.values() for stem, path in numbered_notebooks().items()}
-    lines = [
-        "\n".join([stem, *(f"    {p.name} = {p.default!r}    {p.help}" for p in parameters)])
-        for stem, parameters in found.items()
-    ]
-    facts = {stem: [p._asdict() for p in parameters] for stem, parameters in found.items()}
-    options.show(facts, "\n".join(lines))
+    lines = []
+    summary = {}
+    for stem, path in numbered_notebooks().items():
+        parameters = open_notebook(path).parameters.values()
+        lines.append(stem)
+        lines += [f"    {parameter.name} = {parameter.default!r}    {parameter.help}" for parameter in parameters]
+        summary[stem] = [parameter._asdict() for parameter in parameters]
+    options.show(summary, "\n".join(lines))
 
 
 @notebook.command("run")
@@ -42,10 +43,10 @@ def notebook_list() -> None:
 @text("-p parameters", "A parameter; may be repeated. A path is absolute, or from the project's folder.",
       multiple=True, nargs=2, metavar="NAME VALUE")  # fmt: skip
 @text("-o --output", "Folder. [papermill_runs/NAME-HASH]", type=FOLDER)
-@flag("--show/--no-show", "Print the notebook's tables when it is done.")
+@flag("--show/--no-show", "Print the notebook's tables at the end.")
 @JSON
 def notebook_run(name: str, parameters: Sequence[tuple[str, str]], output: Path | None, show: bool) -> None:
-    """Run a notebook with papermill; unknown parameters and values of the wrong type are rejected before it starts."""
+    """Run a notebook with papermill; parameter names and types are checked first."""
     from berdslib.study.notebooks import run_notebook
 
     done = run_notebook(name, dict(parameters), output=output)
@@ -56,13 +57,13 @@ def notebook_run(name: str, parameters: Sequence[tuple[str, str]], output: Path 
 
 @notebook.command("students")
 @click.argument("folder", type=FOLDER, default="students")
-@text("--repository", "Address of your copy of the project, which Colab is to fetch.", "")
+@text("--repository", "Address of your copy of the project, for Colab to fetch.", "")
 @flag("--overwrite", "Replace existing copies, and lose the answers in them.")
 @JSON
 def notebook_students(folder: Path, repository: str, overwrite: bool) -> None:
     """Write copies of the notebooks with blank exercises into FOLDER [students], for a class.
 
-    A copy that is there and has changed is kept: somebody may have worked in it.
+    An existing copy that has changed is kept, because it may hold a student's work.
     """
     from berdslib.study.exercises import write_students
 
@@ -71,9 +72,10 @@ def notebook_students(folder: Path, repository: str, overwrite: bool) -> None:
         options.tell(f"berds: {path} was kept, as it may hold answers; --overwrite replaces it")
     if not (folder.resolve().parent / "docs").is_dir():
         options.tell("the copies' links to ../docs and ../data work beside these folders of a checkout")
-    lines = [*(f"{count:2}  {path}" for path, count in counts.items()), f"{sum(counts.values())} exercises, all blank"]
-    facts = {"written": {str(path): count for path, count in counts.items()}, "kept": [str(path) for path in kept]}
-    options.show(facts, "\n".join(lines))
+    lines = [f"{count:2}  {path}" for path, count in counts.items()]
+    lines.append(f"{sum(counts.values())} exercises, all blank")
+    written = {str(path): count for path, count in counts.items()}
+    options.show({"written": written, "kept": [str(path) for path in kept]}, "\n".join(lines))
 
 
 @notebook.command("check")
@@ -82,8 +84,8 @@ def notebook_students(folder: Path, repository: str, overwrite: bool) -> None:
 def notebook_check(folder: Path) -> None:
     """Make one table of a class's copies in FOLDER: which exercises are right, not yet, blank or not run.
 
-    A copy is known by its name, ada/03_retrieval.ipynb or 03_retrieval_ada.ipynb, or else by its exercises. Only the
-    outputs that students saved are read; nothing is run. "changed" is a check that is not the notebook's own.
+    A copy is recognised by its name, ada/03_retrieval.ipynb or 03_retrieval_ada.ipynb, or else by its exercises. Only
+    saved outputs are read; nothing is run. "changed" means that the check differs from the notebook's own.
     """
     from berdslib.study.exercises import class_table
 
@@ -95,7 +97,7 @@ def notebook_check(folder: Path) -> None:
 @flag("--latex", "Print its numbers as LaTeX.")
 @flag("--csv", "Print all its numbers, published and ours, as CSV.")
 def table(name: tuple[str, ...], latex: bool, csv: bool) -> None:
-    """A table or figure of the papers: what is published, ours beside it, the command, data and hours that it takes.
+    """Show a table or figure of the papers: the published numbers, ours, and the command, data and hours for ours.
 
     Without NAME, all 40 are listed. BeRDS is numbered as in its later version.
 
@@ -111,8 +113,14 @@ def table(name: tuple[str, ...], latex: bool, csv: bool) -> None:
         refuse(latex or csv, "name a table, such as berds table 3 --csv")
         print_frame(census())
         return
-    found = page(" ".join(name))
-    click.echo((found.to_latex() if latex else found.to_csv() if csv else repr(found)).rstrip("\n"))
+    wanted = page(" ".join(name))
+    if latex:
+        output = wanted.to_latex()
+    elif csv:
+        output = wanted.to_csv()
+    else:
+        output = repr(wanted)
+    click.echo(output.rstrip("\n"))
 
 
 @main.command()
@@ -135,21 +143,21 @@ def demo() -> None:
 def lab(arguments: Sequence[str]) -> None:
     """Open the project in JupyterLab, at notebook 00; further arguments go to `jupyter lab`.
 
-    Outside of a checkout, the notebooks that came with the package are first copied into the folder notebooks here;
-    what is there already stays.
+    Outside a checkout, the package's notebooks are first copied into the folder notebooks here; existing files stay.
     """
     from berdslib.study.notebooks import notebook_folder, work_folder
 
-    # The notebooks link to what lies beside their folder, and nothing outside of Jupyter's root can be opened.
+    # The notebooks link to neighbours of their folder, which must be inside Jupyter's root to be opened.
     root = work_folder()
     (root / "notebooks").mkdir(exist_ok=True)
     for source in notebook_folder().glob("*.ipynb"):
-        if not (copy := root / "notebooks" / source.name).exists():
+        copy = root / "notebooks" / source.name
+        if not copy.exists():
             shutil.copy(source, copy)
     places = [f"--ServerApp.root_dir={root}", "--LabApp.default_url=/lab/tree/notebooks/00_quickstart.ipynb"]
     os.chdir(root)
     command = [sys.executable, "-P", "-m", "jupyterlab", *places, *arguments]  # -P: no module of this folder
-    if os.name == "posix":  # Jupyter takes this process's place, so what ends it ends Jupyter
+    if os.name == "posix":  # Jupyter replaces this process, so that signals reach it
         os.execv(sys.executable, command)
     sys.exit(subprocess.call(command))
 
@@ -159,14 +167,15 @@ def _show_results(done: Any) -> None:
 
     from berdslib.study.tables import paper_table
 
-    if not (path := done.folder / "scores.csv").exists():
+    path = done.folder / "scores.csv"
+    if not path.exists():
         return
     scores = pd.read_csv(path)
     if not {"system", "dataset", "measure", "mean", "low", "high", "p_value"} <= set(scores):
-        click.echo(scores.round(3).to_string(index=False))  # no experiment's: as it was written
+        click.echo(scores.round(3).to_string(index=False))  # not the table of an experiment
         return
     wide = paper_table(scores, intervals=True)
-    # A terminal is narrow: the data sets below each other, not side by side.
+    # To fit a terminal, the data sets are stacked.
     datasets = dict.fromkeys(wide.columns.get_level_values(0))
     click.echo(pd.concat({d: wide[d] for d in datasets}, names=["dataset"]).to_string())
     click.echo("In percent, with 95 % intervals; *: p < .05 against the first system.")

@@ -26,11 +26,11 @@ def prompts() -> None:
 @prompts.command("list")
 @JSON
 def prompts_list() -> None:
-    """List what there are prompts for, where the papers print theirs, and which of those are imported here."""
+    """List the tasks with prompts, where the papers print theirs, and which of these are imported here."""
     rows = []
     for task, (purpose, published) in PURPOSES.items():
-        there = [w for w in wordings(task)[len(OURS) :] if published_path(task, w).is_file()]
-        rows.append({"task": task, "imported": there, "published in": published, "what for": purpose})
+        imported = [w for w in wordings(task)[len(OURS) :] if published_path(task, w).is_file()]
+        rows.append({"task": task, "imported": imported, "published in": published, "what for": purpose})
     show(rows, "\n".join(map(_line, rows)))
 
 
@@ -45,9 +45,9 @@ def _line(row: dict[str, Any]) -> str:
 @click.argument("source", required=False, metavar="[FILE|ADDRESS]")
 @click.option("--wording", type=click.Choice(IMPORTED), help="[the task's usual one, such as published or table-8]")
 def prompts_fetch(task: str, source: str | None, wording: str | None) -> None:
-    """Keep a published wording: its authors' file, whose checksum is on record, or a file or an address of yours.
+    """Import a published wording from its authors' file, whose checksum is on record, or from your FILE or ADDRESS.
 
-    [Document] or {document}, and so on, are the placeholders.
+    Placeholders look like [Document] or {document}.
     """
     from berdslib.data.fetch import download
     from berdslib.llm.prompting import import_prompt
@@ -55,24 +55,25 @@ def prompts_fetch(task: str, source: str | None, wording: str | None) -> None:
     if source and "://" not in source:
         fetched = Path(source)
     else:
-        kept, remote = published_path(task, wording), _remote(task, wording, source)
-        # A file that is there is not fetched again, so one from another address has another name.
-        name = f"{kept.stem}-{hashlib.sha256(remote.url.encode()).hexdigest()[:8]}.txt"
-        target = kept.parent / "fetched" / name
+        imported = published_path(task, wording)
+        remote = _remote(task, wording, source)
+        # An existing file is not fetched again, so each address gets a file name of its own.
+        address_hash = hashlib.sha256(remote.url.encode()).hexdigest()[:8]
+        target = imported.parent / "fetched" / f"{imported.stem}-{address_hash}.txt"
         fetched = download(remote.url, target, sha256=remote.sha256 or None, size=remote.bytes or None)
     click.echo(str(import_prompt(task, fetched, TASKS[task], wording)))
 
 
 def _remote(task: str, wording: str | None, url: str | None) -> Published:
-    """Return where a wording is; of an address that is not on record, neither size nor checksum is known."""
+    """Return the address of a wording with size and checksum, which are unknown for a user's own address."""
     if url:
         tell("no checksum is on record for this address; read the prompt with `berds prompts show`")
         return Published(url, 0, "")
-    there = PUBLISHED.get(task, {})
+    on_record = PUBLISHED.get(task, {})
     wanted = wording or wordings(task)[len(OURS)]
-    if wanted not in there:
+    if wanted not in on_record:
         raise InputError(f"the authors' file of {task!r}, {wanted}, is not on record; give its address, or a file")
-    return there[wanted]
+    return on_record[wanted]
 
 
 @prompts.command("show")

@@ -1,4 +1,4 @@
-"""`berds rate`: people and judges label pairs and read questions; how far they agree."""
+"""`berds rate`: label pairs, review questions, and measure how far people and judges agree."""
 
 from __future__ import annotations
 
@@ -34,11 +34,16 @@ def _judges(default: str) -> options.Option:
 @options.systems(None, " [bm25,minilm, without --run]")
 @options.RUNS
 @number("-k", 5, "Documents of a question and run.")
-@number("--draw", 0, "Only N questions of each data set, drawn among those with two perspectives; 0 for all.", NATURAL)
-@number("--pairs size", 0, "Only N pairs, drawn from all; 0 for all.", NATURAL)
+@number("--draw", 0, "Draw N questions with two perspectives from each data set; 0 for all.", NATURAL)
+@number("--pairs size", 0, "Draw N pairs from all; 0 for all.", NATURAL)
 @options.SEED
-@number("--near", 0.8, "Documents of a question that are this similar to an earlier one are left out.", options.SHARE)
-@options.judge(None, " [nobody: the column is left to people]")
+@number(
+    "--near",
+    0.8,
+    "Similarity from which a document repeats an earlier one of its question and is left out.",
+    options.SHARE,
+)
+@options.judge(None, " [none: people fill in the labels]")
 @options.STORE
 @options.output("TSV to write.")
 @JSON
@@ -49,7 +54,7 @@ def rate_pairs(
     """Write (question, document, perspective) pairs to be labelled, for `berds rate judge --data`. BeRDS A.4.
 
     The documents are those that the retrievers or runs list, each with every perspective of its question. People fill
-    in the last column with 1 or 0; labels of a judge can train another one, but say nothing about the judge itself.
+    in the last column with 1 or 0. A judge's labels can train another judge, but cannot evaluate the judge itself.
 
     \b
     berds rate pairs -q sample -r bm25 --pairs 30 -j laptop -o pairs.tsv      (BeRDS B.3: 300 pairs of a setting)
@@ -62,42 +67,50 @@ def rate_pairs(
     from berdslib.study.front import search
 
     refuse(systems and runs, "give systems or finished runs, not both")
-    found = read_collection(given)
-    found = found.only(examples.draw_questions(list(found.questions), draw, seed)) if draw else found
-    asked = list(found.questions)
-    chosen, kept = make_judge(judge, found.gold) if judge else None, VerdictStore(store)
-    searched = [] if runs else parsed_systems(systems or "bm25,minilm")
-    listing = [*read_runs(runs, found).values(), *(search(name, found, k, store=kept) for name in searched)]
-    listed, pairs = (
-        examples.detection_pairs(asked, listing, by_docno(found.passages), k=k, near=most) for most in (None, near)
-    )
+    collection = read_collection(given)
+    if draw:
+        collection = collection.only(examples.draw_questions(list(collection.questions), draw, seed))
+    questions = list(collection.questions)
+    chosen = make_judge(judge, collection.gold) if judge else None
+    verdicts = VerdictStore(store)
+    lists = list(read_runs(runs, collection).values())
+    if not runs:
+        for name in parsed_systems(systems or "bm25,minilm"):
+            lists.append(search(name, collection, k, store=verdicts))
+    passages = by_docno(collection.passages)
+    listed = examples.detection_pairs(questions, lists, passages, k=k, near=None)
+    pairs = examples.detection_pairs(questions, lists, passages, k=k, near=near)
     left_out = len(listed) - len(pairs)
-    pairs = examples.draw_pairs(pairs, size, seed) if size else pairs
-    written, about, judged_by = len(pairs), len({p.qid for p in pairs}), chosen.id if chosen else None
+    if size:
+        pairs = examples.draw_pairs(pairs, size, seed)
+    written = len(pairs)
+    labels = "to be labelled with 1 or 0"
     if chosen is None:
-        examples.write_unlabelled(output, pairs, asked)
+        examples.write_unlabelled(output, pairs, questions)
     else:
-        labelled = examples.label_by_judge(pairs, asked, chosen, kept)
+        labelled = examples.label_by_judge(pairs, questions, chosen, verdicts)
         examples.write_examples(output, labelled)
         written = len(labelled)
-    summary = {"output": output, "questions": about, "pairs": written, "left_out": left_out, "judge": judged_by}
-    labels = f"labelled by {judged_by}" if chosen else "to be labelled with 1 or 0"
+        labels = f"labelled by {chosen.id}"
+    asked = len({pair.qid for pair in pairs})
+    summary = {"output": output, "questions": asked, "pairs": written, "left_out": left_out}
+    summary["judge"] = chosen.id if chosen else None
     repeated = f"{left_out} with a repeated document left out"
-    say(summary, f"{written} pairs of {about} questions, {repeated}, {labels} → {output}")
+    say(summary, f"{written} pairs of {asked} questions, {repeated}, {labels} → {output}")
 
 
 @rate.command("judge")
 @options.text("--data path", "Labelled pairs: pers-det, or a table with the columns question, document, perspective, "
               "label.", required=True)  # fmt: skip
 @_judges("random,overlap,similarity,laptop")
-@options.text("--against", "Another judge, whose answers stand in for the labels.")
+@options.text("--against", "Another judge, whose answers replace the labels.")
 @options.STORE
 @JSON
 def rate_judge(path: str, judges: str, against: str | None, store: Path | None) -> None:
     """Evaluate judges against human labels; intervals are clustered by question. BeRDS Tables 4 and 18.
 
-    The first row is that of a judge that says yes to everything: an F1 near its own is worth nothing. `random` says yes
-    as often as the labels do. --json has more: kappa, and the thresholds.
+    The first row is a judge that says yes to everything: an F1 close to its own is worthless. `random` says yes as
+    often as the labels do. --json also has kappa and the thresholds.
 
     Use this only for evaluation: choose judges, prompts and thresholds on other data.
     """
@@ -106,25 +119,31 @@ def rate_judge(path: str, judges: str, against: str | None, store: Path | None) 
     from berdslib.judging.store import VerdictStore
     from berdslib.study.raters import judge_table, labelled_by
 
-    pairs, kept = load_pairs(path), VerdictStore(store)
+    pairs = load_pairs(path)
+    verdicts = VerdictStore(store)
     names = split_names(judges)
     for name in names:
-        check_judge(name)  # before another judge is asked
-    pairs = labelled_by(against, pairs, kept) if against else pairs
-    table = judge_table(pairs, names, kept)
-    questions, positive = len({p.question for p in pairs}), sum(p.label for p in pairs) / len(pairs)
+        check_judge(name)  # before the judge of --against runs
+    if against:
+        pairs = labelled_by(against, pairs, verdicts)
+    table = judge_table(pairs, names, verdicts)
+    questions = len({pair.question for pair in pairs})
+    positive = sum(pair.label for pair in pairs) / len(pairs)
     tell(f"{len(pairs)} pairs, {questions} questions, {positive:.1%} positive")
     print_frame(table if options.wants_json() else _wide(table))
 
 
 def _wide(table: Any) -> Any:
-    """Return a row a judge, a column a measure, each with its interval."""
+    """Return one row per judge and one column per measure, with intervals."""
     names = ["said_yes", "accuracy", "f1", "precision", "recall", "auc", "calibration_error"]
     shown = table[table["measure"].isin(names)]
-    parts = [(100 * shown[c]).map("{:.1f}".format).where(shown["measure"] != "auc", shown[c].map("{:.3f}".format))
-             for c in ("value", "low", "high")]  # fmt: skip
-    text = parts[0] + (" [" + parts[1] + ", " + parts[2] + "]").where(shown["low"] < shown["high"], "")
-    wide = shown.assign(text=text).pivot(index="judge", columns="measure", values="text")
+    text = {}
+    for column in ("value", "low", "high"):
+        percent = (100 * shown[column]).map("{:.1f}".format)
+        text[column] = percent.where(shown["measure"] != "auc", shown[column].map("{:.3f}".format))
+    interval = " [" + text["low"] + ", " + text["high"] + "]"
+    cells = text["value"] + interval.where(shown["low"] < shown["high"], "")
+    wide = shown.assign(cell=cells).pivot(index="judge", columns="measure", values="cell")
     wide = wide.reindex(index=shown["judge"].unique(), columns=names).rename_axis(columns=None)
     return wide.rename(columns={name: f"{name}, %" for name in names if name != "auc"}).reset_index()
 
@@ -147,8 +166,8 @@ def rate_systems(
 ) -> None:
     """Does a judge order systems as gold does? Kendall's tau, and what labels on 20 or 40 questions add.
 
-    The questions need gold verdicts. Every judge is asked what any system lists within the deepest cut-off of the
-    measures, each pair once; of a slow judge, a smaller cut-off asks for less.
+    The questions need gold verdicts. Every judge judges each pair once that any system lists within the deepest cut-off
+    of the measures; a smaller cut-off saves a slow judge's time.
 
     \b
     berds rate systems -q theperspective -j overlap,similarity,laptop -o judged
@@ -159,16 +178,20 @@ def rate_systems(
     from berdslib.study.tables import file_stems
 
     named = parsed_systems(systems)
-    found = read_collection(given)
-    named |= read_runs(runs, found)
-    chosen, wanted = split_names(judges), measures or "MRecall@5,Precision@5"
-    result = raters.judge_systems(named, found, chosen, wanted, **given)
-    tell(f"{len(found.questions)} questions, {len(named)} systems, {result.pairs} pairs for each judge")
+    collection = read_collection(given)
+    named |= read_runs(runs, collection)
+    wanted = measures or "MRecall@5,Precision@5"
+    result = raters.judge_systems(named, collection, split_names(judges), wanted, **given)
+    tell(f"{len(collection.questions)} questions, {len(named)} systems, {result.pairs} pairs for each judge")
     tables = {name: getattr(result, name) for name in ("order", "table", "labels")}
-    few = result.labels[result.labels["system"] == "all"].drop(columns="system")
-    readable = {"scores": raters.score_sheet(result), "order": result.order, "labels": few}
-    shares = {"same", "same_low", "same_high", "alike", "reversed", "tied", "bias", "error", "width", "coverage"}
-    print_tables(tables if options.wants_json() else readable, shares=shares | {*readable["scores"].columns[1:]})
+    if options.wants_json():
+        print_tables(tables)
+    else:
+        scores = raters.score_sheet(result)
+        labels = result.labels[result.labels["system"] == "all"].drop(columns="system")
+        shares = {"same", "same_low", "same_high", "alike", "reversed", "tied", "bias", "error", "width", "coverage"}
+        shares |= set(scores.columns[1:])
+        print_tables({"scores": scores, "order": result.order, "labels": labels}, shares=shares)
     if output:
         options.write_tables(output, tables)
         use_style()
@@ -187,20 +210,21 @@ def rate_systems(
 def rate_questions(n: int, seed: int, output: Path, **given: Any) -> None:
     """Draw N of the QUESTIONS from each data set for people to read, or all if there are fewer. BeRDS B.4.
 
-    Where QUESTIONS is JSONL, or a data set that `berds build` made, the texts in its field `sources` stand beside them.
-    Give each reviewer a copy. It opens in a spreadsheet, or in a notebook with
+    If QUESTIONS is JSONL, or a data set from `berds build`, the sheet also shows the texts in its field `sources`. Give
+    each reviewer a copy. It opens in a spreadsheet, or in a notebook with
     `berdslib.construction.form.ReviewForm("sheet.csv", "name")`.
     """
     from berdslib.construction.review import draw_sheet, read_sources, write_sheet
     from berdslib.data import saved
 
     if output.exists():
-        raise InputError("is there already, and may hold answers; name another file", path=output)
+        raise InputError("exists and may hold answers; name another file", path=output)
     text = given["questions"]
-    found = read_collection(given, need_passages=False)
-    built = Path(text) / saved.QUESTIONS if saved.is_saved(text) else Path(text)
+    collection = read_collection(given, need_passages=False)
+    path = Path(text) / saved.QUESTIONS if saved.is_saved(text) else Path(text)
     with errors_in(text):
-        rows = draw_sheet(found.questions, read_sources(built) if built.suffix == ".jsonl" else {}, n, seed)
+        sources = read_sources(path) if path.suffix == ".jsonl" else {}
+        rows = draw_sheet(collection.questions, sources, n, seed)
     write_sheet(output, rows)
     with_sources = sum(bool(row.sources) for row in rows)
     summary = {"output": output, "items": len(rows), "with_sources": with_sources, "seed": seed}
@@ -214,8 +238,8 @@ def rate_questions(n: int, seed: int, output: Path, **given: Any) -> None:
 def rate_summary(sheet: Path, second: Path | None) -> None:
     """Count the errors that a reviewer found in each data set (BeRDS Table 19), or compare two reviewers.
 
-    Of two filled-in copies of a sheet it prints in how many answers they agree, with the exact interval, Cohen's kappa,
-    and where they differ.
+    For two filled-in copies of a sheet, it prints the share of equal answers with its exact interval, Cohen's kappa and
+    the differences.
     """
     from berdslib.construction import review
 
@@ -224,5 +248,5 @@ def rate_summary(sheet: Path, second: Path | None) -> None:
         print_frame(review.summary(first))
         return
     other = review.read_sheet(second)
-    tables = {"agreement": review.reviewer_agreement(first, other), "differences": review.disagreements(first, other)}
-    print_tables(tables)
+    agreement = review.reviewer_agreement(first, other)
+    print_tables({"agreement": agreement, "differences": review.disagreements(first, other)})

@@ -1,4 +1,4 @@
-"""The command `berds` itself; every module beside this one adds commands to it, and is listed by being there."""
+"""The command `berds`; every other module of this package adds commands to it."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from berdslib.progress import PROGRESS
 from berdslib.version import __version__
 
 
-def _heard(name: str, usual: int, otherwise: int, said: str, *names: str) -> click.Option:
-    """Say how much of a log is printed, before a command or behind it."""
+def _heard(name: str, usual: int, otherwise: int, description: str, *names: str) -> click.Option:
+    """Return an option, allowed before or after a command, that sets how much of a log is printed."""
 
     def listen(ctx: click.Context, _: click.Parameter, given: bool) -> None:
-        if given or ctx.parent is None:  # `berds` itself, which is parsed first, also begins anew
+        if given or ctx.parent is None:  # `berds` itself is parsed first and resets the level
             logging.getLogger(name).setLevel(otherwise if given else usual)
 
-    return click.Option(names, is_flag=True, expose_value=False, callback=listen, help=said)
+    return click.Option(names, is_flag=True, expose_value=False, callback=listen, help=description)
 
 
 _HEARD = (
     _heard(__package__.partition(".")[0], logging.NOTSET, logging.INFO, "Log what is done.", "-v", "--verbose"),
-    _heard(PROGRESS.name, logging.INFO, logging.ERROR, "Neither lines nor bars of progress.", "--quiet"),
+    _heard(PROGRESS.name, logging.INFO, logging.ERROR, "Print no progress lines or bars.", "--quiet"),
 )
 
 
 class _Command(click.Command):
-    """Takes what says how much is printed."""
+    """A command with the options for logging."""
 
     def __init__(self, *given: Any, **options: Any) -> None:
         super().__init__(*given, **options)
@@ -39,14 +39,14 @@ class _Command(click.Command):
 
 
 class _Group(_Command, click.Group):
-    """So do all commands below it."""
+    """A group whose commands also have these options."""
 
     command_class = _Command
     group_class: Any = type
 
 
 class _Root(_Group):
-    """Prints errors the user can fix as one line instead of a traceback; its commands load when they are needed."""
+    """Prints errors of users as one line instead of a traceback; commands are loaded on demand."""
 
     group_class = _Group
 
@@ -57,7 +57,7 @@ class _Root(_Group):
             click.echo(printable(f"berds: {error}"), err=True)
             ctx.exit(1)
         except BrokenPipeError:
-            raise  # `berds … | head`: click ends it quietly
+            raise  # `berds … | head`: click exits quietly
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             click.echo(printable(f"berds: {where}{error.strerror or error}"), err=True)
@@ -79,6 +79,6 @@ def main() -> None:
     """Which perspectives does a retriever show, and which does it hide?
 
     Typical use: `berds retrieve`, `berds judge`, `berds evaluate`; or all three at once with `berds experiment`.
-    Data sets are given by name (`berds data list`) or as files. -v and --quiet may also stand behind a command.
+    Data sets are given by name (`berds data list`) or as files. -v and --quiet may also follow a command.
     """
     logging.basicConfig(format="%(name)s: %(message)s")

@@ -1,4 +1,4 @@
-"""`berds retrieve`, `judge`, `evaluate`, `experiment`, `sides`: the main job."""
+"""`berds retrieve`, `judge`, `evaluate`, `experiment` and `sides`: the main commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the command line starts before pandas is loaded
 
 
 _LISTS = 100  # passages of each list that an experiment writes, as many as `berds retrieve` does
-_INDEX = text("--index", "How vectors are searched, and where that is kept: ivf-pq:FOLDER, milvus:FILE.db, "
+_INDEX = text("--index", "Kind and place of a vector index: ivf-pq:FOLDER, milvus:FILE.db, "
               "milvus:http://HOST:PORT.")  # fmt: skip
 
 
@@ -27,16 +27,16 @@ _INDEX = text("--index", "How vectors are searched, and where that is kept: ivf-
 @options.questions()
 @options.systems("bm25")
 @_INDEX
-@options.flag("--perspectives", "Also ask from each perspective, which pRecall looks at.")
+@options.flag("--perspectives", "Also search from each perspective, as pRecall needs it.")
 @options.SEARCHING
 @options.number("-k", 100, "Passages per question.")
-@options.output("TREC run to write (.gz too), or for RELEASE:SCENARIO a predictions file (.jsonl). Of several systems "
-                "a file each, such as 'runs/{system}.trec'.", click.Path(dir_okay=False))  # fmt: skip
+@options.output("TREC run to write (.gz too), or for RELEASE:SCENARIO a predictions file (.jsonl). Several systems "
+                "need a file each, such as 'runs/{system}.trec'.", click.Path(dir_okay=False))  # fmt: skip
 @JSON
 def retrieve(systems: str, index: str | None, perspectives: bool, k: int, output: str, **given: Any) -> None:
     """Rank passages for questions and write a TREC run, or a predictions file of PerspectiveArg.
 
-    Each file is written as soon as its system is done; a system that fails costs its own file only.
+    Each file is written as soon as its system is done; if a system fails, the others still run.
 
     \b
     berds retrieve -q sample -r minilm -o minilm.trec
@@ -49,39 +49,51 @@ def retrieve(systems: str, index: str | None, perspectives: bool, k: int, output
     named = file_stems(inputs.parsed_systems(systems, index or ""))  # before a corpus is read
     several_in_one = len(named) > 1 and "{system}" not in output
     refuse(several_in_one, "several systems need a file each: -o with {system} in it, such as 'runs/{system}.trec'")
-    found = inputs.read_collection(given, need_perspectives=perspectives)
+    collection = inputs.read_collection(given, need_perspectives=perspectives)
     if not inputs.is_predictions(output):
-        check_trec_ids(found.questions, found.passages)
-    failed, done = list[str](), list[dict[str, Any]]()
+        check_trec_ids(collection.questions, collection.passages)
+    failed = list[str]()
+    done = list[dict[str, Any]]()
     for system, stem in named.items():
+        path = output.replace("{system}", stem)
         with costs_itself_only(failed, system if len(named) > 1 else ""):
-            run = search(system, found, k, perspectives=perspectives, **given)
-            done.append(_written(output.replace("{system}", stem), run, found, system, stem))
+            run = search(system, collection, k, perspectives=perspectives, **given)
+            done.append(_written(path, run, collection, system, stem))
     if wants_json() and done:
         say(done[0] if len(named) == 1 else done, "")
     end(failed)
 
 
 def _written(path: str, run: pd.DataFrame, found: Collection, system: str, stem: str) -> dict[str, Any]:
-    """Write a run in the form that the path asks for, and say so."""
+    """Write a run in the format that the path's ending names, and return a summary."""
     from berdslib.data.scenario import ENOUGH, Scenario, write_predictions
     from berdslib.data.trec import write_trec_run
 
     lengths = run["qid"].value_counts().reindex([q.qid for q in found.questions], fill_value=0)
-    asked, answered, size = len(lengths), int((lengths > 0).sum()), len(found.passages)
-    summary = {"output": path, "system": system, "questions": asked, "answered": answered}
-    summary |= {"passages_listed": len(run), "corpus_size": size}
+    answered = int((lengths > 0).sum())
+    summary = {
+        "output": path,
+        "system": system,
+        "questions": len(lengths),
+        "answered": answered,
+        "passages_listed": len(run),
+        "corpus_size": len(found.passages),
+    }
     few = ""
     if not inputs.is_predictions(path):
         write_trec_run(path, run, tag=stem)
     elif isinstance(found, Scenario):
         write_predictions(path, run, found)
-        summary |= {"short": (short := int((lengths < ENOUGH).sum())), "synthetic": found.release.synthetic}
+        short = int((lengths < ENOUGH).sum())
+        summary |= {"short": short, "synthetic": found.release.synthetic}
         few = f"; {short} of them got fewer than {ENOUGH}" if short else ""
     else:
-        raise InputError("a predictions file is for a scenario of PerspectiveArg; a run ends otherwise", path=path)
+        raise InputError(
+            "only a scenario of PerspectiveArg has predictions files; name a run, such as .trec", path=path
+        )
     if not wants_json():
-        tell(f"{len(run)} passages for {answered} of {asked} questions, from {size}{few} → {path}")
+        where = f"from {len(found.passages)}{few} → {path}"
+        tell(f"{len(run)} passages for {answered} of {len(lengths)} questions, {where}")
     return summary
 
 
@@ -89,7 +101,7 @@ def _written(path: str, run: pd.DataFrame, found: Collection, system: str, stem:
 @options.questions()
 @options.RUNS
 @options.judge()
-@options.number("-k", 5, "How deep to judge.")
+@options.number("-k", 5, "Passages of each list to judge.")
 @options.STORE
 @options.output("Verdicts to write: .tsv, .csv or .qrels (.gz too).", click.Path(dir_okay=False))
 @JSON
@@ -102,13 +114,17 @@ def judge(runs: tuple[str, ...], judge: str, k: int, store: Path | None, output:
     from berdslib.study.scoring import judged
 
     refuse(not runs, "give at least one --run")
-    found = inputs.read_collection(given)
-    read, chosen = inputs.read_runs(runs, found), make_judge(judge, found.gold)
+    collection = inputs.read_collection(given)
+    read = inputs.read_runs(runs, collection)
+    chosen = make_judge(judge, collection.gold)
     with errors_in(", ".join(runs)):
-        verdicts = judged(read.values(), found, chosen, k, VerdictStore(store))
-    (write_trec_qrels if output.removesuffix(".gz").endswith(".qrels") else write_verdicts)(output, verdicts)
-    summary = {"output": output, "judge": chosen.id, "pairs": len(verdicts), "yes": int(verdicts["supports"].sum())}
-    say(summary, f"{len(verdicts)} pairs by {short_name(chosen.id)}: {summary['yes']} supported → {output}")
+        verdicts = judged(read.values(), collection, chosen, k, VerdictStore(store))
+    is_qrels = output.removesuffix(".gz").endswith(".qrels")
+    write = write_trec_qrels if is_qrels else write_verdicts
+    write(output, verdicts)
+    yes = int(verdicts["supports"].sum())
+    summary = {"output": output, "judge": chosen.id, "pairs": len(verdicts), "yes": yes}
+    say(summary, f"{len(verdicts)} pairs by {short_name(chosen.id)}: {yes} supported → {output}")
 
 
 @main.command()
@@ -118,7 +134,7 @@ def judge(runs: tuple[str, ...], judge: str, k: int, store: Path | None, output:
 @options.verdicts("--verdicts")
 @options.MEASURES
 @options.READING
-@text("--k cutoff", "Cut every measure where the published script does: at the number of passages of the file's first "
+@text("--k cutoff", "Cut every measure as the published script does: at the number of passages of the file's first "
       "question (a BeRDS JSONL file only). [the cut-off of each measure]", type=click.Choice(["official"]))  # fmt: skip
 @options.flag("--per-question", "Print one row per question instead of means.")
 @JSON
@@ -128,23 +144,21 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Score runs, or an official BeRDS JSONL with recorded predictions, without any model.
 
-    Without -q, FILES is a BeRDS JSONL (what is in it: docs/everyday.md, "The official BeRDS JSONL"); with it, they are
-    further runs. A run that cannot be used costs its own scores only. Of RELEASE:SCENARIO, the measures are by default
-    those of the task. Of rKL less is better.
+    Without -q, FILES is a BeRDS JSONL (its fields: docs/everyday.md, "The official BeRDS JSONL"); with -q, they are
+    further runs. If a run cannot be used, the others are still scored. For RELEASE:SCENARIO, the default measures are
+    those of the task. For rKL, less is better.
 
     \b
-    berds evaluate outputs.jsonl                       (mistral-preds, gpt4-preds, … as found)
-    berds evaluate outputs.jsonl --k official          (k as the published script takes it)
+    berds evaluate outputs.jsonl                       (mistral-preds, gpt4-preds, … if present)
+    berds evaluate outputs.jsonl --k official          (k as in the published script)
     berds evaluate -q sample --run run.trec --verdicts verdicts.tsv
     berds evaluate -q perspectivearg-sample:explicit predictions/*.jsonl -m official --json
     """
     import pandas as pd
 
-    from berdslib.data.records import make_verdicts
     from berdslib.data.scenario import Scenario
-    from berdslib.evaluation.measures import are_recorded, single_perspectives
-    from berdslib.study import scoring
-    from berdslib.study.tables import WHY_NO_INTERVAL, counted, score_table
+    from berdslib.evaluation.measures import single_perspectives
+    from berdslib.study.tables import WHY_NO_INTERVAL, score_table
 
     from_file = given["questions"] is None
     refuse(from_file and (runs or len(files) != 1), "give either one BeRDS JSONL file, or --run with --questions")
@@ -152,59 +166,80 @@ def evaluate(
     refuse(from_file and own, "a BeRDS JSONL file contains its own questions and verdicts")
     refuse(not from_file and cutoff, "--k is for a BeRDS JSONL file")
     refuse(not from_file and not (runs or files), "--questions needs a --run to score")
-    failed, wanted, scenario = list[str](), inputs.parsed_measures(measures), None
+    failed = list[str]()
+    wanted = inputs.parsed_measures(measures)
+    scenario = None
     if from_file:
+        questions, scores = _recorded(files[0], wanted, cutoff)
         alone = files[0]
-        asked, scores = _recorded(files[0], wanted, cutoff)
     else:
-        text, found = given["questions"], inputs.read_collection({**given}, need_passages=False, gold=verdicts)
+        named = inputs.named_files([*runs, *files])
+        found = inputs.read_collection({**given}, need_passages=False, gold=verdicts)
         scenario = found if isinstance(found, Scenario) else None
         if found.gold is None and not scenario:
-            raise InputError(f"{text!r} has no gold verdicts; give verdicts with --verdicts FILE")
-        if scenario:
-            wanted = inputs.parsed_measures(measures or "task")
-        alone = "" if scenario or len(runs) + len(files) > 1 else verdicts or "gold"
+            raise InputError(f"{given['questions']!r} has no gold verdicts; give verdicts with --verdicts FILE")
+        if scenario and measures is None:
+            wanted = inputs.parsed_measures("task")
+        alone = "" if scenario or len(named) > 1 else verdicts or "gold"
         read = dict[str, Any]()
-        scores = dict[str, Any]()
-        for name, path in inputs.named_files([*runs, *files]).items():
+        for name, path in named.items():
             with costs_itself_only(failed), errors_in(alone or name):
                 read[name] = inputs.read_run(path, found, least=least, repeats=repeats)
         if not read:
             end(failed)
         if not scenario and inputs.corpus_matters(found, read.values()):
             found = inputs.read_collection(given, need_passages=None, gold=verdicts)
-        own = scoring.own_passages(found)
-        read = {name: scoring.without_own(run, own, found.questions) for name, run in read.items()}
-        gold = make_verdicts([], "gold") if found.gold is None else found.gold  # a scenario may keep its answers back
-        recorded = None if verdicts else True
-        asked = scoring.to_be_scored(found, gold, [*read.values()], recorded)
-        for name, run in read.items():
-            with costs_itself_only(failed), errors_in(alone or name):
-                scores[alone or name] = scoring.scored(run, gold, found, asked, wanted)
-        if scores:
-            for note in scoring.table_notes(
-                read, gold, asked, [found], wanted, finished=read, recorded=are_recorded(gold)
-            ):
-                tell(f"berds: {note}")
-        asked = [counted(q, scenario) for q in asked] if scenario else asked
+        questions, scores = _scored(read, found, wanted, verdicts, alone, failed)
     if not scores:
         end(failed)
-    if said := single_perspectives(asked, map(str, wanted)):
-        tell(f"berds: {said}")
+    warning = single_perspectives(questions, map(str, wanted))
+    if warning:
+        tell(f"berds: {warning}")
     column = "verdicts" if alone else "system"
     if per_question:
         frames = [frame.reset_index().assign(**{column: name}) for name, frame in scores.items()]
         table = pd.concat(frames, ignore_index=True)
+        shares = tuple(next(iter(scores.values())).columns)
     else:
-        table = score_table(scores, asked).rename(columns={"system": column})
+        table = score_table(scores, questions).rename(columns={"system": column})
         table = table.drop(columns=["difference", "p_value"])
-        if scenario or table["dataset"].nunique() == 2:  # of one data set, the mean says the same again
+        if scenario or table["dataset"].nunique() == 2:  # the mean over one data set repeats its scores
             table = table[table["dataset"] != "macro"]
         if table["low"].isna().any():
             tell(f"berds: {WHY_NO_INTERVAL}")
-    table = table.assign(synthetic=scenario.release.synthetic) if scenario else table
-    print_frame(table, next(iter(scores.values())).columns if per_question else options.SCORES)
+        shares = options.SCORES
+    if scenario:
+        table = table.assign(synthetic=scenario.release.synthetic)
+    print_frame(table, shares)
     end(failed)
+
+
+def _scored(
+    runs: dict[str, Any], found: Collection, wanted: list[Any], verdicts: str | None, alone: str, failed: list[str]
+) -> tuple[list[Any], dict[str, pd.DataFrame]]:
+    """Score runs by gold, tell the notes on the scores, and return the scored questions and the scores."""
+    from berdslib.data.records import make_verdicts
+    from berdslib.data.scenario import Scenario
+    from berdslib.evaluation.measures import are_recorded
+    from berdslib.study import scoring
+    from berdslib.study.tables import counted
+
+    own = scoring.own_passages(found)
+    runs = {name: scoring.without_own(run, own, found.questions) for name, run in runs.items()}
+    gold = make_verdicts([], "gold") if found.gold is None else found.gold  # a scenario may keep its answers back
+    recorded = None if verdicts else True
+    questions = scoring.to_be_scored(found, gold, [*runs.values()], recorded)
+    scores = {}
+    for name, run in runs.items():
+        with costs_itself_only(failed), errors_in(alone or name):
+            scores[alone or name] = scoring.scored(run, gold, found, questions, wanted)
+    if scores:
+        are_gold = are_recorded(gold)
+        for note in scoring.table_notes(runs, gold, questions, [found], wanted, finished=runs, recorded=are_gold):
+            tell(f"berds: {note}")
+    if isinstance(found, Scenario):
+        questions = [counted(question, found) for question in questions]
+    return questions, scores
 
 
 def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[Any], dict[str, pd.DataFrame]]:
@@ -213,22 +248,24 @@ def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[An
     from berdslib.evaluation.measures import official_cutoff
     from berdslib.evaluation.measures import score_run as score
 
-    if not (fields := prediction_fields(path)):
+    fields = prediction_fields(path)
+    if not fields:
         raise InputError('no recorded predictions (fields ending in "-preds") in the first row', path=path)
     scores = {}
     for field in fields:
-        asked, _, run, verdicts = read_berds(path, field)
+        questions, _, run, verdicts = read_berds(path, field)
         if cutoff is not None:
             with errors_in(path):
-                wanted = [measure @ official_cutoff(run, asked) for measure in wanted]
+                wanted = [measure @ official_cutoff(run, questions) for measure in wanted]
         k = max((int(measure["cutoff"]) for measure in wanted if "cutoff" in measure.params), default=0)
-        lengths = run["qid"].value_counts().reindex([q.qid for q in asked], fill_value=0)
-        if field == fields[0] and (short := int((lengths < k).sum())):
-            tell(f"berds: {short} of {len(asked)} questions list fewer than {k} passages; what is not listed is a no")
+        lengths = run["qid"].value_counts().reindex([q.qid for q in questions], fill_value=0)
+        short = int((lengths < k).sum())
+        if short and field == fields[0]:
+            tell(f"berds: {short} of {len(questions)} questions list fewer than {k} passages; missing ones count as no")
         with errors_in(field):
-            scores[field] = score(run, verdicts, asked, wanted)  # type: ignore[arg-type] # a field has some
-        asked = [q for q in asked if q.qid in scores[field].index]
-    return asked, scores
+            scores[field] = score(run, verdicts, questions, wanted)  # type: ignore[arg-type] # a field has some
+        questions = [q for q in questions if q.qid in scores[field].index]
+    return questions, scores
 
 
 @main.command()
@@ -242,10 +279,10 @@ def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[An
 @options.MEASURES
 @options.verdicts("--gold")
 @text("--baseline", "System to test the others against. [the first]")
-@options.output(f"Folder for runs (lists of {_LISTS}), verdicts, table and settings; an experiment there is replaced.",
+@options.output(f"Folder for runs (lists of {_LISTS}), verdicts, table and settings; replaces an earlier experiment.",
                 FOLDER, False)  # fmt: skip
 @options.flag("--letters", "Systems that share a letter are not shown to differ.")
-@options.flag("--pairs", "Print every two systems compared (p-values by Holm), in place of the table.")
+@options.flag("--pairs", "Instead of the table, compare every two systems (p-values by Holm).")
 @JSON
 def experiment(
     systems: str | None, runs: tuple[str, ...], least: int, repeats: str, measures: str | None, baseline: str | None,
@@ -271,11 +308,11 @@ def experiment(
     first = "bm25,minilm" if systems is None and not runs else systems
     named = inputs.parsed_systems(first, given.pop("index") or "")
     plain = pairs or wants_json()
-    refuse(letters and plain, "--letters are in the table, not in --pairs or --json")
+    refuse(letters and plain, "--letters are shown in the table; leave out --pairs and --json")
     few = len(named) + len(runs) < 2
     refuse((letters or pairs) and few, "--letters and --pairs compare systems; give at least two with -r")
     collections = inputs.read_collections(given)
-    refuse(runs and len(collections) > 1, "finished runs are of one collection; name one, or a corpus for all sets")
+    refuse(runs and len(collections) > 1, "finished runs need a single collection; name one, or a corpus for all sets")
     failed = list[str]()
     named |= inputs.read_runs(runs, collections[0], failed, least=least, repeats=repeats)
     if not named:
@@ -283,19 +320,24 @@ def experiment(
     base = baseline.strip() if baseline else next(iter(named))
     if output:
         check_folder(output)
-        for one in collections:
-            check_trec_ids(one.questions, one.passages)
+        for collection in collections:
+            check_trec_ids(collection.questions, collection.passages)
     lists = _LISTS if output else 1
     result = run_experiment(named, collections, wanted, baseline=base, list_length=lists, **given)
     if plain:
-        for said in filter(None, [single_perspectives(result.questions, map(str, wanted)), *result.notes]):
-            tell(f"berds: {said}")
+        notes = [single_perspectives(result.questions, map(str, wanted)), *result.notes]
+        for note in filter(None, notes):
+            tell(f"berds: {note}")
     if pairs:
-        table = pd.concat([result.pairs(m, full=True).assign(measure=str(m)) for m in wanted], ignore_index=True)
-        hidden = [] if wants_json() else ["effect", "effect_low", "effect_high"] + ["measure"] * (len(wanted) == 1)
-        print_frame(table.drop(columns=hidden), options.SCORES)
+        compared = [result.pairs(measure, full=True).assign(measure=str(measure)) for measure in wanted]
+        table = pd.concat(compared, ignore_index=True)
+        if not wants_json():
+            table = table.drop(columns=["effect", "effect_low", "effect_high"])
+            if len(wanted) == 1:
+                table = table.drop(columns="measure")
+        print_frame(table, options.SCORES)
     elif plain:
-        print_frame(result.table)  # first: a disk that is full costs the files, and not the result
+        print_frame(result.table)  # printed before files are written, which may fail
     else:
         options.show(None, repr(result.with_letters() if letters else result))
     if output:
@@ -313,19 +355,21 @@ def experiment(
 @options.number("-k", 5, "Passages of each list.")
 @text(
     "--stances",
-    "Which perspective supports: as recorded; by order, the first, if need be; or a FILE with qid, "
-    "perspective and stance, or that `berds build stances` wrote.",
+    "Source of the supporting perspective: recorded stances; by order: without them, the first one; or a FILE with "
+    "qid, perspective and stance, or from `berds build stances`.",
     "recorded",
     metavar="[recorded|by order|FILE]",
 )
-@options.choice("--form", ["statement", "question first"], "Search a perspective by itself, or behind the question.")
+@options.choice(
+    "--form", ["statement", "question first"], "Search with the perspective alone, or with the question before it."
+)
 @options.SEARCHING
 @options.output("Folder for the tables and both figures.", FOLDER, False)
 @JSON
 def sides_command(systems: str, runs: tuple[str, ...], k: int, output: Path | None, **given: Any) -> None:
-    """Which side do lists show, and do they follow the query's? BeRDS section 8, Figures 2 and 3.
+    """Which side do lists show, and do they follow the side of the query? BeRDS section 8, Figures 2 and 3.
 
-    Searches with every question and with each of its two perspectives; a finished run holds these lists if
+    Searches with every question and with each of its two perspectives; a finished run has these lists if
     `berds retrieve --perspectives` wrote it.
 
     \b
@@ -338,9 +382,11 @@ def sides_command(systems: str, runs: tuple[str, ...], k: int, output: Path | No
     from berdslib.study.sides import sides
 
     named = inputs.parsed_systems(systems)
-    found = inputs.read_collection(given)
-    result = sides(named | inputs.read_runs(runs, found), found, k, **given)
-    tables = {name: getattr(result, name) for name in ("shares", "asymmetry", "leaning", "sycophancy", "flips")}
+    collection = inputs.read_collection(given)
+    named |= inputs.read_runs(runs, collection)
+    result = sides(named, collection, k, **given)
+    names = ("shares", "asymmetry", "leaning", "sycophancy", "flips")
+    tables = {name: getattr(result, name) for name in names}
     if wants_json():
         options.print_tables(tables)
     else:

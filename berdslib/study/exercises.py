@@ -1,6 +1,6 @@
-"""Exercises in notebooks: checking an answer, copies with blank solutions for students, a table of a class's copies.
+"""Exercises in notebooks: checks of answers, copies with blank solutions for students, and a table of a class's copies.
 
-An exercise is one code cell tagged ``exercise``. It is written once, in the solution form::
+An exercise is one code cell tagged ``exercise``, written with its solution::
 
     # Exercise 2
     run = bd.search("bm25", sample, k=5)    # lines above "# Solution" are given to the student
@@ -9,8 +9,8 @@ An exercise is one code cell tagged ``exercise``. It is written once, in the sol
     # Check
     bd.check_answer(2, share, 0.85, hint="Count each passage once.")
 
-In a student's copy, what stands between the two marks is blank: a name that the check uses becomes ``name = ...``, and
-a function keeps its signature and docstring.
+In a student's copy, the code between the two marks is blank: a name that the check uses becomes ``name = ...``, and a
+function keeps its signature and docstring.
 """
 
 from __future__ import annotations
@@ -39,13 +39,14 @@ logger = logging.getLogger(__name__)
 
 TAG = "exercise"
 LARGEST_COPY = 50_000_000  # bytes of a student's notebook; ours have less than 0.3 million
-_ERROR = "\0error "  # in front of an error's name, so that no output that a student prints passes for one
-SOLUTION, CHECK = "# Solution", "# Check"
+_ERROR = "\0error "  # prefix of an error's name, which a printed output cannot have
+SOLUTION = "# Solution"
+CHECK = "# Check"
 REPOSITORY = 'repository = ""'  # the line of a notebook's opening cell that says where Colab finds the project
 
 
 class Answer(NamedTuple):
-    """What :func:`check_answer` found: whether the answer is right, which is its truth value, and a sentence."""
+    """The result of :func:`check_answer`: whether the answer is right, which is its truth value, and a sentence."""
 
     right: bool
     message: str
@@ -63,19 +64,19 @@ Case = tuple[tuple[Any, ...], Any]
 
 
 def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float | None = None, hint: str = "") -> Answer:
-    """Compare an answer with what is expected, and say in a sentence what is wrong with it.
+    """Compare an answer with the expected one, and describe a mistake in a sentence.
 
     Args:
-        exercise: its number, for the message.
+        exercise: number of the exercise, for the message.
         given: the answer; ``...`` (or None) is blank.
         expected: a number, truth value, text, set, list, mapping, array, Series or frame; for an answer that is a
             function, a list of cases, each ``(arguments, result)`` with the arguments as a tuple.
-        tolerance: how far a number may be off. None: a whole number has to be exact; others may be off by .05, or by
-            .005 where a number from -1 to 1 is expected, and by no more than a tenth of what is expected.
-        hint: one sentence for somebody whose answer is wrong.
+        tolerance: how far a number may be off. None: a whole number must be exact; others may be off by .05, or by .005
+            if a number from -1 to 1 is expected, and by no more than a tenth of the expected number.
+        hint: one sentence that a wrong answer adds to the message.
 
     Returns:
-        An :class:`Answer`, which a notebook shows as its sentence; nothing is raised for a wrong answer.
+        An :class:`Answer`, which a notebook shows as its sentence; a wrong answer raises no error.
 
     >>> check_answer(1, ..., 41.7)
     Exercise 1 is blank. Put your answer where the cell says `...`, and run it again.
@@ -89,8 +90,10 @@ def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float |
     if problem in (_BLANK, _NOTHING):
         return Answer(False, f"Exercise {exercise} {problem}")
     if problem:
-        return Answer(False, f"Exercise {exercise}: not yet. {problem}" + (f" Hint: {hint}" if hint else ""))
-    return Answer(True, f"Exercise {exercise}: right." + ("" if callable(given) else f" {shortened(_plain(given))}"))
+        message = f"Exercise {exercise}: not yet. {problem}"
+        return Answer(False, f"{message} Hint: {hint}" if hint else message)
+    message = f"Exercise {exercise}: right."
+    return Answer(True, message if callable(given) else f"{message} {shortened(_plain(given))}")
 
 
 def _is_blank(given: Any) -> bool:
@@ -104,26 +107,28 @@ def _are_cases(expected: Any) -> bool:
 
 
 def _wrong_function(given: Any, cases: Sequence[Case], tolerance: float | None) -> str:
-    """Return what is wrong with a function, "" if nothing is."""
+    """Describe the first mistake of a function; "" if there is none."""
     if not callable(given):
         return f"A function is asked for, and this is {_kind(given)}."
     name = getattr(given, "__name__", "your function")
     for number, (arguments, result) in enumerate(cases):
         call = f"{name}({', '.join(map(shortened, arguments))})"
         try:
-            got = given(*copy.deepcopy(arguments))
-        except Exception as error:  # noqa: BLE001  whatever it raises is shown to the student
+            returned = given(*copy.deepcopy(arguments))
+        except Exception as error:  # noqa: BLE001  any error is shown to the student
             return f"{call} raises {type(error).__name__}: {error}."
-        if _is_blank(got) and result is not None:
+        if _is_blank(returned) and result is not None:
             return f"{call} returns nothing." if number else _NOTHING
-        if problem := _difference(got, result, tolerance):
+        problem = _difference(returned, result, tolerance)
+        if problem:
             return f"{call}: {problem}"
     return ""
 
 
 def _difference(given: Any, expected: Any, tolerance: float | None) -> str:
-    """Return how an answer differs from what is expected, "" if it does not."""
-    given, expected = _plain(given), _plain(expected)
+    """Describe how an answer differs from the expected one; "" if it does not."""
+    given = _plain(given)
+    expected = _plain(expected)
     if expected is None or isinstance(expected, bool) or isinstance(given, bool):
         return "" if given is expected else f"{shortened(given)} is not the answer."
     if isinstance(expected, Set) and isinstance(given, list):
@@ -131,54 +136,80 @@ def _difference(given: Any, expected: Any, tolerance: float | None) -> str:
             given = set(given)
         except TypeError:  # a list of lists
             return "The items are lists themselves."
-    keys = list(expected) if isinstance(expected, dict | list) else []
-    kinds: tuple[tuple[Any, str], ...] = (
-        (Real, "A number"), (str, "A text"), (Set, "A set"), (list, f"A list of {len(keys)}"),
-        (dict, f"One value for each of {shortened(keys)}"),
-    )  # fmt: skip
-    for kind, what in kinds:
-        if isinstance(expected, kind) and not isinstance(given, kind):
-            return f"{what} is asked for, and this is {_kind(given)}."
+    wanted = _wanted_kind(given, expected)
+    if wanted:
+        return f"{wanted} is asked for, and this is {_kind(given)}."
     if isinstance(expected, Real):
         exact = 1e-9 if isinstance(expected, int) else None
         return _off(float(given), float(expected), exact if tolerance is None else tolerance)
     if isinstance(expected, Set):
-        missing, extra = len(expected - given), len(given - expected)
+        missing = len(expected - given)
+        extra = len(given - expected)
         return f"{missing} of {len(expected)} are missing, and {extra} do not belong." if missing or extra else ""
     if isinstance(expected, dict):
-        if without := [key for key in expected if key not in given]:
-            return f"There is no value for {shortened(without)}."
-        if surplus := [key for key in given if key not in expected]:
-            return f"{shortened(surplus)} does not belong."
-        pairs = [(f"For {shortened(key)}", given[key], expected[key]) for key in expected]
-        return _first_difference(pairs, tolerance)
+        return _dict_difference(given, expected, tolerance)
     if isinstance(expected, list):
-        if len(given) != len(expected):
-            return f"{len(expected)} items are asked for, not {len(given)}."
-        places = [f"Item {place}" for place in range(1, len(given) + 1)]
-        problem = _first_difference(list(zip(places, given, expected, strict=True)), tolerance)
-        in_order = not problem or sorted(map(repr, given)) != sorted(map(repr, expected))
-        return problem if in_order else "The items are right, and their order is not."
-    same = given.strip() == expected.strip() if isinstance(expected, str) else given == expected  # a date, say
+        return _list_difference(given, expected, tolerance)
+    same = given.strip() == expected.strip() if isinstance(expected, str) else given == expected  # such as a date
     return "" if same else f"{shortened(given)} is not the answer."
 
 
+def _wanted_kind(given: Any, expected: Any) -> str:
+    """Name the kind of answer that is expected; "" if the answer is of this kind."""
+    keys = list(expected) if isinstance(expected, dict | list) else []
+    kinds: tuple[tuple[Any, str], ...] = (
+        (Real, "A number"),
+        (str, "A text"),
+        (Set, "A set"),
+        (list, f"A list of {len(keys)}"),
+        (dict, f"One value for each of {shortened(keys)}"),
+    )
+    for kind, name in kinds:
+        if isinstance(expected, kind) and not isinstance(given, kind):
+            return name
+    return ""
+
+
+def _dict_difference(given: dict[Any, Any], expected: dict[Any, Any], tolerance: float | None) -> str:
+    missing = [key for key in expected if key not in given]
+    if missing:
+        return f"There is no value for {shortened(missing)}."
+    surplus = [key for key in given if key not in expected]
+    if surplus:
+        return f"{shortened(surplus)} does not belong."
+    pairs = [(f"For {shortened(key)}", given[key], expected[key]) for key in expected]
+    return _first_difference(pairs, tolerance)
+
+
+def _list_difference(given: list[Any], expected: list[Any], tolerance: float | None) -> str:
+    if len(given) != len(expected):
+        return f"{len(expected)} items are asked for, not {len(given)}."
+    places = [f"Item {place}" for place in range(1, len(given) + 1)]
+    problem = _first_difference(list(zip(places, given, expected, strict=True)), tolerance)
+    if problem and sorted(map(repr, given)) == sorted(map(repr, expected)):
+        return "The items are right, and their order is not."
+    return problem
+
+
 def _first_difference(pairs: Sequence[tuple[str, Any, Any]], tolerance: float | None) -> str:
-    problems = ((where, _difference(mine, wanted, tolerance)) for where, mine, wanted in pairs)
-    return next((f"{where}: {problem}" for where, problem in problems if problem), "")
+    for place, given, expected in pairs:
+        problem = _difference(given, expected, tolerance)
+        if problem:
+            return f"{place}: {problem}"
+    return ""
 
 
 def _plain(value: Any) -> Any:
-    """Return arrays, tensors, Series, frames and their scalars as plain Python, inside of lists and mappings too."""
+    """Return arrays, tensors, Series, frames and their scalars as plain Python, also inside lists and mappings."""
     if isinstance(value, pd.Series | pd.DataFrame):
         pairs = list(value.items())
         value = dict(pairs) if value.keys().is_unique else pairs
     elif isinstance(value, np.ndarray | np.generic) or type(value).__module__ == "torch":
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, Collection) and not isinstance(value, str | bytes | set | frozenset):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return math.nan if value is pd.NA or value is pd.NaT else value
 
 
@@ -188,9 +219,11 @@ def _kind(given: Any) -> str:
 
 
 def _off(number: float, expected: float, tolerance: float | None) -> str:
+    """Describe how a number is off; "" if it is close enough."""
     near = tolerance
-    if near is None:  # numbers are shown with one digit in percent, and with two or three as shares
-        near = min(0.05 if abs(expected) > 1 else 0.005, abs(expected) / 10) if expected else 0.0005
+    if near is None:  # half a unit of the last printed digit: one digit in percent, two or three in shares
+        half_unit = 0.05 if abs(expected) > 1 else 0.005
+        near = min(half_unit, abs(expected) / 10) if expected else 0.0005
     if math.isclose(number, expected, rel_tol=0, abs_tol=near) or (math.isnan(number) and math.isnan(expected)):
         return ""
     shown = f"{number:.6g}"
@@ -207,47 +240,58 @@ def _off(number: float, expected: float, tolerance: float | None) -> str:
 
 
 def is_exercise(cell: Mapping[str, Any]) -> bool:
-    """Say whether a notebook's cell (as JSON) is an exercise."""
+    """Return whether a notebook's cell (as JSON) is an exercise."""
     return TAG in cell.get("metadata", {}).get("tags", [])
 
 
 def blanked(source: str) -> str:
-    """Return the code of an exercise without its solution: of what the check uses, a name or a signature is left."""
+    """Return the code of an exercise without its solution: names and signatures that the check uses stay."""
     lines = source.splitlines()
     try:
-        start, end = lines.index(SOLUTION), lines.index(CHECK)
+        start = lines.index(SOLUTION)
+        end = lines.index(CHECK)
     except ValueError:
         raise InputError(f'an exercise needs the lines "{SOLUTION}" and "{CHECK}": {shortened(source)}') from None
-    solution, check = "\n".join(lines[start + 1 : end]), "\n".join(lines[end:])
+    check = "\n".join(lines[end:])
     try:
-        names = [node for node in ast.walk(ast.parse(check)) if isinstance(node, ast.Name)]
-        # What the check binds itself, as a loop does, is not asked for.
-        used = {n.id for n in names} - {n.id for n in names if isinstance(n.ctx, ast.Store)}
-        statements = ast.parse(solution).body
+        tree = ast.parse(check)
+        statements = ast.parse("\n".join(lines[start + 1 : end])).body
     except SyntaxError as error:
         raise InputError(f"an exercise must be plain Python, without magics: {error.msg}") from None
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    used = names - set(_assigned(tree))  # the check assigns some names itself, such as a loop variable
     stubs: dict[str, str] = {}
     for statement in statements:
         if isinstance(statement, ast.FunctionDef):
-            docstring = statement.body[:1] if ast.get_docstring(statement) is not None else []
-            statement.body = [*docstring, ast.Expr(ast.Constant(...))]
-            stubs[statement.name] = ast.unparse(ast.fix_missing_locations(statement))
-            continue
-        bound = (n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-        stubs |= {name: f"{name} = ..." for name in bound}
-    left = [stub for name, stub in stubs.items() if name in used]
-    if not left:
-        raise InputError(f"the check uses nothing that the solution makes: {shortened(check)}")
-    return "\n".join([*lines[:start], "# Your answer", *left, check])
+            stubs[statement.name] = _signature(statement)
+        else:
+            stubs |= {name: f"{name} = ..." for name in _assigned(statement)}
+    kept = [stub for name, stub in stubs.items() if name in used]
+    if not kept:
+        raise InputError(f"the check uses no name that the solution assigns: {shortened(check)}")
+    return "\n".join([*lines[:start], "# Your answer", *kept, check])
+
+
+def _assigned(tree: ast.AST) -> list[str]:
+    """Return the names that code assigns."""
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    return [name.id for name in names if isinstance(name.ctx, ast.Store)]
+
+
+def _signature(function: ast.FunctionDef) -> str:
+    """Return a function's code with its docstring only."""
+    docstring = function.body[:1] if ast.get_docstring(function) is not None else []
+    function.body = [*docstring, ast.Expr(ast.Constant(...))]
+    return ast.unparse(ast.fix_missing_locations(function))
 
 
 def student_copy(notebook: Mapping[str, Any], repository: str = "") -> dict[str, Any]:
-    """Return a notebook (as JSON) in the solution form with blank exercises, without output; everything else stays.
+    """Return a notebook (as JSON) with blank exercises, whose outputs are removed; all other cells stay.
 
-    `repository` is the address of the project's copy that Colab is to fetch; "" leaves the opening cell as it is.
+    `repository` is the address from which Colab fetches the project; "" leaves the opening cell unchanged.
     """
     copied: dict[str, Any] = copy.deepcopy(dict(notebook))
-    copied["metadata"].pop("berdslib", None)  # the stamp says which code made all outputs
+    copied["metadata"].pop("berdslib", None)  # the stamp would claim that our code made all outputs
     for cell in copied["cells"]:
         source = "".join(cell["source"])
         if is_exercise(cell):
@@ -262,10 +306,10 @@ def write_students(
 ) -> tuple[dict[Path, int], list[Path]]:
     """Write copies of the numbered notebooks with blank exercises.
 
-    A copy that is there already and differs may hold a student's work: it is kept unless `overwrite` says otherwise.
+    An existing copy that differs may hold a student's work: it is kept unless `overwrite` is set.
 
     Returns:
-        Path → how many exercises, of the copies that were written; and the paths of those that were kept.
+        Path → number of exercises for the written copies, and the paths of those that were kept.
     """
     counts: dict[Path, int] = {}
     kept = []
@@ -274,14 +318,14 @@ def write_students(
         if target.resolve() == source.resolve():
             raise InputError(f"{folder} holds the notebooks themselves; the copies need another folder")
         with errors_in(source):
-            made = student_copy(read_notebook(source), repository)
-        text = json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+            copied = student_copy(read_notebook(source), repository)
+        text = json.dumps(copied, indent=1, ensure_ascii=False) + "\n"
         if target.exists() and not overwrite and target.read_bytes() != text.encode():
             kept.append(target)
             continue
         with write_text(target) as file:
             file.write(text)
-        counts[target] = sum(map(is_exercise, made["cells"]))
+        counts[target] = sum(map(is_exercise, copied["cells"]))
     return counts, kept
 
 
@@ -289,25 +333,24 @@ def write_students(
 
 
 def class_table(folder: StrPath) -> pd.DataFrame:
-    """Return what the saved outputs of a class's copies say: copy, notebook, right, of, then a column an exercise.
+    """Return the results in the saved outputs of a class's copies: copy, notebook, right, of, one column per exercise.
 
-    Every notebook at any depth counts. Whose copy it is, its name says, as in ``ada/03_retrieval.ipynb``, or else its
-    exercises; a copy that neither identifies has the notebook "?". Nothing is run, so an output can be
-    forged; a check that is not ours is "changed", and a copy that cannot be read is "unreadable", whatever is wrong
-    with it.
+    Notebooks at any depth count. A copy is matched to its notebook by its name, as in ``ada/03_retrieval.ipynb``, or
+    else by its exercises; the notebook is "?" if neither identifies it. Nothing is run, so an output can be forged. An
+    exercise whose check differs from ours is "changed"; a copy that cannot be read is "unreadable".
     """
-    folder, rows = Path(folder), list[dict[Any, Any]]()
+    folder = Path(folder)
+    rows = list[dict[Any, Any]]()
     ours = {stem: _checks(read_notebook(path)) for stem, path in numbered_notebooks().items()}
     for path in sorted(folder.rglob("*.ipynb")):
         if ".ipynb_checkpoints" in path.parts:
             continue
         handed_in = _handed_in(path)
-        stem = next((stem for stem in ours if stem in path.stem), "") or _of_notebook(handed_in or {}, ours)
-        checks = ours.get(stem, {})
-        states = {
-            n: "unreadable" if handed_in is None else _state(n, handed_in.get(n), check)
-            for n, (check, _) in checks.items()
-        }
+        stem = next((stem for stem in ours if stem in path.stem), "")
+        stem = stem or _of_notebook(handed_in or {}, ours)
+        states = {}
+        for number, (check, _) in ours.get(stem, {}).items():
+            states[number] = "unreadable" if handed_in is None else _state(number, handed_in.get(number), check)
         counts = {"right": list(states.values()).count("right"), "of": len(states)}
         name = os.fsencode(path.relative_to(folder)).decode("utf-8", "replace")
         rows.append({"copy": printable(name), "notebook": stem or "?", **counts, **states})
@@ -317,8 +360,8 @@ def class_table(folder: StrPath) -> pd.DataFrame:
 
 
 def _handed_in(path: Path) -> dict[int, tuple[str, list[str]]] | None:
-    """Return the checks of a student's copy, as :func:`_checks`; None for one that cannot be read."""
-    if not path.is_file() or path.stat().st_size > LARGEST_COPY:  # a pipe or a device would never end
+    """Return the checks of a student's copy, see :func:`_checks`; None if it cannot be read."""
+    if not path.is_file() or path.stat().st_size > LARGEST_COPY:  # reading a pipe or a device may never end
         return None
     try:
         return _checks(read_notebook(path))
@@ -328,39 +371,49 @@ def _handed_in(path: Path) -> dict[int, tuple[str, list[str]]] | None:
 
 
 def _of_notebook(handed_in: Mapping[int, tuple[str, Any]], ours: Mapping[str, Mapping[int, tuple[str, Any]]]) -> str:
-    """Return the notebook that shares the most checks with a copy; "" where none shares any."""
-    mine = {check for check, _ in handed_in.values()}
-    shared = {stem: len(mine & {check for check, _ in checks.values()}) for stem, checks in ours.items()}
-    best = max(shared, key=shared.__getitem__, default="")
-    return best if shared.get(best) else ""
+    """Return the notebook that shares the most checks with a copy; "" if none shares any."""
+    checks_in_copy = {check for check, _ in handed_in.values()}
+    best = ""
+    most = 0
+    for stem, checks in ours.items():
+        shared = checks_in_copy & {check for check, _ in checks.values()}
+        if len(shared) > most:
+            best = stem
+            most = len(shared)
+    return best
 
 
 def _checks(notebook: Mapping[str, Any]) -> dict[int, tuple[str, list[str]]]:
-    """Return the number of each exercise → (its check, what each of its outputs says; an error by its name)."""
-    found = {}
+    """Return exercise number → (its check, the texts of its outputs; for an error, its name)."""
+    checks = {}
     for cell in filter(is_exercise, notebook["cells"]):
         check = "".join(cell["source"]).partition(CHECK)[2].strip()
-        if number := re.search(r"check_answer\((\d{1,4})\b", check):
-            outputs = cell.get("outputs", [])
-            said = [_error_of(o) or "".join(o.get("data", {}).get("text/plain", "")) for o in outputs]
-            found[int(number[1])] = check, said
-    return found
+        number = re.search(r"check_answer\((\d{1,4})\b", check)
+        if number:
+            texts = [_text_of(output) for output in cell.get("outputs", [])]
+            checks[int(number[1])] = check, texts
+    return checks
 
 
-def _error_of(output: Mapping[str, Any]) -> str:
-    return f"{_ERROR}{output['ename']}" if "ename" in output else ""
+def _text_of(output: Mapping[str, Any]) -> str:
+    if "ename" in output:
+        return f"{_ERROR}{output['ename']}"
+    return "".join(output.get("data", {}).get("text/plain", ""))
 
 
 def _state(number: int, handed_in: tuple[str, list[str]] | None, check: str) -> str:
+    """Return the state of an exercise in a copy, such as "right", "not yet" or "blank"."""
     if handed_in is None:
         return "missing"
     if handed_in[0] != check:
         return "changed"
-    said = [text for text in handed_in[1] if text.strip()]
-    errors = [text.removeprefix(_ERROR) for text in said if text.startswith(_ERROR)]
-    if errors:
-        return shortened(printable(errors[0])).strip("'\"")
-    states = [found[1] for text in said if (found := re.match(rf"Exercise {number}:? (right|not yet|is blank)", text))]
-    if states:
-        return states[-1].removeprefix("is ")
-    return "no result" if said else "not run"
+    texts = [text for text in handed_in[1] if text.strip()]
+    for text in texts:
+        if text.startswith(_ERROR):
+            name = text.removeprefix(_ERROR)
+            return shortened(printable(name)).strip("'\"")
+    for text in reversed(texts):
+        state = re.match(rf"Exercise {number}:? (right|not yet|is blank)", text)
+        if state:
+            return state[1].removeprefix("is ")
+    return "no result" if texts else "not run"

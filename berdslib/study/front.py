@@ -1,6 +1,6 @@
-"""The front door: the functions of ``import berdslib as bd``, beside :func:`~berdslib.study.experiment.experiment`.
+"""The front door: the functions of ``import berdslib as bd``, except :func:`~berdslib.study.experiment.experiment`.
 
-One order of arguments everywhere: run, verdicts, data, measures.
+All functions take their arguments in the same order: run, verdicts, data, measures.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def retriever(
     recordings: StrPath | None = None,
     store: Store = None,
 ) -> HeldRetriever:
-    """Make a system over a corpus, once: what it returns holds the index and the vectors, and searches again and again.
+    """Build a system over a corpus once; the returned object keeps index and vectors for any number of searches.
 
     Args:
         system: such as "minilm+mmr:0.9", or a retriever of your own.
@@ -65,7 +65,7 @@ def retriever(
         aspect_judge: see :func:`berdslib.study.experiment.experiment`, as for the next two.
         depth: how many candidates a cross-encoder or a diversifier chooses from.
         recordings: a file of a chat model's answers.
-        store: where the aspect judge's verdicts are kept; None for the user's cache.
+        store: a store of the aspect judge's verdicts, or its file; None for the user's cache.
 
     Returns:
         An object with ``search(questions, k)``, see :meth:`berdslib.study.scoring.HeldRetriever.search`.
@@ -78,13 +78,14 @@ def retriever(
     ['a']
     """
     if isinstance(system, pd.DataFrame | Mapping | list | tuple):
-        problem = "one system that searches is needed; bd.experiment takes several, and a finished run goes to judge"
+        problem = "one system that searches is needed; bd.experiment takes several, and bd.judge takes a finished run"
         raise InputError(problem, field="system")
-    named = scoring.named_systems(system)  # first: a collection in its place would be searched for systems
+    named = scoring.named_systems(system)  # first, so that a collection given in its place is reported as such
     is_corpus = isinstance(data, Sequence) and len(data) and isinstance(data[0], Passage)
     collection = Collection("a corpus", scoring.UNASKED, data) if is_corpus else collection_of(data)  # type: ignore[arg-type]
-    if said := scoring.own_left_out(collection):
-        logger.warning("%s", said)
+    warning = scoring.own_left_out(collection)
+    if warning:
+        logger.warning("%s", warning)
     settings = Settings(aspect_judge=aspect_judge, depth=depth, recordings=recordings, store=store)
     [held] = scoring.held(named, collection, settings).values()
     return held
@@ -93,19 +94,19 @@ def retriever(
 def search(
     system: str | Retriever, data: Data, k: int = 100, *, perspectives: bool = False, **options: Any
 ) -> pd.DataFrame:
-    """Return what a system finds for a collection's questions: a run, frame qid, docno, rank, score.
+    """Return a system's run for a collection's questions: frame qid, docno, rank, score.
 
-    It makes the system anew in each call; :func:`retriever` keeps it.
+    Each call builds the system; :func:`retriever` builds it once for several searches.
 
     Args:
         system: such as "minilm+mmr:0.9", or a retriever of your own.
         data: a collection, or the name of one.
         k: passages of each list.
-        perspectives: also search each question from each of its perspectives, which p-Recall looks at.
+        perspectives: also search for each question from each of its perspectives, as p-Recall needs it.
         options: those of :func:`retriever`.
 
     Raises:
-        InputError: an unknown system or collection, one without passages, or k is no whole number from 1.
+        InputError: an unknown system or collection, one without passages, or k is not a positive whole number.
     """
     check_k(k)
     return retriever(system, data, **options).search(k=k, perspectives=perspectives)
@@ -113,7 +114,7 @@ def search(
 
 @dataclass(frozen=True, repr=False)
 class ShownSystem(Shown):
-    """What a system string means: its parts in order, what each needs, and what is computed once."""
+    """The meaning of a system string: its parts in order, what each needs and computes once."""
 
     system: str
     parts: pd.DataFrame
@@ -127,50 +128,55 @@ class ShownSystem(Shown):
 
 
 def show(system: str) -> ShownSystem:
-    """Show what a system string means, as text or, in a notebook, as HTML; nothing is loaded.
+    """Explain a system string, as text or, in a notebook, as HTML; nothing is loaded.
 
     Args:
         system: such as "minilm+expand:rule+mmr:.9".
 
     Raises:
-        InputError: a string that means nothing.
+        InputError: an invalid string.
 
     >>> show("bm25+mmr:.90").parts["part"].tolist()
     ['bm25', '+mmr:0.9']
     """
-    read = parse_system(system)
-    described = [describe_first(read.first), *(part.describe() for part in read.parts)]
-    table = pd.DataFrame(described, columns=["part", "what it does", "needs", "computed once"])
-    return ShownSystem(read.text, table.set_axis(range(1, 1 + len(table))))
+    parsed = parse_system(system)
+    rows = [describe_first(parsed.first), *(part.describe() for part in parsed.parts)]
+    table = pd.DataFrame(rows, columns=["part", "what it does", "needs", "computed once"])
+    return ShownSystem(parsed.text, table.set_axis(range(1, 1 + len(table))))
 
 
 def judge(run: pd.DataFrame, data: Data, judge: AnyJudge = None, k: int = 5, *, store: Store = None) -> pd.DataFrame:
     """Judge the first k passages of each list against every perspective of its question.
 
     Args:
-        run: frame qid, docno and score (or rank), whoever made it; see :func:`read_run`.
+        run: frame qid, docno and score (or rank), from any program; see :func:`read_run`.
         data: a collection with the run's questions and passages, or the name of one.
         judge: a name, a judge, or a function from pairs to probabilities; None for recorded verdicts.
-        k: how deep to judge.
-        store: where verdicts are kept; None for the user's cache.
+        k: number of passages to judge in each list.
+        store: a store of verdicts, or its file; None for the user's cache.
 
     Returns:
-        Verdicts: frame qid, pid (which perspective), docno, p_yes, supports, judge.
+        Verdicts: frame qid, pid (index of the perspective), docno, p_yes, supports, judge.
 
     Raises:
-        InputError: an unknown judge, a frame that is no run or of other questions, a passage that is not in the corpus,
-            or k is no whole number from 1.
+        InputError: an unknown judge, a frame that is not a run or has other questions, a passage that is not in the
+            corpus, or k is not a positive whole number.
         MissingDataError: a model that is neither on this machine nor reachable.
     """
     check_k(k)
-    collection, kept = collection_of(data), store_of(store)
+    collection = collection_of(data)
+    store = store_of(store)
     if isinstance(collection, Handout) and collection.asked and not is_recorded(judge):
-        problem = f"{collection.name!r} asks who wrote a text, which no judge may be asked; its answers are recorded"
+        problem = (
+            f"{collection.name!r} asks who wrote a text; a judge must not guess that, and the answers are recorded"
+        )
         raise InputError(problem, field="judge")
-    clean = scoring.without_own(check_run(run), scoring.own_passages(collection), collection.questions)
-    scoring.check_belongs("the run", clean, collection.questions)  # before a model is loaded
-    verdicts = scoring.judged([clean], collection, judge_of(judge, collection), k, kept)
-    return verdicts if is_recorded(judge) else scoring.warned_of_copies(verdicts, collection)
+    checked = scoring.without_own(check_run(run), scoring.own_passages(collection), collection.questions)
+    scoring.check_belongs("the run", checked, collection.questions)  # before a model is loaded
+    verdicts = scoring.judged([checked], collection, judge_of(judge, collection), k, store)
+    if is_recorded(judge):
+        return verdicts
+    return scoring.warned_of_copies(verdicts, collection)
 
 
 def supports(
@@ -184,27 +190,35 @@ def supports(
         judge: a name, a judge, or a function from pairs to probabilities.
 
     Returns:
-        Frame perspective, passage, p_yes (calibrated where the judge is; NaN where its answer could not be read),
-        supports, how_sure (:func:`berdslib.judging.base.how_sure`, or "unread"); one row a pair.
+        Frame perspective, passage, p_yes (calibrated if the judge is; NaN if its answer could not be read), supports,
+        how_sure (:func:`berdslib.judging.base.how_sure`, or "unread"); one row per pair.
 
     Raises:
-        InputError: a text that is blank or holds half of a surrogate pair, none at all, an unknown judge, recorded
-            verdicts, which know no texts, or a judge that returns anything but a probability for each pair.
+        InputError: no text, a blank text or one with an unpaired surrogate, an unknown judge, recorded verdicts, which
+            cannot judge new texts, or a judge that does not return a probability for each pair.
         MissingDataError: a model that is neither on this machine nor reachable.
     """
-    asked, read = _texts(perspectives, "perspectives"), _texts(passages, "passages")
+    perspective_texts = _texts(perspectives, "perspectives")
+    passage_texts = _texts(passages, "passages")
     if is_recorded(judge):
         problem = "recorded verdicts belong to ids; name a judge that reads texts, such as 'laptop'"
         raise InputError(problem, field="judge")
     chosen = make_judge(judge) if isinstance(judge, str) else as_judge(judge)
-    found = [Passage(str(i), text) for i, text in enumerate(read)]
-    pairs = [Pair("texts", pid, passage, said) for passage in found for pid, said in enumerate(asked)]
+    pairs = []
+    for i, text in enumerate(passage_texts):
+        passage = Passage(str(i), text)
+        pairs += [Pair("texts", pid, passage, perspective) for pid, perspective in enumerate(perspective_texts)]
     p_yes = judge_pairs(chosen, pairs)[0]
-    texts = [(pair.perspective, pair.passage.text) for pair in pairs]
-    table = pd.DataFrame(texts, columns=["perspective", "passage"]).assign(p_yes=p_yes)
     unread = np.isnan(p_yes)
     sure = how_sure(np.where(unread, 0.0, p_yes), chosen.threshold)
-    return table.assign(supports=p_yes >= chosen.threshold, how_sure=np.where(unread, "unread", sure))
+    columns = {
+        "perspective": [pair.perspective for pair in pairs],
+        "passage": [pair.passage.text for pair in pairs],
+        "p_yes": p_yes,
+        "supports": p_yes >= chosen.threshold,
+        "how_sure": np.where(unread, "unread", sure),
+    }
+    return pd.DataFrame(columns)
 
 
 def evaluate(
@@ -215,8 +229,8 @@ def evaluate(
 ) -> pd.DataFrame:
     """Score a run: one row per question, one column per measure; see :mod:`berdslib.evaluation.measures`.
 
-    Questions that nobody judged are left out. What a reader of the scores has to know is logged: how many these are,
-    what share of the first places was judged, lists that are shorter than a cut-off.
+    Questions without verdicts are left out. The log says how many these are, which share of the first places was judged
+    and which lists are shorter than a cut-off.
 
     Args:
         run: frame qid, docno and score (or rank).
@@ -226,19 +240,19 @@ def evaluate(
         measures: one or several, as ``MRecall @ 5`` or by name, ``"MRecall@5"``.
 
     Raises:
-        InputError: a frame that is no run or no verdicts, or is about other questions or another corpus, no question
-            that was judged, or an unknown measure.
+        InputError: a frame that is not a run or not verdicts, or has other questions or another corpus, no question
+            with a verdict, or an unknown measure.
     """
     wanted = measuring.parse_measures(measures)
     collection = Collection("questions", data) if scoring.are_questions(data) else collection_of(data)  # type: ignore[arg-type]
-    if said := measuring.single_perspectives(collection.questions, map(str, wanted)):
-        logger.warning("%s", said)
-    if isinstance(collection, Scenario) and verdicts is not None:
-        own = collection.gold
-        if own is None or not check_verdicts(verdicts).equals(own):
+    warning = measuring.single_perspectives(collection.questions, map(str, wanted))
+    if warning:
+        logger.warning("%s", warning)
+    if isinstance(collection, Scenario):
+        gold = collection.gold
+        if verdicts is not None and (gold is None or not check_verdicts(verdicts).equals(gold)):
             problem = f"{collection.name!r} is scored by its own answers; give None, or its gold"
             raise InputError(problem, field="verdicts")
-    if isinstance(collection, Scenario):
         return evaluate_arguments(run, collection, wanted)
     run, verdicts = measuring.checked(run, verdicts, collection.questions, wanted)  # type: ignore[arg-type] # None is refused
     run = scoring.without_own(run, scoring.own_passages(collection), collection.questions)
@@ -252,24 +266,24 @@ def evaluate(
 
 
 def read_run(path: str | Path | Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
-    """Read a run of anybody's.
+    """Read a run that another program may have written.
 
     Args:
         path: a file, gzipped or not, of TREC's six columns; a .json of {qid: {docno: score}} or of mteb's predictions;
             a .jsonl of sentence-transformers' predictions; or {qid: {docno: score}} itself.
 
     Raises:
-        InputError: a file that cannot be read; the message says where.
+        InputError: a file that cannot be read; the message names the line.
     """
     if not isinstance(path, str | Path | Mapping):
-        raise InputError(f"a run file is named by text or a path, not by {type(path).__name__}", field="path")
+        raise InputError(f"expected a file name, a path or a mapping, not {type(path).__name__}", field="path")
     return trec.read_run(path)
 
 
 # ---------------------------------------------------------------- names
 
 
-# Where each kind is kept, and what the function that the user gives is called with.
+# Kind → its registry, and the arguments of the registered function.
 _KINDS: dict[str, tuple[Registry[Any], tuple[str, ...]]] = {
     "retriever": (RETRIEVERS, ("the passages",)),
     "judge": (JUDGES, ()),
@@ -280,9 +294,10 @@ _KINDS: dict[str, tuple[Registry[Any], tuple[str, ...]]] = {
 
 
 def register(kind: str, name: str, make: Callable[..., Any]) -> None:
-    """Give something of your own a name, which then works wherever names do: here, in notebooks and in system strings.
+    """Register a component of your own under a name, which works everywhere, also in notebooks and system strings.
 
-    The shell and the notebooks of a grid are other processes: name a module that registers it in ``BERDS_PLUGINS``.
+    The shell and the notebooks of a grid are other processes: for these, name a module that registers the component in
+    the environment variable ``BERDS_PLUGINS``.
 
     Args:
         kind: "retriever", "judge", "dataset", "diversifier" or "measure".
@@ -295,12 +310,12 @@ def register(kind: str, name: str, make: Callable[..., Any]) -> None:
             first k passages or fewer, perspectives).
 
     Raises:
-        InputError: an unknown kind, a name that is taken or cannot be used, or something that is no function.
+        InputError: an unknown kind, a name that is taken or invalid, or a `make` that is not a function.
     """
     registry, arguments = _KINDS[known("kind", kind, _KINDS)]
     if not callable(make):
-        raise InputError(f"a {kind} is added as a function, not as {type(make).__name__}", field="make")
-    hint = "; a judge is added by what returns it, such as lambda: yours" * (kind == "judge")
+        raise InputError(f"a {kind} is registered as a function, not as {type(make).__name__}", field="make")
+    hint = "; register a function that returns the judge, such as lambda: yours" if kind == "judge" else ""
     try:
         check_call(f"the {kind} {name!r}", make, *arguments)
     except InputError as error:
@@ -313,7 +328,7 @@ def register(kind: str, name: str, make: Callable[..., Any]) -> None:
 
 
 def names(kind: str) -> list[str]:
-    """Return what can be named: all "retriever"s, "judge"s, "dataset"s, "diversifier"s or "measure"s.
+    """Return the names of a kind: "retriever", "judge", "dataset", "diversifier" or "measure".
 
     Raises:
         InputError: an unknown kind.
@@ -321,14 +336,14 @@ def names(kind: str) -> list[str]:
     return _KINDS[known("kind", kind, _KINDS)][0].names()
 
 
-def _texts(given: str | Sequence[str], field: str) -> list[str]:
-    """Return one text or several as a list; none, or a blank one, is refused."""
-    if not isinstance(given, Iterable) or isinstance(given, Mapping):
-        raise InputError(f"a text or several are needed, not {type(given).__name__}", field=field)
-    texts = [given] if isinstance(given, str) else list(given)
+def _texts(value: str | Sequence[str], field: str) -> list[str]:
+    """Return one text or several as a list; an empty list or a blank text is refused."""
+    if not isinstance(value, Iterable) or isinstance(value, Mapping):
+        raise InputError(f"expected a text or a list of texts, not {type(value).__name__}", field=field)
+    texts = [value] if isinstance(value, str) else list(value)
     for i, text in enumerate(texts):
         if not isinstance(text, str) or not text.strip():
-            raise InputError(f"a text is needed, not {text!r} (number {i})", field=field)
+            raise InputError(f"expected a text that is not blank, got {text!r} (number {i})", field=field)
     if not texts:
-        raise InputError("a text or several are needed, not none", field=field)
+        raise InputError("at least one text is needed", field=field)
     return texts

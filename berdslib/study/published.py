@@ -1,6 +1,6 @@
-"""The numbers printed in the BeRDS and PIR papers, and a page for each table and figure, ours beside them.
+"""The numbers printed in the BeRDS and PIR papers, and a page for each table and figure with ours beside them.
 
-The numbers lie in data/published, one a row; its README.md says where they come from and which are suspicious.
+The numbers are in data/published, one a row; its README.md says where they come from and which are suspicious.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import html
 import re
 import shutil
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from textwrap import TextWrapper
@@ -22,6 +22,7 @@ from berdslib.paths import shipped
 from berdslib.study.tables import escape
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # What a version is called in a message, and the file that holds its numbers.
@@ -37,7 +38,7 @@ def published_table(table: str, version: str = "v2") -> pd.DataFrame:
         version: "v1" or "v2" of BeRDS, which number their tables differently, or "pir" for the PIR paper.
 
     Returns:
-        The columns of the file as text, "" where one does not apply, but `k` (Int64) and `value` (float).
+        The columns of the file: `k` is Int64 and `value` float; all others are text, "" where one does not apply.
     """
     numbers = _numbers(known("version", version, VERSIONS))
     wanted = str(table).strip().removeprefix("Table").strip()
@@ -46,17 +47,18 @@ def published_table(table: str, version: str = "v2") -> pd.DataFrame:
 
 
 def published_value(table: str, *, version: str = "v2", **where: str | float) -> float:
-    """Return the one published number that the conditions, column = value, single out.
+    """Return the only published number that meets all conditions, column = value.
 
     >>> published_value("3", corpus="wikipedia", retriever="bm25", dataset="arguana", measure="MRecall", k=5)
     10.8
     """
     rows = published_table(table, version)
     for column, value in where.items():
-        rows = rows[rows[known("column", column, rows.columns)].eq(value).fillna(False)]
+        known("column", column, rows.columns)
+        rows = rows[rows[column].eq(value).fillna(False)]
     if len(rows) != 1:
-        asked = ", ".join(f"{column}={value!r}" for column, value in where.items()) or "no condition"
-        raise InputError(f"{len(rows)} numbers of Table {table} ({version}) match {asked}; exactly one must")
+        conditions = ", ".join(f"{column}={value!r}" for column, value in where.items()) or "no condition"
+        raise InputError(f"{len(rows)} numbers of Table {table} ({version}) match {conditions}; exactly one must")
     return float(rows["value"].iloc[0])
 
 
@@ -67,12 +69,13 @@ def read_shipped(name: str) -> pd.DataFrame:
 
 
 def real_numbers(name: str) -> pd.DataFrame:
-    """Return a table of data/real, figures from data whose texts may not be shipped; of ``REAL``.
+    """Return one of the tables ``REAL`` of data/real: results on data whose texts may not be shipped.
 
-    Its card says what the columns are. In the first three a list is a word with a letter a place: A for a passage that
-    argues the supporting side, B the opposing one, X both, a dot neither.
+    The README.md of data/real describes the columns. In the first three tables a list is a word with a letter for each
+    rank: A for a passage that argues the supporting side, B the opposing one, X both, a dot neither.
     """
-    return pd.read_csv(shipped("real") / f"{known('table of data/real', name, REAL)}.csv", keep_default_na=False)
+    known("table of data/real", name, REAL)
+    return pd.read_csv(shipped("real") / f"{name}.csv", keep_default_na=False)
 
 
 # ---------------------------------------------------------------- one page for each table and figure
@@ -91,10 +94,10 @@ STATUS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Page:
-    """A table or figure of the papers: what was published, ours beside it, and how ours is made.
+    """A table or figure of the papers: the published numbers, ours beside them, and how ours are made.
 
-    `published` and `ours` are long tables of text, as the files have them; either may be empty. `told` has the fields
-    of data/published/tables.toml.
+    `published` and `ours` have one row a number, all of it text as in the files; either may be empty. `told` holds the
+    entry of data/published/tables.toml.
     """
 
     name: str
@@ -109,107 +112,158 @@ class Page:
     @property
     def heading(self) -> str:
         """Paper, number and title; in brackets the number in BeRDS' earlier version."""
-        before = self.told.get("earlier", self.name.split()[-1])
-        earlier = f" ({before} in the earlier version)" if before != self.name.split()[-1] else ""
-        return f"{self.name if 'Figure' in self.name else self.name.replace(' ', ' Table ')}{earlier}: {self.title}"
+        number = self.name.split()[-1]
+        earlier = self.told.get("earlier", number)
+        in_brackets = f" ({earlier} in the earlier version)" if earlier != number else ""
+        label = self.name if "Figure" in self.name else self.name.replace(" ", " Table ")
+        return f"{label}{in_brackets}: {self.title}"
 
     @property
     def lines(self) -> list[tuple[str, str]]:
-        """What the page says beside its numbers, as pairs of a word and a text."""
-        found = [("Status", f"{self.status}: {STATUS[self.status]}")]
-        found += [(word, self.told[field]) for field, word in _TOLD.items() if self.told.get(field)]
-        if (command := self.told["command"]).endswith(".yaml"):
-            found.append(("Grid file", command.split()[-1]))
-        found += [("The text says", one) for one in self.says]
-        return found + [("Misprint or doubt", one) for one in self.misprints]
+        """What the page says beside its numbers, as pairs of a label and a text."""
+        pairs = [("Status", f"{self.status}: {STATUS[self.status]}")]
+        for field, label in _TOLD.items():
+            if self.told.get(field):
+                pairs.append((label, self.told[field]))
+        command = self.told["command"]
+        if command.endswith(".yaml"):
+            pairs.append(("Grid file", command.split()[-1]))
+        pairs += [("The text says", statement) for statement in self.says]
+        pairs += [("Misprint or doubt", misprint) for misprint in self.misprints]
+        return pairs
 
     def _shown(self) -> pd.DataFrame:
-        both = pd.concat([self.published.assign(whose="published"), self.ours], ignore_index=True).fillna("")
-        own = both["whose"] == ""
-        both.loc[own, "whose"] = "ours, by " + both["judge"]
-        return both.query(self.told["where"]) if self.told.get("where") and len(both) else both
+        """Return the rows that the page shows: the published ones first."""
+        published = self.published.assign(whose="published")
+        rows = pd.concat([published, self.ours], ignore_index=True).fillna("")
+        own = rows["whose"] == ""
+        rows.loc[own, "whose"] = "ours, by " + rows["judge"]
+        condition = self.told.get("where")
+        return rows.query(condition) if condition and len(rows) else rows
+
+    def _columns(self, part: str) -> list[str]:
+        """Return the columns that tables.toml names for a part of the page, such as "panels"."""
+        return str(self.told.get(part, "")).split()
 
     @property
     def beside(self) -> pd.DataFrame:
-        """Published above ours, a column for each thing of a row; ours with intervals where there are any."""
+        """The published rows above ours, in the layout of the paper; ours have intervals where these are known."""
         rows = self._shown()
         if rows.empty:
             return rows
-        across = (self.told.get("across") or self.told.get("marks") or "").split()
-        down = [c for part in ("panels", "lines") for c in self.told.get(part, "").split() if c not in across]
-        interval = rows["low"].where(rows["low"] == "", " [" + rows["low"] + ", " + rows["high"] + "]")
-        rows = rows.assign(value=rows["value"] + interval, _head=_joined(rows, across) if across else "value")
+        across = self._columns("across") or self._columns("marks")
+        down = [column for column in self._columns("panels") + self._columns("lines") if column not in across]
+        heads = _joined(rows, across) if across else "value"
+        interval = " [" + rows["low"] + ", " + rows["high"] + "]"
+        values = rows["value"] + interval.where(rows["low"] != "", "")
+        rows = rows.assign(value=values, _head=heads)
         sizes = ["n"] if rows["n"].any() and across != ["dataset"] else []
         index = ["whose", *sizes, *down]
-        wide = rows.pivot(index=index, columns="_head", values="value").fillna("").rename_axis(columns=None)
-        order = pd.MultiIndex.from_frame(rows[index].drop_duplicates())
-        return wide.reindex(index=order, columns=list(dict.fromkeys(rows["_head"]))).reset_index()
+        wide = rows.pivot(index=index, columns="_head", values="value").fillna("")
+        row_order = pd.MultiIndex.from_frame(rows[index].drop_duplicates())
+        wide = wide.reindex(index=row_order, columns=_distinct(rows["_head"]))
+        return wide.rename_axis(columns=None).reset_index()
+
+    def _drawn(self) -> pd.DataFrame:
+        """Return the rows that :meth:`figure` draws, with their panel, line and mark."""
+        rows = self._shown()
+        if "drawn" in self.told:
+            rows = rows.query(self.told["drawn"])
+        parts = {part: _joined(rows, self._columns(part)) for part in ("panels", "lines", "marks")}
+        own = rows["whose"] != "published"
+        return rows.assign(**parts, value=rows["value"].astype(float), own=own)
 
     def figure(self) -> Figure:
-        """Draw the numbers: what was published in pale grey, ours in the colour of its retriever or black."""
+        """Draw the published values in pale grey, and ours in the colour of the retriever or in black."""
         import matplotlib.pyplot as plt
         from matplotlib.lines import Line2D
 
-        from berdslib.study.figures import HUES, MARKERS
+        from berdslib.study.figures import MARKERS
 
-        rows = self._shown()
-        rows = rows.query(self.told["drawn"]) if "drawn" in self.told else rows
-        parts = {part: _joined(rows, self.told.get(part, "").split()) for part in ("panels", "lines", "marks")}
-        rows = rows.assign(**parts, value=rows["value"].astype(float), own=rows["whose"] != "published")
-        panels, marks = list(dict.fromkeys(rows["panels"])), list(dict.fromkeys(rows["marks"]))
+        rows = self._drawn()
+        panels = _distinct(rows["panels"])
+        marks = _distinct(rows["marks"])
         across = min(len(panels), self.told.get("columns", 3))
-        down, most = -(-len(panels) // across), rows.groupby("panels")["lines"].nunique().max()
-        size, free = (3.2 * across + 1, 0.8 + down * (0.6 + 0.3 * most)), self.told.get("free", False)
+        down = -(-len(panels) // across)
+        most_lines = rows.groupby("panels")["lines"].nunique().max()
+        size = (3.2 * across + 1, 0.8 + down * (0.6 + 0.3 * most_lines))
+        free = self.told.get("free", False)
         figure, axes = plt.subplots(down, across, figsize=size, squeeze=False, sharex=not free, layout="constrained")
         shapes = dict(zip(marks, self.told.get("markers", MARKERS) * 2, strict=False))
         for axis, panel in zip(axes.flat, panels, strict=False):
-            here = rows[rows["panels"] == panel]
-            names = list(dict.fromkeys(here["lines"]))
-            for (line, own), points in here.groupby(["lines", "own"], sort=False):
-                y = names.index(line) + (0.2 if own and not here["own"].all() else 0)
-                colour = HUES.get(points["retriever"].iloc[0], "black") if own else "0.7"
-                axis.plot(points["value"], [y] * len(points), color=colour, lw=1.2, zorder=1)
-                for point in points.itertuples():
-                    axis.scatter(point.value, y, marker=shapes[point.marks], color=colour, s=34, zorder=2)
-            axis.set_title(panel, fontsize=10, color="black" if here["own"].any() else "0.45")
-            axis.set_yticks(range(len(names)), names, fontsize=9)
-            axis.set_ylim(len(names) - 0.4, -0.6)
+            _draw_panel(axis, panel, rows[rows["panels"] == panel], shapes)
         for axis in axes.flat[len(panels) - across :]:
-            axis.tick_params(labelbottom=True)  # the last of its column, also where the row below is not full
+            axis.tick_params(labelbottom=True)  # the lowest panel of a column may stand above the last row
         for axis in axes.flat[len(panels) :]:
             axis.set_visible(False)
         figure.supxlabel("" if free else self.told.get("unit", "%"), fontsize=10)
-        looks = [("published", "0.7", "o"), ("ours, in colour or black", "black", "o")][: 1 + bool(rows["own"].any())]
-        looks = looks[int(self.published.empty) :] + [(m, "0.4", shapes[m]) for m in marks if m]
+        looks = []
+        if not self.published.empty:
+            looks += [("published", "0.7", "o")]
+        if rows["own"].any():
+            looks += [("ours, in colour or black", "black", "o")]
+        looks += [(mark, "0.4", shapes[mark]) for mark in marks if mark]
         handles = [Line2D([], [], ls="", color=colour, marker=shape, label=label) for label, colour, shape in looks]
         figure.legend(handles=handles, loc="outside upper center", ncols=5, frameon=False, fontsize=9)
         return figure
 
     def to_csv(self) -> str:
         """Return all numbers, published and ours, a row each."""
-        both = pd.concat([self.published.assign(whose="published"), self.ours.assign(whose="ours")], ignore_index=True)
-        told = both.drop(columns=["table", "paper", "version"], errors="ignore")
-        return str(told.to_csv(index=False, lineterminator="\n"))
+        published = self.published.assign(whose="published")
+        rows = pd.concat([published, self.ours.assign(whose="ours")], ignore_index=True)
+        rows = rows.drop(columns=["table", "paper", "version"], errors="ignore")
+        return str(rows.to_csv(index=False, lineterminator="\n"))
 
     def to_latex(self) -> str:
-        """Return what :attr:`beside` has as LaTeX (booktabs), with why not to compare in the caption."""
+        """Return the table :attr:`beside` as LaTeX (booktabs); its caption says why the numbers are not comparable."""
         caption = escape(f"{self.heading}. {self.told['differs']}")
         return str(self.beside.to_latex(index=False, escape=True, caption=caption))
 
     def _repr_html_(self) -> str:
-        said = "".join(f"<li><b>{word}:</b> {html.escape(text)}</li>" for word, text in self.lines)
+        items = "".join(f"<li><b>{label}:</b> {html.escape(text)}</li>" for label, text in self.lines)
         table = self.beside.to_html(index=False, border=0) if len(self.beside) else ""
-        return f"<p><b>{html.escape(self.heading)}</b></p><ul>{said}</ul>{table}"
+        return f"<p><b>{html.escape(self.heading)}</b></p><ul>{items}</ul>{table}"
 
     def __repr__(self) -> str:
         """Show the page as text."""
-        table = [self.beside.to_string(index=False)] if len(self.beside) else []
-        wrap = TextWrapper(shutil.get_terminal_size((100, 0)).columns, subsequent_indent="  ", break_on_hyphens=False)
-        said = [(word, f"{word}: {text}") for word, text in self.lines]
-        return "\n".join([self.heading, *table, *(line if word in CODE else wrap.fill(line) for word, line in said)])
+        width = shutil.get_terminal_size((100, 0)).columns
+        wrap = TextWrapper(width, subsequent_indent="  ", break_on_hyphens=False)
+        parts = [self.heading]
+        if len(self.beside):
+            parts.append(self.beside.to_string(index=False))
+        for label, text in self.lines:
+            line = f"{label}: {text}"
+            parts.append(line if label in CODE else wrap.fill(line))
+        return "\n".join(parts)
+
+
+def _draw_panel(axis: Axes, title: str, rows: pd.DataFrame, shapes: Mapping[str, str]) -> None:
+    """Draw one panel of :meth:`Page.figure`; ours stand a little below the published values of the same line."""
+    from berdslib.study.figures import HUES
+
+    names = _distinct(rows["lines"])
+    any_published = not rows["own"].all()
+    for (line, own), points in rows.groupby(["lines", "own"], sort=False):
+        y = float(names.index(str(line)))
+        colour = "0.7"
+        if own:
+            y += 0.2 if any_published else 0
+            colour = HUES.get(points["retriever"].iloc[0], "black")
+        axis.plot(points["value"], [y] * len(points), color=colour, lw=1.2, zorder=1)
+        for value, mark in zip(points["value"], points["marks"], strict=True):
+            axis.scatter(value, y, marker=shapes[mark], color=colour, s=34, zorder=2)
+    axis.set_title(title, fontsize=10, color="black" if rows["own"].any() else "0.45")
+    axis.set_yticks(range(len(names)), names, fontsize=9)
+    axis.set_ylim(len(names) - 0.4, -0.6)
+
+
+def _distinct(values: Iterable[str]) -> list[str]:
+    """Return the different values in the order of their first occurrence."""
+    return list(dict.fromkeys(values))
 
 
 def _joined(rows: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
+    """Return the texts of several columns as one label a row."""
     if {"measure", "k"} <= set(columns):  # Precision@5
         rows = rows.assign(measure=rows["measure"] + "@" + rows["k"])
         columns = [column for column in columns if column != "k"]
@@ -220,13 +274,17 @@ def _joined(rows: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
 @cache
 def _entries() -> dict[str, dict[str, Any]]:
     book = tomllib.loads((shipped("published") / "tables.toml").read_text(encoding="utf-8"))
-    return {one["name"]: {"notebook": "", **book["group"][one["group"]], **one} for one in book["table"]}
+    groups = book["group"]
+    return {table["name"]: {"notebook": "", **groups[table["group"]], **table} for table in book["table"]}
 
 
 def census() -> pd.DataFrame:
-    """Return every numbered table and figure of both papers once: name, title, status, our numbers, notebook."""
+    """Return one row for each numbered table and figure of both papers; `ours` counts our numbers."""
     counts = read_shipped("ours")["table"].value_counts()
-    rows = [(name, e["title"], e["status"], counts.get(name, 0), e["notebook"]) for name, e in _entries().items()]
+    rows = [
+        (name, entry["title"], entry["status"], counts.get(name, 0), entry["notebook"])
+        for name, entry in _entries().items()
+    ]
     return pd.DataFrame(rows, columns=["name", "title", "status", "ours", "notebook"])
 
 
@@ -239,19 +297,24 @@ def page(name: str) -> Page:
     'BeRDS Table 3: base retrievers, 5 documents'
     """
     words = re.findall(r"\d+|[^\W\d_]+", name.lower().replace("table", ""))
-    words = words if words[:1] in (["berds"], ["pir"]) else ["berds", *words]
+    if words[:1] not in (["berds"], ["pir"]):
+        words = ["berds", *words]
     wanted = " ".join(words).replace("berds", "BeRDS").replace("pir", "PIR").replace("figure", "Figure")
     entry = _entries()[known("table or figure", wanted, _entries())]
-    paper, number, drawn = wanted.split()[0], wanted.split()[-1], "Figure" in wanted
+    paper = wanted.split()[0]
+    number = wanted.split()[-1]
+    is_figure = "Figure" in wanted
     numbers = read_shipped("pir" if paper == "PIR" else "berds_v2")
-    printed = numbers[(numbers["table"] == number) & (not drawn)].drop(columns=["title", "section", "note"])
-    stated = read_shipped("figures").query("paper == @paper and version != 'v1' and figure == @number and @drawn")
+    is_printed = (numbers["table"] == number) & (not is_figure)
+    printed = numbers[is_printed].drop(columns=["title", "section", "note"])
+    stated = read_shipped("figures").query("paper == @paper and version != 'v1' and figure == @number and @is_figure")
     ours = read_shipped("ours").query("table == @wanted")
-    told = tuple(stated["says"]), tuple(entry.get("misprints", ()))
-    return Page(wanted, entry["title"], entry["status"], printed, ours, *told, entry)
+    misprints = tuple(entry.get("misprints", ()))
+    return Page(wanted, entry["title"], entry["status"], printed, ours, tuple(stated["says"]), misprints, entry)
 
 
 @cache
 def _numbers(version: str) -> pd.DataFrame:
-    text = read_shipped(VERSIONS[version][1])
-    return text.assign(k=pd.to_numeric(text["k"], errors="coerce").astype("Int64"), value=text["value"].astype(float))
+    numbers = read_shipped(VERSIONS[version][1])
+    cutoffs = pd.to_numeric(numbers["k"], errors="coerce").astype("Int64")
+    return numbers.assign(k=cutoffs, value=numbers["value"].astype(float))

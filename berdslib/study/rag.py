@@ -1,6 +1,6 @@
-"""What retrieval does downstream: short answers and essays written from retrieved passages (PIR, section 3.3).
+"""Downstream use of retrieval: short answers and essays written from retrieved passages (PIR, section 3.3).
 
-Answers are scored by exact match, essays by how their sentiment goes with the stance that was asked for.
+Answers are scored by exact match, essays by the correlation of their sentiment with the requested stance.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from berdslib.llm.untrusted import defuse_tag, one_line, tell_hidden
 from berdslib.stats import sum_by_cluster
 
 _TITLE = "Title: "
-# Words of a perspective that name a side, as PIR's Perspectrum and Ex-FEVER and our questions have them.
+# Words that name a side in the perspectives of PIR's Perspectrum and Ex-FEVER and of our questions.
 _FOR = re.compile(r"\bsupport|\bspeaks? for\b|\bfollows? from\b", re.I)
 _AGAINST = re.compile(r"\b(oppos|undermin|refut|contradict|against\b)", re.I)
 _DENIED = re.compile(
@@ -34,9 +34,9 @@ _DENIED = re.compile(
 
 
 class Correlation(NamedTuple):
-    """Pearson's ``r`` with a bootstrap interval from ``low`` to ``high``; all NaN where one side never varies.
+    """Pearson's ``r`` with a bootstrap interval from ``low`` to ``high``; all NaN if one variable is constant.
 
-    ``p_value`` is two-sided and, as in PIR Table 5, takes the ``n`` essays for independent of each other.
+    ``p_value`` is two-sided and, as in PIR Table 5, assumes that the ``n`` essays are independent.
     """
 
     r: float
@@ -60,35 +60,41 @@ def answer_questions(
     wording: str = "ours",
     workers: int = 4,
 ) -> pd.DataFrame:
-    """Have every question answered from its first passages and compare the answers with the accepted ones.
+    """Answer every question from its first passages, and compare the answers with the accepted ones.
 
     Args:
-        queries: the questions; each is asked by its whole ``text``.
-        run: what was retrieved; None to ask without any passage.
+        queries: the questions; the prompt holds the whole ``text`` of each.
+        run: the retrieved passages; None to ask without passages.
         passages: docno → passage.
-        chat: who answers.
+        chat: the model that answers.
         golds: qid → accepted answers.
         depth: how many passages to show.
         wording: of the prompt, "ours" or "published".
         workers: requests in flight at a time.
 
     Returns:
-        One row a question: qid, docnos (shown passages, with blanks between), answer, exact_match (1.0 or 0.0; NaN
-        where there is no answer).
+        One row a question: qid, docnos (of the shown passages, separated by spaces), answer, exact_match (1.0 or 0.0;
+        NaN without an answer).
 
     Source: PIR, section 3.3 and appendix A.8.
     """
-    if without := [q.qid for q in queries if not golds.get(q.qid)]:
+    without = [q.qid for q in queries if not golds.get(q.qid)]
+    if without:
         raise InputError(f"{len(without)} questions have no accepted answer, the first is {without[0]!r}")
-    if alone := [q.qid for q in queries if isinstance(golds[q.qid], str)]:
-        raise InputError(f"the accepted answers to {alone[0]!r} must be a list of texts, not one text", field="golds")
+    for q in queries:
+        if isinstance(golds[q.qid], str):
+            raise InputError(f"the accepted answers to {q.qid!r} must be a list of texts, not one text", field="golds")
     prompt = load_prompt("question_answering", wording, needs=("k", "q"), asked=chat.id)
     shown = _shown(queries, run, passages, depth)
-    slots = [{"k": _block(found), "q": _line(q.text)} for q, found in zip(queries, shown, strict=True)]
-    table = _answered(queries, shown, chat, prompt, slots, workers).rename(columns={"text": "answer"})
-    answers = zip(table["qid"], table["answer"], strict=True)
-    right = [exact_match(answer, golds[qid]) if answer else np.nan for qid, answer in answers]
-    return table.assign(exact_match=np.array(right, dtype=float))
+    slots = []
+    for q, of_query in zip(queries, shown, strict=True):
+        slots.append({"k": _block(of_query), "q": _line(q.text)})
+    table = _answered(queries, shown, chat, prompt, slots, workers)
+    table = table.rename(columns={"text": "answer"})
+    matches = []
+    for qid, answer in zip(table["qid"], table["answer"], strict=True):
+        matches.append(exact_match(answer, golds[qid]) if answer else np.nan)
+    return table.assign(exact_match=np.array(matches, dtype=float))
 
 
 def exact_match(answer: str, golds: Iterable[str]) -> bool:
@@ -101,7 +107,7 @@ def exact_match(answer: str, golds: Iterable[str]) -> bool:
 
 
 def normalise_answer(text: str) -> str:
-    """Return a text in lower case without punctuation, articles and surplus blanks, as SQuAD's scorer does it.
+    """Return a text in lower case without punctuation, articles and extra spaces, as SQuAD's scorer does.
 
     >>> normalise_answer(" An  apple-tree, the tallest! ")
     'appletree tallest'
@@ -123,36 +129,44 @@ def write_essays(
     wording: str = "ours",
     workers: int = 4,
 ) -> pd.DataFrame:
-    """Have an essay written on every query's ``root``, for the stance of its perspective, from its first passages.
+    """Write an essay on every query's ``root``, for the stance of its perspective, from its first passages.
 
     The arguments are those of :func:`answer_questions`. Source: PIR, section 3.3 and appendix A.8.
 
     Returns:
         One row a query: qid, root, stance (1 or -1), docnos, essay, words, and three polarities by TextBlob, -1 to 1:
-        polarity (of the essay; NaN where none was written), pair_polarity (of the words "Topic: …; Stance: …"),
+        polarity (of the essay; NaN if none was written), pair_polarity (of the words "Topic: …; Stance: …"),
         passages_polarity (mean over the shown passages; NaN without any).
     """
     prompt = load_prompt("essay_writing", wording, needs=("k", "q", "s"), asked=chat.id)
-    if whole := [q.qid for q in queries if not q.root or len(q.perspectives) != 1]:
-        raise InputError(
-            f"{whole[0]!r} is no query for one side of a topic; a collection's `queries` are", field="root"
-        )
-    shown, stances = _shown(queries, run, passages, depth), [stance_of(q.perspectives[0]) for q in queries]
-    names = ["Support" if stance > 0 else "Oppose" for stance in stances]
-    slots = [{"k": _block(f), "q": _line(q.root), "s": name} for q, f, name in zip(queries, shown, names, strict=True)]
-    table = _answered(queries, shown, chat, prompt, slots, workers).rename(columns={"text": "essay"})
+    for q in queries:
+        if not q.root or len(q.perspectives) != 1:
+            problem = f"{q.qid!r} is not a query for one side of a topic; take a collection's `queries`"
+            raise InputError(problem, field="root")
+    shown = _shown(queries, run, passages, depth)
+    stances = [stance_of(q.perspectives[0]) for q in queries]
+    slots = []
+    of_pairs = []
+    of_passages = []
+    for q, of_query, stance in zip(queries, shown, stances, strict=True):
+        name = "Support" if stance > 0 else "Oppose"
+        slots.append({"k": _block(of_query), "q": _line(q.root), "s": name})
+        of_pairs.append(polarity(f"Topic: {q.root}; Stance: {name}"))
+        of_passages.append(np.mean([polarity(p.full_text) for p in of_query]) if of_query else np.nan)
+    table = _answered(queries, shown, chat, prompt, slots, workers)
+    table = table.rename(columns={"text": "essay"})
     table.insert(1, "root", [q.root for q in queries])
     table.insert(2, "stance", stances)
     return table.assign(
         words=[len(essay.split()) for essay in table["essay"]],
         polarity=[polarity(essay) if essay else np.nan for essay in table["essay"]],
-        pair_polarity=[polarity(f"Topic: {q.root}; Stance: {name}") for q, name in zip(queries, names, strict=True)],
-        passages_polarity=[np.mean([polarity(p.full_text) for p in f]) if f else np.nan for f in shown],
+        pair_polarity=of_pairs,
+        passages_polarity=of_passages,
     )
 
 
 def polarity(text: str) -> float:
-    """Return the sentiment of a text by TextBlob's word list, from -1 (negative) to 1; 0 where it knows no word of it.
+    """Return the sentiment of a text by TextBlob's word list, from -1 (negative) to 1; 0 if it knows no word.
 
     >>> polarity("A wonderful plan."), polarity("I oppose it.")
     (1.0, 0.0)
@@ -168,12 +182,19 @@ def stance_of(perspective: str) -> int:
     >>> stance_of("a claim that opposes the argument")
     -1
     """
-    sides = bool(_FOR.search(perspective)), bool(_AGAINST.search(perspective))
-    if sides[0] == sides[1] or _DENIED.search(perspective):  # not to support is not yet to oppose
-        named = "a side only to deny it" if sides[0] != sides[1] else "both sides" if sides[0] else "no side"
-        expected = "one of supports / opposes, undermines, refutes, against was expected"
-        raise InputError(f"perspective {perspective!r} names {named}; {expected}")
-    return 1 if sides[0] else -1
+    supports = _FOR.search(perspective) is not None
+    opposes = _AGAINST.search(perspective) is not None
+    problem = ""
+    if supports and opposes:
+        problem = "names both sides"
+    elif not supports and not opposes:
+        problem = "names no side"
+    elif _DENIED.search(perspective):  # "does not support" need not mean "opposes"
+        problem = "negates the side that it names"
+    if problem:
+        expected = "expected one of supports, opposes, undermines, refutes, against"
+        raise InputError(f"perspective {perspective!r} {problem}; {expected}")
+    return 1 if supports else -1
 
 
 def correlation(
@@ -183,73 +204,87 @@ def correlation(
     *,
     resamples: int = 2000,
 ) -> Correlation:
-    """Return Pearson's correlation of x and y, (n,), with a 95 % percentile bootstrap interval, groups being drawn."""
+    """Return Pearson's correlation of x and y, (n,), with a 95 % percentile interval from a bootstrap of the groups."""
     from scipy.stats import pearsonr
 
     if len(x) != len(y) or (groups is not None and len(groups) != len(x)):
         raise InputError(f"x, y and groups must be of one length; got {len(x)} and {len(y)}")
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return Correlation(np.nan, np.nan, np.nan, np.nan, len(x))
-    found = pearsonr(x, y)
-    dx, dy = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
+    test = pearsonr(x, y)
     clusters = [f"{i:09}" for i in range(len(x))] if groups is None else groups
-    sums = sum_by_cluster(np.column_stack([np.ones(len(x)), dx, dy, dx * dx, dy * dy, dx * dy]), clusters)
+    r = _resampled(x, y, clusters, resamples)
+    low, high = np.nanquantile(r, [0.025, 0.975])
+    return Correlation(float(test.statistic), float(low), float(high), float(test.pvalue), len(x))
+
+
+def _resampled(x: np.ndarray, y: np.ndarray, clusters: Sequence[str], resamples: int) -> np.ndarray:
+    """Return the correlations (resamples,) of x and y, (n,), in bootstrap samples; NaN where one is constant."""
+    dx = (x - x.mean()) / x.std()
+    dy = (y - y.mean()) / y.std()
+    moments = np.column_stack([np.ones(len(x)), dx, dy, dx * dx, dy * dy, dx * dy])
+    sums = sum_by_cluster(moments, clusters)
     drawn = np.random.default_rng(0).integers(0, len(sums), (resamples, len(sums)))
     counts = np.apply_along_axis(np.bincount, 1, drawn, minlength=len(sums))
     n, sx, sy, sxx, syy, sxy = (counts @ sums).T
-    vx, vy = sxx - sx * sx / n, syy - sy * sy / n
-    flat = (vx < 1e-9) | (vy < 1e-9)  # in units of the variance; rounding leaves a constant sample a little
-    r = np.where(flat, np.nan, (sxy - sx * sy / n) / np.sqrt(np.where(flat, 1.0, vx * vy)))
-    low, high = np.nanquantile(r, [0.025, 0.975])
-    return Correlation(float(found.statistic), float(low), float(high), float(found.pvalue), len(x))
+    vx = sxx - sx * sx / n
+    vy = syy - sy * sy / n
+    constant = (vx < 1e-9) | (vy < 1e-9)  # rounding leaves a small variance in a constant sample
+    covariance = sxy - sx * sy / n
+    r: np.ndarray = np.where(constant, np.nan, covariance / np.sqrt(np.where(constant, 1.0, vx * vy)))
+    return r
 
 
-# ---------------------------------------------------------------- who answers
+# ---------------------------------------------------------------- queries and prompts
 
 
 def stance_task(questions: Sequence[Question], gold: pd.DataFrame, passages: Sequence[Passage]) -> Collection:
-    """Return questions with two sides as a task in PIR's form: for each question a query for either side.
+    """Return questions with two sides as a task in PIR's form, with one query for each side of a question.
 
-    The root is the supporting perspective. Questions that lack a side, or passages for one, are left out.
+    The root is the supporting perspective. Questions without two sides, or without passages for both, are left out.
     """
-    yes = gold[gold["supports"]].groupby(["qid", "pid"])["docno"].agg(tuple).to_dict()
+    supporting = gold[gold["supports"]].groupby(["qid", "pid"])["docno"].agg(tuple).to_dict()
     rows: list[PirQuery] = []
     for q in questions:
-        argued = {side: yes.get((q.qid, pid), ()) for pid, side in enumerate(q.stances)}
-        if len(q.stances) != 2 or set(argued) != {SUPPORT, OPPOSE} or not all(argued.values()):
+        docnos = {side: supporting.get((q.qid, pid), ()) for pid, side in enumerate(q.stances)}
+        if len(q.stances) != 2 or set(docnos) != {SUPPORT, OPPOSE} or not all(docnos.values()):
             continue
         root = q.perspectives[q.stances.index(SUPPORT)]
         for side in (SUPPORT, OPPOSE):
             perspective = f"a claim that {side}s the argument"
             text = f"Find {perspective}: {root}"
-            rows.append(PirQuery(f"{q.qid}-{side}", text, root, perspective, argued[side], side))
+            rows.append(PirQuery(f"{q.qid}-{side}", text, root, perspective, docnos[side], side))
     return pir_collection("stances", rows, passages)
 
 
 def _shown(
     queries: Sequence[Question], run: pd.DataFrame | None, passages: Mapping[str, Passage], depth: int
 ) -> list[list[Passage]]:
-    """Return the first passages of each query, none where nothing was retrieved."""
+    """Return the first passages of each query; an empty list if nothing was retrieved."""
     if depth < 1:
         raise InputError(f"depth must be at least 1, not {depth}", field="depth")
     if run is None:
         return [[] for _ in queries]
     best = listed_in_top(check_run(run), depth, [q.qid for q in queries])  # sorted by rank
     listed = best.groupby("qid", sort=False)["docno"].agg(list).to_dict()
-    if unknown := [d for docnos in listed.values() for d in docnos if d not in passages]:
-        raise InputError(f"the run lists passage {unknown[0]!r}, which is not in the corpus")
-    tell_hidden({d: passages[d].full_text for docnos in listed.values() for d in docnos})
-    return [[passages[d] for d in listed.get(q.qid, ())] for q in queries]
+    for docno in best["docno"]:
+        if docno not in passages:
+            raise InputError(f"the run lists passage {docno!r}, which is not in the corpus")
+    tell_hidden({docno: passages[docno].full_text for docno in best["docno"]})
+    return [[passages[docno] for docno in listed.get(q.qid, ())] for q in queries]
 
 
 def _block(shown: Sequence[Passage]) -> str:
-    """Return passages between tags that nothing in them can close."""
-    texts = (f"{_TITLE}{p.title}\n{p.text}" if p.title else p.text for p in shown)
-    return "\n".join(f"<passage>\n{defuse_tag(text, 'passage')}\n</passage>" for text in texts)
+    """Return passages between tags; a closing tag inside a passage is defused."""
+    blocks = []
+    for passage in shown:
+        text = f"{_TITLE}{passage.title}\n{passage.text}" if passage.title else passage.text
+        blocks.append(f"<passage>\n{defuse_tag(text, 'passage')}\n</passage>")
+    return "\n".join(blocks)
 
 
 def _line(text: str) -> str:
-    """Return a question or topic as it stands behind its name in a prompt, on one line: it cannot begin another."""
+    """Return a question or topic on one line, so that it cannot start another field of the prompt."""
     return defuse_tag(one_line(text), "passage")
 
 
@@ -261,11 +296,12 @@ def _answered(
     slots: Sequence[Mapping[str, str]],
     workers: int,
 ) -> pd.DataFrame:
-    """Return qid, docnos (what was shown) and the text that a model wrote, for each query and what fills its prompt.
+    """Return qid, docnos (of the shown passages) and the model's text for each query; `slots` fill its prompt.
 
-    The text is "" where it cannot be read, the model refuses or the passages do not fit, which a warning counts.
+    The text is "" if it cannot be read, the model refuses or the passages do not fit; a warning counts these.
     """
-    asked = {str(i): prompt.messages(**filled) for i, filled in enumerate(slots)}
-    found = read_all(chat, asked, str.strip, what="question", workers=workers)
-    docnos = [" ".join(p.docno for p in one) for one in shown]
-    return pd.DataFrame({"qid": [q.qid for q in queries], "docnos": docnos, "text": [found.get(i, "") for i in asked]})
+    requests = {str(i): prompt.messages(**values) for i, values in enumerate(slots)}
+    answers = read_all(chat, requests, str.strip, what="question", workers=workers)
+    docnos = [" ".join(passage.docno for passage in of_query) for of_query in shown]
+    texts = [answers.get(i, "") for i in requests]
+    return pd.DataFrame({"qid": [q.qid for q in queries], "docnos": docnos, "text": texts})

@@ -1,4 +1,4 @@
-"""From what a user gives to scores: names become things, then build, search, pool, judge once, score."""
+"""The steps from a user's arguments to scores: resolve names, build systems, search, pool, judge once, score."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ AnyJudge = Judge | Callable[..., Any] | str | None
 Data = Collection | str | Path
 Store = VerdictStore | str | Path | None
 _OF_WHOLE_LISTS = ("RR", "AP", "nDCG")  # as trec_eval has them
-_NUMBERED = re.compile(r"subtopic \d+")  # what loading calls a perspective of which only the number is known
-UNASKED = (Question("", ""),)  # those of a collection that is passages only
-_OF_NETWORKS = re.compile(r"\||^laptop\(")  # the ids of our encoders, and of judges: they name no float32
+_NUMBERED = re.compile(r"subtopic \d+")  # loading names a perspective so if only its number is known
+UNASKED = (Question("", ""),)  # the questions of a collection that has passages only
+_OF_NETWORKS = re.compile(r"\||^laptop\(")  # ids of our encoders and judges, which do not mention float32
 System = str | Retriever | OwnDense | pd.DataFrame
 Given = TypeVar("Given")
 Systems = System | Sequence[System] | Mapping[str, System]
@@ -71,7 +71,7 @@ Systems = System | Sequence[System] | Mapping[str, System]
 
 @dataclass(frozen=True)
 class Settings:
-    """How systems search, and who judges: the keyword arguments that the functions of the front door share."""
+    """How systems search and which judge is used: keyword arguments that several functions of the front door share."""
 
     judge: AnyJudge = None
     aspect_judge: AnyJudge = "laptop"
@@ -81,35 +81,37 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_k(self.depth, "depth")
-        if self.store is not None:  # else that of the user's cache, where one is needed
+        if self.store is not None:  # None: the store in the user's cache, opened when it is needed
             object.__setattr__(self, "store", store_of(self.store))
 
 
-# ---------------------------------------------------------------- what a user gives
+# ---------------------------------------------------------------- arguments of users
 
 
 def named_systems(systems: Systems) -> dict[str, System]:
-    """Return name → system; a string is its own name, a retriever says what it is called, and a run is checked here.
+    """Return name → system; a string is its own name, a retriever has a name, and a run is checked here.
 
-    A system that a list names twice, perhaps in two spellings ("bm25+mmr:.9", "BM25+mmr:0.90"), is one system, under
-    the first.
+    If a list names a system twice, perhaps in two spellings ("bm25+mmr:.9", "BM25+mmr:0.90"), the first name is kept.
     """
     if isinstance(systems, Mapping):
-        named = list(systems.items())
+        pairs = list(systems.items())
     else:
         several = systems if isinstance(systems, Sequence) and not isinstance(systems, str) else [systems]
-        named = _without_repeats([(_name_of(system), system) for system in several])
-    if not named:
+        pairs = _without_repeats([(_name_of(system), system) for system in several])
+    if not pairs:
         raise InputError("at least one system is needed, such as 'bm25'", field="systems")
-    if twice := [name for name, count in Counter(name for name, _ in named).items() if count > 1]:
-        raise InputError(f"two systems are called {twice[0]!r}; give a mapping, name → system")
-    return {name: _as_system(name, system) for name, system in named}
+    named: dict[str, System] = {}
+    for name, system in pairs:
+        if name in named:
+            raise InputError(f"two systems are called {name!r}; give a mapping, name → system")
+        named[name] = _as_system(name, system)
+    return named
 
 
 def _without_repeats(named: Sequence[tuple[str, System]]) -> list[tuple[str, System]]:
     kept: dict[object, tuple[str, System]] = {}
     for place, (name, system) in enumerate(named):
-        # Only strings say what a system is: of other systems with one name, each is kept, and refused later.
+        # Only strings can be compared; two other systems with the same name are refused later.
         meaning = canonical(name) if isinstance(system, str) else place
         if meaning in kept:
             logger.warning("%r and %r are the same system, which has one row", kept[meaning][0], name)
@@ -118,22 +120,25 @@ def _without_repeats(named: Sequence[tuple[str, System]]) -> list[tuple[str, Sys
 
 
 def named_as(name: str, named: Mapping[str, System]) -> str:
-    """Return the name of the system that a string means, which may be spelt in another way; else the string."""
+    """Return the name of the system that a string means, perhaps in another spelling; else the string itself."""
     if name in named:
         return name
     try:
         meaning = canonical(name)
     except InputError:
         return name
-    texts = {other: canonical(other) for other, system in named.items() if isinstance(system, str)}
-    return next((other for other, text in texts.items() if text == meaning), name)
+    for other, system in named.items():
+        if isinstance(system, str) and canonical(other) == meaning:
+            return other
+    return name
 
 
 def _as_system(name: object, system: Any) -> System:
     if not isinstance(name, str):
-        raise InputError(f"a system is called by text, not by {type(name).__name__}: {name!r}", field="systems")
+        problem = f"the name of a system must be a string, not {type(name).__name__}: {name!r}"
+        raise InputError(problem, field="systems")
     if isinstance(system, type):
-        raise InputError(f"{system.__name__} is a class; give what it makes", field="systems")
+        raise InputError(f"{system.__name__} is a class; give an instance of it", field="systems")
     if isinstance(system, pd.DataFrame):
         return run_of(name, system)
     if isinstance(system, str | OwnDense):
@@ -142,10 +147,11 @@ def _as_system(name: object, system: Any) -> System:
         return CheckedRetriever(name, _Transformer(name, system))
     if _searches(system):
         return CheckedRetriever(name, system)
-    problem = "a string such as 'minilm+mmr:0.9', a finished run, or has a method search(questions, k)"
-    is_model = callable(system) or hasattr(system, "encode")
-    hint = "; register a model under a name first: bd.register('retriever', 'mine', bd.dense(model))" * is_model
-    raise InputError(f"a system is {problem}; {name!r} is of type {type(system).__name__}{hint}", field="systems")
+    kinds = "a string such as 'minilm+mmr:0.9', a finished run, or an object with a method search(questions, k)"
+    problem = f"a system is {kinds}; {name!r} is of type {type(system).__name__}"
+    if callable(system) or hasattr(system, "encode"):
+        problem += "; register a model under a name first: bd.register('retriever', 'mine', bd.dense(model))"
+    raise InputError(problem, field="systems")
 
 
 def _searches(system: object) -> bool:
@@ -153,9 +159,11 @@ def _searches(system: object) -> bool:
 
 
 def _transforms(system: object) -> bool:
-    """Whether it is a transformer of PyTerrier, whose `search` takes a text, or of another that works as these do."""
-    theirs = any(kind.__module__.startswith("pyterrier") for kind in type(system).__mro__)
-    return callable(getattr(system, "transform", None)) and (theirs or not _searches(system))
+    """Return whether a system ranks with `transform`: PyTerrier's own `search` takes a single text."""
+    if not callable(getattr(system, "transform", None)):
+        return False
+    of_pyterrier = any(kind.__module__.startswith("pyterrier") for kind in type(system).__mro__)
+    return of_pyterrier or not _searches(system)
 
 
 def _name_of(system: System) -> str:
@@ -167,47 +175,52 @@ def _name_of(system: System) -> str:
 
 
 class _Transformer:
-    """A transformer of PyTerrier as a retriever: from topics, qid and query, to ranked documents."""
+    """A PyTerrier transformer as a retriever: it takes topics (qid, query) and returns ranked documents."""
 
-    def __init__(self, name: str, made: Any) -> None:
+    def __init__(self, name: str, transformer: Any) -> None:
         self.name = name
-        self._made = made
+        self._transformer = transformer
 
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:  # noqa: ARG002 # it knows its own length
-        """Return what it finds, however many passages a question that is."""
+    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:  # noqa: ARG002 # it sets its own length
+        """Return the transformer's lists in full, whatever their length."""
         topics = pd.DataFrame({"qid": [q.qid for q in questions], "query": [q.text for q in questions]})
-        found: pd.DataFrame = self._made.transform(topics)
-        return found
+        run: pd.DataFrame = self._transformer.transform(topics)
+        return run
 
 
 def are_questions(data: object) -> TypeGuard[Sequence[Question]]:
-    """Return whether these are questions, in a list; none at all are too."""
-    return isinstance(data, list | tuple) and all(isinstance(one, Question) for one in data)
+    """Return whether this is a list of questions, which may be empty."""
+    return isinstance(data, list | tuple) and all(isinstance(item, Question) for item in data)
+
+
+def _is_asked(data: object) -> bool:
+    """Return whether this is a question or a list of at least one."""
+    return isinstance(data, Question) or (are_questions(data) and bool(data))
 
 
 def collection_of(data: Data) -> Collection:
-    """Return a collection, or the one that a name or a path stands for."""
+    """Return a collection, loading it if a name or a path is given."""
     if isinstance(data, Collection):
         return data
     if isinstance(data, str | Path):
         return load(data)
     problem = f"one collection or its name is needed, not {type(data).__name__}"
-    if isinstance(data, Question) or (are_questions(data) and data):
+    if _is_asked(data):
         problem = "questions alone cannot be searched or judged"
     raise InputError(f"{problem}; bd.Collection(name, questions, passages) makes one", field="data")
 
 
 def collections_of(data: Data | Sequence[Data]) -> list[Collection]:
     """Return one or several collections as a list."""
-    if not isinstance(data, list | tuple) or isinstance(data, Question) or (are_questions(data) and data):
-        return [collection_of(data)]  # type: ignore[arg-type] # anything else is refused there
+    if not isinstance(data, list | tuple) or _is_asked(data):
+        return [collection_of(data)]  # type: ignore[arg-type] # refuses anything else
     if not data:
         raise InputError("at least one collection is needed, such as bd.load('sample')", field="data")
-    return [collection_of(one) for one in data]
+    return [collection_of(item) for item in data]
 
 
 def store_of(store: Store) -> VerdictStore:
-    """Return a store of verdicts: as it is, that of a file, or where none is given that in the user's cache."""
+    """Return a store of verdicts: the one given, the one in a file, or by default that in the user's cache."""
     if isinstance(store, VerdictStore):
         return store
     if store is not None and not isinstance(store, str | Path):
@@ -216,25 +229,26 @@ def store_of(store: Store) -> VerdictStore:
 
 
 def is_recorded(judge: AnyJudge) -> bool:
-    """Return whether recorded verdicts are meant: nobody is named, or "gold" is."""
+    """Return whether recorded verdicts are meant: the judge is None or "gold"."""
     return judge is None or (isinstance(judge, str) and judge.strip() == "gold")
 
 
 def judge_of(judge: AnyJudge, collection: Collection) -> Judge:
-    """Return a judge by name, as it is, or made of a function; recorded verdicts where none is named."""
+    """Return a judge from a name, a judge or a function; None stands for the recorded verdicts."""
     if is_recorded(judge):
         if collection.gold is None:
             raise InputError(f"{collection.name!r} has no recorded verdicts; name one, such as 'laptop'", field="judge")
         return Gold(collection.gold)
-    return check_threshold(make_judge(judge.strip(), collection.gold) if isinstance(judge, str) else as_judge(judge))
+    found = make_judge(judge.strip(), collection.gold) if isinstance(judge, str) else as_judge(judge)
+    return check_threshold(found)
 
 
 def check_readable(collection: Collection) -> None:
-    """Refuse perspectives that are numbers of subtopics only, which say nothing to a judge that reads."""
+    """Refuse perspectives that are mere subtopic numbers, since a judge has to read them."""
     numbered = [q for q in collection.questions if any(map(_NUMBERED.fullmatch, q.perspectives))]
     if numbered:
         some = f"{len(numbered)} of {len(collection.questions)} questions, such as {numbered[0].qid!r},"
-        hint = "a judge reads perspectives: give the questions some, or score by recorded verdicts"
+        hint = "a judge needs their texts; add them, or score by recorded verdicts"
         raise InputError(f"{some} have numbered subtopics in place of perspectives; {hint}", field="perspectives")
 
 
@@ -242,10 +256,10 @@ def check_readable(collection: Collection) -> None:
 
 
 class HeldRetriever:
-    """A system over a corpus, made once by :func:`berdslib.retriever`: it holds its index, vectors and models.
+    """A system over a corpus, built once by :func:`berdslib.retriever`: it holds its index, vectors and models.
 
-    ``built`` searches the questions of the collection; a system that also depends on the questions, such as one that
-    expands them, is made by the workshop for others.
+    ``built`` searches for the questions of the collection. If a system depends on the questions, for example because it
+    expands them, the workshop builds another for other questions.
     """
 
     def __init__(
@@ -259,7 +273,7 @@ class HeldRetriever:
         self._system = system
 
     def __repr__(self) -> str:
-        """Say what searches what."""
+        """Name the system and its corpus."""
         return f"{self.name} over {counted(len(self.collection.passages), 'passage')} of {self.collection.name}"
 
     def search(
@@ -274,43 +288,49 @@ class HeldRetriever:
         Args:
             questions: one or several: records, or texts, each of which is its own id; None for those of the collection.
             k: passages of each list.
-            perspectives: also search each question from each of its perspectives, which p-Recall looks at.
+            perspectives: also search for each question from each of its perspectives, as p-Recall needs it.
 
         Raises:
-            InputError: no questions, a question that cannot be used, or k is no whole number from 1.
+            InputError: no questions, a question that cannot be used, or k is not a positive whole number.
         """
         check_k(k)
         collection = self.collection
         if isinstance(questions, str | Question):
             questions = [questions]
         if questions is not None:
-            collection = collection.only([Question(q, q) if isinstance(q, str) else q for q in questions])
+            records = [Question(q, q) if isinstance(q, str) else q for q in questions]
+            collection = collection.only(records)
         elif collection.questions == UNASKED:
             raise InputError("the passages came without questions; give some", field="questions")
-        asked = [collection.questions, collection.queries if perspectives else ()]
-        run = self.lists(asked, k, collection)
-        warn_of_empty_lists(run, [question for part in asked for question in part], self.name)
+        queries = collection.queries if perspectives else ()
+        run = self.lists([collection.questions, queries], k, collection)
+        warn_of_empty_lists(run, [*collection.questions, *queries], self.name)
         return run
 
     def lists(self, asked: Sequence[Sequence[Question]], k: int, collection: Collection | None = None) -> pd.DataFrame:
-        """Return the run of the parts of questions, each searched by itself, of this collection or of another."""
-        retriever, own = self._built, self._own
-        if collection is not None and collection is not self.collection:
-            retriever, own = self._over(collection), own_passages(collection)
-        questions = (collection or self.collection).questions
-        deep = k + bool(own)  # the place of the passage that is left out
-        found = pd.concat([retriever.search(part, deep) for part in asked if part], ignore_index=True)
-        found = without_own(found, own, questions)
-        return found[found["rank"] <= k].reset_index(drop=True)
+        """Return one run of several lists of questions, each searched by itself, of this collection or another."""
+        retriever = self._built
+        own = self._own
+        if collection is None:
+            collection = self.collection
+        if collection is not self.collection:
+            retriever = self._over(collection)
+            own = own_passages(collection)
+        depth = k + bool(own)  # one more passage replaces the one that is left out
+        runs = [retriever.search(questions, depth) for questions in asked if questions]
+        run = without_own(pd.concat(runs, ignore_index=True), own, collection.questions)
+        return run[run["rank"] <= k].reset_index(drop=True)
 
     def deepest(self, longest: int, depth: int) -> int:
-        """Return how long the lists may be: a system that chooses among `depth` candidates lists no more of them."""
+        """Return how long the lists may be: a system that chooses among `depth` candidates lists at most these."""
         return min(longest, depth) if self._system and self._system.chooses else longest
 
     def _over(self, collection: Collection) -> Retriever:
-        mine = {question.qid: question for question in self.collection.questions}
-        known = all(mine.get(q.qid) == q or (q.owner and q.owner in mine) for q in collection.questions)
-        if known or self._shop is None or self._system is None or self._system == self._system.of_passages:
+        """Return a retriever for the questions of another collection over the same corpus."""
+        if self._shop is None or self._system is None or self._system == self._system.of_passages:
+            return self._built
+        own = {question.qid: question for question in self.collection.questions}
+        if all(own.get(q.qid) == q or (q.owner and q.owner in own) for q in collection.questions):
             return self._built
         return self._shop.beside(collection).make([self._system.text])[self._system.text]
 
@@ -325,8 +345,8 @@ def held(
 ) -> dict[str, HeldRetriever]:
     """Return each system that searches over a collection; finished runs are left out.
 
-    ``aspect_judge`` returns that of the settings, where several collections share it; ``scorers`` are those of
-    :class:`berdslib.retrieval.systems.Workshop`, which makes what several systems share once.
+    ``aspect_judge`` returns the judge of the settings if several collections share it. ``scorers`` are those of
+    :class:`berdslib.retrieval.systems.Workshop`, which builds the parts that several systems share once.
     """
     began = time.monotonic()
     searching = {name: system for name, system in named.items() if not isinstance(system, pd.DataFrame)}
@@ -334,7 +354,8 @@ def held(
     if searching:
         sizes = f"{len(collection.questions):,} questions, {len(collection.passages):,} passages"
         begin(f"{collection.name}: {sizes}; making models and indexes ready for {', '.join(searching)}")
-    shop, built = None, dict[str, Retriever]()
+    shop = None
+    built = dict[str, Retriever]()
     if isinstance(collection, Scenario):
         for read in parsed.values():
             _tell_of_languages(read.first)
@@ -347,11 +368,11 @@ def held(
             recordings=Path(settings.recordings) if settings.recordings else None,
             scorers=scorers,
         )
-        # Of passages without questions, what depends on the questions is made for those that are asked.
+        # Without questions, only the parts that depend on the passages can be built now.
         bare = collection.questions == UNASKED
-        made = {name: (system.of_passages if bare else system).text for name, system in parsed.items()}
-        systems = shop.make([*made.values()])
-        built = {name: systems[text] for name, text in made.items()}
+        texts = {name: (system.of_passages if bare else system).text for name, system in parsed.items()}
+        systems = shop.make([*texts.values()])
+        built = {name: systems[text] for name, text in texts.items()}
         logger.info("models and indexes are ready: %.1f s", time.monotonic() - began)
     for name, system in searching.items():
         if not isinstance(system, str):
@@ -372,13 +393,16 @@ def search(
 ) -> dict[str, pd.DataFrame]:
     """Return the run of each system: its lists for a collection's questions, for their perspectives, or for both.
 
-    Of a finished run, what was not asked is left out; of all runs, the passages of :func:`own_passages`. ``longer``:
-    how long lists are, where that is more than k; their first k places are those of a search for k. The options are
-    those of :func:`held`.
+    Finished runs lose the lists of other questions, and all runs the passages of :func:`own_passages`. If ``longer``
+    exceeds k, lists have that length, and their first k passages are those of a search for k. The options are those of
+    :func:`held`.
     """
     retrievers = held(named, collection, settings, **options)
     own = own_passages(collection)
-    asked = [collection.questions if questions else (), collection.queries if perspectives else ()]
+    asked = [
+        collection.questions if questions else (),
+        collection.queries if perspectives else (),
+    ]
     runs = {}
     for name, system in bar(named.items(), desc="systems", unit="system"):
         started = time.monotonic()
@@ -387,56 +411,71 @@ def search(
             runs[name] = without_own(of_these, own, collection.questions)
         else:
             runs[name] = retrievers[name].lists(asked, k)
-            if (most := retrievers[name].deepest(longer, settings.depth)) > k:
-                runs[name] = _extended(runs[name], retrievers[name].lists(asked, most))
-            if not bars_are_seen():  # a line would cut through them
+            longest = retrievers[name].deepest(longer, settings.depth)
+            if longest > k:
+                runs[name] = _extended(runs[name], retrievers[name].lists(asked, longest))
+            if not bars_are_seen():  # a line would break the bar
                 begin(f"{name}: done, {time.monotonic() - started:.0f} s")
     return runs
 
 
 @cache
 def _tell_of_languages(retriever: str) -> None:
-    """Warn, once, of an encoder of English that searches the arguments of PerspectiveArg."""
+    """Warn, once, if an English encoder searches the arguments of PerspectiveArg."""
     if retriever in CARDS and not CARDS[retriever].multilingual:
-        told = "%s reads English, and the arguments are German, French and Italian: take multilingual-mpnet"
-        logger.warning(told, retriever)
+        warning = "%s reads English, and the arguments are German, French and Italian: take multilingual-mpnet"
+        logger.warning(warning, retriever)
 
 
 def _extended(run: pd.DataFrame, deeper: pd.DataFrame) -> pd.DataFrame:
-    """Return the lists of a run, and behind them what deeper lists hold besides."""
-    first = deeper.merge(run[["qid", "docno", "rank"]], on=["qid", "docno"], how="left", suffixes=("", "_of_run"))
-    if first["rank_of_run"].fillna(first["rank"]).eq(first["rank"]).all() and run["docno"].isin(deeper["docno"]).all():
+    """Return the lists of a run, followed by the other passages of deeper lists."""
+    keys = ["qid", "docno"]
+    merged = deeper.merge(run[[*keys, "rank"]], on=keys, how="left", suffixes=("", "_of_run"))
+    same_ranks = merged["rank_of_run"].fillna(merged["rank"]).eq(merged["rank"]).all()
+    if same_ranks and run["docno"].isin(deeper["docno"]).all():
         return deeper
-    # Some systems, such as those that fuse lists, order the first places in another way when asked for more.
-    both = pd.concat([run, deeper]).drop_duplicates(["qid", "docno"])
-    return ranked_run({str(qid): part["docno"].tolist() for qid, part in both.groupby("qid", sort=False)})
+    # Some systems, such as those that fuse lists, order the first places differently in longer lists.
+    return _reranked(pd.concat([run, deeper]).drop_duplicates(keys))
 
 
-# ---------------------------------------------------------------- questions that find themselves
+def _reranked(listed: pd.DataFrame) -> pd.DataFrame:
+    """Return a run with the passages of each list in the order of the rows."""
+    lists = listed.groupby("qid", sort=False)["docno"].agg(list)
+    return ranked_run({str(qid): docnos for qid, docnos in lists.items()})
+
+
+# ---------------------------------------------------------------- questions that retrieve themselves
 
 
 def own_passages(collection: Collection) -> set[str]:
-    """Return the ids of the questions that stand in the corpus, as in ArguAna and Quora.
+    """Return the ids of the questions that are in the corpus themselves, as in ArguAna and Quora.
 
     A passage with the id and the text of the question is left out of the question's own list, as BEIR does it
-    (`ignore_identical_ids`), unless recorded verdicts say that it is relevant. An equal id alone means nothing.
+    (`ignore_identical_ids`), unless recorded verdicts say that it is relevant. An equal id alone is not enough.
     """
     corpus = by_docno(collection.passages)
-    found = {q.qid for q in collection.questions if (own := corpus.get(q.qid)) is not None and _says_the_same(q, own)}
-    if found and collection.gold is not None:
-        gold = collection.gold
-        found -= set(gold.loc[gold["supports"] & (gold["qid"] == gold["docno"]), "qid"])
-    return found
+    own = set()
+    for question in collection.questions:
+        passage = corpus.get(question.qid)
+        if passage is not None and _have_the_same_text(question, passage):
+            own.add(question.qid)
+    gold = collection.gold
+    if own and gold is not None:
+        own -= set(gold.loc[gold["supports"] & (gold["qid"] == gold["docno"]), "qid"])
+    return own
 
 
-def _says_the_same(question: Question, passage: Passage) -> bool:
-    texts = [" ".join(text.split()).casefold() for text in (question.text, passage.text, passage.full_text)]
+def _have_the_same_text(question: Question, passage: Passage) -> bool:
+    texts = []
+    for text in (question.text, passage.text, passage.full_text):
+        texts.append(" ".join(text.split()).casefold())
     return texts[0] in texts[1:]
 
 
 def own_left_out(collection: Collection) -> str:
-    """Say how many questions stand in the corpus; "" for none."""
-    if not (own := own_passages(collection)):
+    """Count the questions that are in the corpus, in a sentence; "" if there are none."""
+    own = own_passages(collection)
+    if not own:
         return ""
     verb = "stands" if len(own) == 1 else "stand"
     where = f"{len(own)} of {len(collection.questions)} questions {verb} in the corpus under their own ids"
@@ -444,8 +483,9 @@ def own_left_out(collection: Collection) -> str:
 
 
 def without_own(run: pd.DataFrame, own: Collected[str], questions: Sequence[Question]) -> pd.DataFrame:
-    """Return a run without the passages that are the question itself; `own` is of :func:`own_passages`."""
-    is_own = (run["docno"] == run["qid"].map(list_ids(questions))) & run["docno"].isin(own)
+    """Return a run without the passages that are the question itself; `own` comes from :func:`own_passages`."""
+    owners = run["qid"].map(list_ids(questions))
+    is_own = (run["docno"] == owners) & run["docno"].isin(own)
     if not is_own.any():
         return run
     rest = run[~is_own].reset_index(drop=True)
@@ -453,14 +493,16 @@ def without_own(run: pd.DataFrame, own: Collected[str], questions: Sequence[Ques
 
 
 def over_passages(system: Given | OwnDense, name: str, collection: Collection) -> Given | Retriever:
-    """Return a system as it is, or a model of the user's as a retriever over the passages."""
-    return system.over(collection.passages, name) if isinstance(system, OwnDense) else system
+    """Return a retriever as it is, and a user's model as a retriever over the passages."""
+    if isinstance(system, OwnDense):
+        return system.over(collection.passages, name)
+    return system
 
 
 def workshop(
     collection: Collection, *, aspect_judge: Callable[[], Judge], store: Store = None, **options: Any
 ) -> Workshop:
-    """Return a workshop of systems over a collection whose aspects a judge sees; for the options see there."""
+    """Return a :class:`Workshop` for systems over a collection; `aspect_judge` judges generated perspectives."""
 
     def aspects_by(generated: Expansions, passages: Sequence[Passage]) -> AspectsOf:
         return judged_aspects(generated, passages, aspect_judge(), store_of(store))
@@ -472,46 +514,54 @@ def workshop(
 
 
 def pooled(runs: Iterable[pd.DataFrame], questions: Sequence[Question], k: int) -> pd.DataFrame:
-    """Return the top k of several runs, lists of perspectives included, as one run, each passage of a question once."""
+    """Pool the top k of several runs, lists of perspectives included, as one run; no passage of a question repeats."""
     owner = list_ids(questions)
-    tops = pd.concat([run[(run["rank"] <= k) & run["qid"].isin(owner)] for run in runs])
-    tops = tops.assign(qid=tops["qid"].map(owner)).drop_duplicates(["qid", "docno"])
-    return ranked_run({str(qid): part["docno"].tolist() for qid, part in tops.groupby("qid", sort=False)})
+    tops = []
+    for run in runs:
+        tops.append(run[(run["rank"] <= k) & run["qid"].isin(owner)])
+    pool = pd.concat(tops)
+    pool = pool.assign(qid=pool["qid"].map(owner))
+    return _reranked(pool.drop_duplicates(["qid", "docno"]))
 
 
 def judged(runs: Iterable[pd.DataFrame], collection: Collection, judge: Judge, k: int, store: Store) -> pd.DataFrame:
-    """Return a judge's verdicts on the :func:`pooled` top k of several runs; a collection needs passages for that."""
+    """Return a judge's verdicts on the :func:`pooled` top k of several runs; the collection must have passages."""
     if not collection.passages:
-        problem = f"{collection.name!r} has questions only; a judge reads passages: name the corpus"
+        problem = f"{collection.name!r} has questions only; a judge also needs passages: name the corpus"
         raise InputError(problem, field="passages")
     if not isinstance(judge, Gold):
         check_readable(collection)
     pool = pooled(runs, collection.questions, k)
     n = len(collection.questions)
     begin(f"{short_name(judge.id)} judges {len(pool):,} passages of {n:,} question{'s' * (n != 1)}")
-    k = max(1, len(pool))
-    return judge_run(pool, collection.questions, by_docno(collection.passages), judge, k=k, store=store_of(store))
+    passages = by_docno(collection.passages)
+    whole = max(1, len(pool))
+    return judge_run(pool, collection.questions, passages, judge, k=whole, store=store_of(store))
 
 
 def warned_of_copies(verdicts: pd.DataFrame, collection: Collection) -> pd.DataFrame:
-    """Return a judge's verdicts as they are, and log how many yeses a copied perspective may have brought about."""
-    said, passages = {q.qid: q.perspectives for q in collection.questions}, by_docno(collection.passages)
+    """Return a judge's verdicts unchanged, and log how many yeses are for passages that contain the perspective."""
+    perspectives = {q.qid: q.perspectives for q in collection.questions}
+    passages = by_docno(collection.passages)
     yes = verdicts.loc[verdicts["supports"], ["qid", "pid", "docno"]].values.tolist()
-    copies = [f"{d} for {perspective_qid(q, p)}" for q, p, d in yes if contains_perspective(passages[d], said[q][p])]
+    copies = []
+    for qid, pid, docno in yes:
+        if contains_perspective(passages[docno], perspectives[qid][pid]):
+            copies.append(f"{docno} for {perspective_qid(qid, pid)}")
     if copies:
-        what = "contain the perspective's own words; a judge says yes to that, whatever the rest says"
-        logger.warning("%d of %d yeses: the passages %s: %s", len(copies), len(yes), what, ", ".join(copies[:3]))
+        problem = "contain the perspective's own words; a judge says yes to that, whatever the rest says"
+        logger.warning("%d of %d yeses: the passages %s: %s", len(copies), len(yes), problem, ", ".join(copies[:3]))
     return verdicts
 
 
 def verdicts_on(
     runs: Mapping[str, pd.DataFrame], collection: Collection, judge: Judge | None, k: int, store: Store
 ) -> pd.DataFrame:
-    """Return recorded verdicts (no judge, or gold), or a judge's on the top k of all systems."""
+    """Return the recorded verdicts (for no judge, or gold), or a judge's verdicts on the top k of all systems."""
     if judge is not None and not isinstance(judge, Gold):
         return warned_of_copies(judged(runs.values(), collection, judge, k, store), collection)
     recorded = collection.gold if judge is None else judge.verdicts
-    if recorded is None:  # only a scenario is scored without
+    if recorded is None:  # a scenario may be scored without verdicts
         return make_verdicts([], "gold")
     return recorded[recorded["qid"].isin({q.qid for q in collection.questions})]
 
@@ -532,10 +582,11 @@ def to_be_scored(
     judged = set(verdicts["docno"].unique())
     recorded_for = set() if collection.gold is None else set(collection.gold["docno"].unique())
     if judged and judged <= recorded_for:
-        judged = recorded_for  # of all questions, as these may be a part of them
-    if collection.passages and judged and not judged & listed and not notes.in_corpus(judged, collection.passages):
+        judged = recorded_for  # the verdicts may be those of some questions only
+    is_foreign = bool(collection.passages and judged) and not judged & listed
+    if is_foreign and not notes.in_corpus(judged, collection.passages):
         problem = f"none of the judged passages, such as {min(judged)!r}, is in the corpus or in a run"
-        raise InputError(f"{problem}; they are of another corpus", field="docno")
+        raise InputError(f"{problem}; the verdicts are on another corpus", field="docno")
     return judged_questions(collection.questions, verdicts, runs, recorded=recorded)
 
 
@@ -547,7 +598,7 @@ def scored(
     measures: Sequence[Measure],
     called: str = "the run",
 ) -> pd.DataFrame:
-    """Return the scores of these questions, a row each; those of a scenario of PerspectiveArg come from its release."""
+    """Return the scores of these questions, one row each; a scenario of PerspectiveArg is scored by its release."""
     if isinstance(collection, Scenario):
         return evaluate_arguments(run, collection, measures)
     run, verdicts = checked(run, verdicts, questions, measures)
@@ -565,36 +616,46 @@ def table_notes(
     finished: Iterable[str],
     recorded: bool,
 ) -> list[str]:
-    """Return sentences that belong below a table of scores.
+    """Return the sentences that belong below a table of scores.
 
     Args:
-        runs: system → run, of all collections.
-        verdicts: what they were scored by.
-        questions: those that were scored, of all collections.
-        collections: what was searched.
-        measures: what was computed.
-        finished: the systems that did not search here.
-        recorded: whether the verdicts were there before.
+        runs: system → run over all collections.
+        verdicts: the verdicts that gave the scores.
+        questions: the scored questions of all collections.
+        collections: the collections that were searched.
+        measures: the measures of the table.
+        finished: the systems that were given as finished runs.
+        recorded: whether the verdicts were recorded before the search.
     """
-    asked = [q for one in collections for q in one.questions]
-    said = [*map(own_left_out, collections), _own_ids(runs, collections), left_out(len(asked), len(questions))]
+    number_asked = sum(len(collection.questions) for collection in collections)
+    sentences = [*map(own_left_out, collections), _own_ids(runs, collections)]
+    sentences.append(left_out(number_asked, len(questions)))
     scored_by = verdicts[verdicts["qid"].isin({q.qid for q in questions})]
-    if not any(isinstance(one, Scenario) for one in collections):
+    if not any(isinstance(collection, Scenario) for collection in collections):
         judged = notes.places_judged(runs, scored_by, questions, measures)
-        said += [judged, notes.pairs_unread(verdicts), notes.grades_used(scored_by, measures)]
+        sentences += [judged, notes.pairs_unread(verdicts), notes.grades_used(scored_by, measures)]
         if recorded:
-            said += _of_corpora(runs, scored_by, questions, collections, measures, some_unjudged=bool(judged))
-    most = max(len(one.passages) for one in collections)
-    return [*filter(None, said), *notes.short_lists(runs, questions, measures, list(finished), most)]
+            some_unjudged = bool(judged)
+            sentences += _of_corpora(runs, scored_by, questions, collections, measures, some_unjudged=some_unjudged)
+    largest = max(len(collection.passages) for collection in collections)
+    short = notes.short_lists(runs, questions, measures, list(finished), largest)
+    return [*filter(None, sentences), *short]
 
 
 def _own_ids(runs: Mapping[str, pd.DataFrame], collections: Sequence[Collection]) -> str:
-    """Say how many lists hold the question's own id where no corpus tells whether it is the question itself."""
-    owner = {id: qid for one in collections if not one.passages for id, qid in list_ids(one.questions).items()}
-    found = sum(int((run["docno"] == run["qid"].map(owner)).sum()) for run in runs.values())
-    holds = "1 list holds" if found == 1 else f"{found} lists hold"
+    """Count the lists with the question's own id if, without a corpus, its text cannot be compared."""
+    owner: dict[str, str] = {}
+    for collection in collections:
+        if not collection.passages:
+            owner |= list_ids(collection.questions)
+    count = 0
+    for run in runs.values():
+        count += int((run["docno"] == run["qid"].map(owner)).sum())
+    if not count:
+        return ""
+    holds = "1 list holds" if count == 1 else f"{count} lists hold"
     hint = "BEIR leaves it out; with the corpus, it is left out where the texts are equal"
-    return f"{holds} a passage with the question's own id ({hint})" if found else ""
+    return f"{holds} a passage with the question's own id ({hint})"
 
 
 def _of_corpora(
@@ -606,49 +667,58 @@ def _of_corpora(
     *,
     some_unjudged: bool,
 ) -> list[str]:
-    """Say what recorded verdicts and corpora have to do with each other: copies of judged passages, and the ceiling."""
-    copies, reachable = Counter[str](), []
-    for one in collections:
-        mine = [q for q in questions if q.qid in {asked.qid for asked in one.questions}]
-        if not one.passages or not mine:
+    """Return notes on recorded verdicts that need the corpora: copies of judged passages, and the ceiling."""
+    copies = Counter[str]()
+    reachable = []
+    for collection in collections:
+        qids = {q.qid for q in collection.questions}
+        asked = [q for q in questions if q.qid in qids]
+        if not collection.passages or not asked:
             return []
         if some_unjudged:
-            copies.update(notes.copies_listed(runs, verdicts, mine, measures, one.passages))
-        reachable.append(notes.within_reach(mine, verdicts, one.passages, runs))
+            copies.update(notes.copies_listed(runs, verdicts, asked, measures, collection.passages))
+        reachable.append(notes.within_reach(asked, verdicts, collection.passages, runs))
     each = ", ".join(f"{name} {n}" for name, n in copies.items() if n)
-    told = f"Unjudged places that hold a copy of a judged passage: {each}" if each else ""
-    return [told, notes.ceiling(questions, pd.concat(reachable), measures)]
+    copied = f"Unjudged places that hold a copy of a judged passage: {each}" if each else ""
+    return [copied, notes.ceiling(questions, pd.concat(reachable), measures)]
 
 
 def number_formats(named: Mapping[str, System], judge_id: str) -> str:
-    """Return in which number format encoders and judges computed, "" where none took part or nobody knows."""
-    texts = [system for system in named.values() if isinstance(system, str)]
-    names = {name for text in texts for name in parse_system(text).encoders}
-    ids = [encoding_of(name)[0].id for name in names] + [judge_id]
-    return ", ".join(sorted(set(filter(None, map(_number_format, ids)))))
+    """Return the number format of encoders and judges; "" if there are none or it is unknown."""
+    formats = {_number_format(judge_id)}
+    for system in named.values():
+        if isinstance(system, str):
+            for name in parse_system(system).encoders:
+                encoder = encoding_of(name)[0]
+                formats.add(_number_format(encoder.id))
+    return ", ".join(sorted(filter(None, formats)))
 
 
 def _number_format(model_id: str) -> str:
-    """Return the number format, and the engine if it is not torch, that an encoder's or a judge's id says."""
-    if not (found := re.search(r"\b(bfloat16|float16|4bit)\b", model_id)) and not _OF_NETWORKS.search(model_id):
+    """Return the number format, and the engine if it is not torch, according to the id of an encoder or a judge."""
+    match = re.search(r"\b(bfloat16|float16|4bit)\b", model_id)
+    if match is None and not _OF_NETWORKS.search(model_id):
         return ""
-    engine = " (openvino)" if "openvino" in model_id else ""
-    return (found[1] if found else "float32") + engine
+    number_format = match[1] if match else "float32"
+    return f"{number_format} (openvino)" if "openvino" in model_id else number_format
 
 
 def check_belongs(what: str, frame: pd.DataFrame, questions: Sequence[Question]) -> None:
-    """Refuse a run or verdicts of which nothing is about the questions."""
+    """Refuse a run or verdicts that share no id with the questions."""
     if len(frame) and not frame["qid"].isin(list_ids(questions)).any():
-        there = f"{frame['qid'].iloc[0]!r} against {questions[0].qid!r} …"
-        raise InputError(f"{what} and the questions do not belong together: {there}", field="qid")
+        ids = f"{frame['qid'].iloc[0]!r} against {questions[0].qid!r} …"
+        raise InputError(f"{what} and the questions do not belong together: {ids}", field="qid")
 
 
 def deepest(measures: Sequence[Measure], depth: int | None = None) -> int:
-    """Return the largest cut-off: how deep is searched and judged; `depth` for those that look at the whole list."""
+    """Return the largest cut-off, to which lists are searched and judged; measures of whole lists count as `depth`."""
     if depth is not None:
         check_k(depth, "depth")
-    without = [m for m in measures if cutoff_of(m) is None]
-    if bad := [str(m) for m in without if not depth or m.NAME not in _OF_WHOLE_LISTS]:
-        hint = f"; only {', '.join(_OF_WHOLE_LISTS)} do without one" if depth else ""
-        raise InputError(f"{bad[0]} needs a cut-off, such as {bad[0]}@5{hint}", field="measures")
-    return max(depth or 0 if k is None else k for k in map(cutoff_of, measures))
+    cutoffs = []
+    for measure in measures:
+        cutoff = cutoff_of(measure)
+        if cutoff is None and (not depth or measure.NAME not in _OF_WHOLE_LISTS):
+            hint = f"; only {', '.join(_OF_WHOLE_LISTS)} do without one" if depth else ""
+            raise InputError(f"{measure} needs a cut-off, such as {measure}@5{hint}", field="measures")
+        cutoffs.append(depth or 0 if cutoff is None else cutoff)
+    return max(cutoffs)

@@ -25,13 +25,13 @@ WHY_NO_INTERVAL = f"{NO_INTERVAL}: no interval, since the questions are too few 
 
 
 def counted(question: Question, collection: Collection) -> Question:
-    """Return a question as a table counts it: with a data set, and in a scenario with the issue it asks about."""
+    """Return a question with its data set as source and, in a scenario, its issue as root."""
     source = question.source or collection.name
     return question._replace(source=source, root=issue_of(question) if isinstance(collection, Scenario) else "")
 
 
 def splits(questions: Sequence[Question]) -> str:
-    """Say of which split questions are, and of several how many of each; "" where no question says.
+    """Name the split of questions; for several splits, count the questions of each; "" if no question has a split.
 
     >>> splits([Question("a", "?", split="dev"), Question("b", "?", split="test"), Question("c", "?", split="test")])
     'all (dev 1, test 2)'
@@ -39,8 +39,10 @@ def splits(questions: Sequence[Question]) -> str:
     counts = Counter(q.split for q in questions)
     if not any(counts):
         return ""
+    if len(counts) == 1:
+        return next(iter(counts))
     each = ", ".join(f"{split or 'none'} {n}" for split, n in sorted(counts.items()))
-    return next(iter(counts)) if len(counts) == 1 else f"all ({each})"
+    return f"all ({each})"
 
 
 def score_table(
@@ -54,26 +56,37 @@ def score_table(
     if MACRO in sources:
         problem = f"{MACRO!r} stands for the mean over all data sets; give this one another name"
         raise InputError(problem, field="source")
-    about, rows = np.array([q.root or q.qid for q in questions]), []
+    roots = np.array([q.root or q.qid for q in questions])
+    rows = []
     for dataset in (*dict.fromkeys(sources.tolist()), MACRO):
         mask = np.ones(len(sources), dtype=bool) if dataset == MACRO else sources == dataset
-        inner, together = sources[mask].tolist(), about[mask].tolist()
-        clusters = together if len(set(together)) < len(together) else None
         for measure in next(iter(scores.values())).columns:
             columns = {system: frame[measure].to_numpy()[mask] for system, frame in scores.items()}
-            means = {system: macro_mean(values, inner) for system, values in columns.items()}
-            base, p_values = np.nan, dict[str, float]()
-            if baseline:
-                base, others = means[baseline], [s for s in scores if s != baseline]
-                pairs = ((columns[s], columns[baseline]) for s in others)
-                raw = [paired_test(*pair, inner, clusters=clusters, seed=seed) for pair in pairs]
-                p_values = dict(zip(others, holm(raw), strict=True))
-            for system, mean in means.items():
-                low, high = mean_interval(columns[system], inner, clusters=clusters)
-                row = (system, dataset, measure, len(inner), mean, low, high)
-                rows.append((*row, mean - base, p_values.get(system, np.nan)))
+            for row in _score_rows(columns, sources[mask].tolist(), roots[mask].tolist(), baseline, seed):
+                rows.append((row[0], dataset, measure, *row[1:]))
     names = ["system", "dataset", "measure", "n", "mean", "low", "high", "difference", "p_value"]
     return pd.DataFrame(rows, columns=names)
+
+
+def _score_rows(
+    columns: Mapping[str, np.ndarray], sources: list[str], roots: list[str], baseline: str | None, seed: int
+) -> Sequence[tuple[object, ...]]:
+    """Return system, n, mean, low, high, difference and p-value for each system's scores (questions,)."""
+    clusters = roots if len(set(roots)) < len(roots) else None
+    means = {system: macro_mean(values, sources) for system, values in columns.items()}
+    base = np.nan
+    p_values = dict[str, float]()
+    if baseline:
+        base = means[baseline]
+        others = [system for system in columns if system != baseline]
+        of_baseline = columns[baseline]
+        raw = [paired_test(columns[system], of_baseline, sources, clusters=clusters, seed=seed) for system in others]
+        p_values = dict(zip(others, holm(raw), strict=True))
+    rows = []
+    for system, mean in means.items():
+        low, high = mean_interval(columns[system], sources, clusters=clusters)
+        rows.append((system, len(sources), mean, low, high, mean - base, p_values.get(system, np.nan)))
+    return rows
 
 
 def paper_table(
@@ -81,25 +94,31 @@ def paper_table(
 ) -> pd.DataFrame:
     """Reshape an experiment's table as BeRDS Tables 3 and 16: a row per system, columns data set x measure, in percent.
 
-    With `intervals`, "63.2 [55.1, 70.9]", and a star where a difference has p < .05; `letters` stand behind those of
-    the macro means.
+    With `intervals`, a cell reads "63.2 [55.1, 70.9]", with a star if the difference has p < .05. `letters` follow the
+    macro means.
     """
     shown = table.assign(cell=(table["mean"] * 100).round(1))
     if intervals:
-        mean, low, high = ((table[column] * 100).map("{:.1f}".format) for column in ("mean", "low", "high"))
-        stars = table["p_value"].lt(0.05).map({True: "*", False: ""})
-        ends = (" [" + low + ", " + high + "]").where(table["low"].notna(), f" {NO_INTERVAL}")
-        shown["cell"] = mean + stars + ends
-        for measure, of_system in (letters or {}).items():
-            here = (shown["dataset"] == MACRO) & (shown["measure"] == measure)
-            shown.loc[here, "cell"] += " " + shown.loc[here, "system"].map(of_system)
+        shown["cell"] = _with_intervals(table)
+        for measure, letters_of in (letters or {}).items():
+            is_macro = (shown["dataset"] == MACRO) & (shown["measure"] == measure)
+            shown.loc[is_macro, "cell"] += " " + shown.loc[is_macro, "system"].map(letters_of)
     wide = shown.pivot(index="system", columns=["dataset", "measure"], values="cell")
-    columns = shown[["dataset", "measure"]].drop_duplicates()
-    return wide.reindex(index=shown["system"].unique(), columns=pd.MultiIndex.from_frame(columns, names=[None, None]))
+    order = shown[["dataset", "measure"]].drop_duplicates()
+    columns = pd.MultiIndex.from_frame(order, names=[None, None])
+    return wide.reindex(index=shown["system"].unique(), columns=columns)
+
+
+def _with_intervals(table: pd.DataFrame) -> pd.Series:
+    """Return the means in percent as text, with stars and intervals."""
+    percent = (table[["mean", "low", "high"]] * 100).map("{:.1f}".format)
+    stars = table["p_value"].lt(0.05).map({True: "*", False: ""})
+    interval = " [" + percent["low"] + ", " + percent["high"] + "]"
+    return percent["mean"] + stars + interval.where(table["low"].notna(), f" {NO_INTERVAL}")
 
 
 class Shown:
-    """Shows itself as its titled tables and a caption, as text and as HTML."""
+    """Base of results that print as titled tables with a caption, as text and as HTML."""
 
     @property
     def caption(self) -> str:
@@ -112,14 +131,18 @@ class Shown:
 
     def __repr__(self) -> str:
         """Show the tables as text."""
-        parts = ["\n".join(filter(None, (title, table.to_string()))) for title, table in self.titled()]
+        parts = []
+        for title, table in self.titled():
+            text = table.to_string()
+            parts.append(f"{title}\n{text}" if title else text)
         return printable("\n\n".join(parts) + f"\n{self.caption}")
 
     def _repr_html_(self) -> str:
-        parts = [
-            (f"<p>{html.escape(title)}</p>" if title else "") + table.to_html(escape=True)
-            for title, table in self.titled()
-        ]
+        parts = []
+        for title, table in self.titled():
+            if title:
+                parts.append(f"<p>{html.escape(title)}</p>")
+            parts.append(table.to_html(escape=True))
         return f"{''.join(parts)}<p>{html.escape(self.caption)}</p>"
 
 
@@ -128,7 +151,7 @@ _TEX = str.maketrans({c: f"\\{c}" for c in "%&_$#{}"} | _SPELT)
 
 
 def escape(text: str) -> str:
-    r"""Return a text as LaTeX prints it; pandas escapes cells and headings, and no captions.
+    r"""Escape a text for LaTeX; pandas escapes cells and headings, but not captions.
 
     >>> print(escape("50 % of a_b"))
     50 \% of a\_b
@@ -140,18 +163,23 @@ def escape(text: str) -> str:
 
 
 def file_stems(names: Iterable[str]) -> dict[str, str]:
-    """Return system name → file stem of letters, digits and ``_.+=-``; a hash tells apart what would be alike.
+    """Return system name → file stem of letters, digits and ``_.+=-``; a hash is added where two stems would be equal.
 
     >>> file_stems(["bm25", "minilm+mmr:0.9"])
     {'bm25': 'bm25', 'minilm+mmr:0.9': 'minilm+mmr-0.9'}
     """
-    plain = {name: re.sub(r"[^A-Za-z0-9_.+=-]", "-", name).lstrip(".-")[:100] or "system" for name in names}
-    users = Counter(stem.casefold() for stem in plain.values())
-    apart = {name: f"{stem}-{hashlib.sha256(name.encode()).hexdigest()[:8]}" for name, stem in plain.items()}
-    return {name: stem if users[stem.casefold()] == 1 else apart[name] for name, stem in plain.items()}
+    stems = {}
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9_.+=-]", "-", name).lstrip(".-")
+        stems[name] = plain[:100] or "system"
+    users = Counter(stem.casefold() for stem in stems.values())
+    for name, stem in stems.items():
+        if users[stem.casefold()] > 1:
+            stems[name] = f"{stem}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return stems
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Write a table without its index, whole or not at all."""
+    """Write a table without its index, atomically."""
     with write_text(path) as file:
         table.to_csv(file, index=False, lineterminator="\n")

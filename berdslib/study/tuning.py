@@ -1,7 +1,7 @@
-"""Choosing honestly: a setting is chosen on development questions, and scored once on others.
+"""Model selection: a setting is chosen on development questions and scored once on the others.
 
-A *way* is what stands behind a retriever in a system string, weights left out: "mmr", "mmr@mpnet", "expand:rule+mmr";
-or "none".
+A *way* is the part of a system string after the retriever, without weights: "mmr", "mmr@mpnet", "expand:rule+mmr"; or
+"none".
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ NONE = "none"
 
 
 def dev_test_split(questions: Sequence[Question]) -> tuple[list[Question], list[Question]]:
-    """Split questions in (to choose by, to score once): sources with "dev" and "test" by these, others in half."""
+    """Split questions into (to choose by, to score once): by "dev" and "test" if a source has both, else in halves."""
     rng = np.random.default_rng(0)
     chosen: set[str] = set()
     for source in dict.fromkeys(question.source for question in questions):
-        mine = [question for question in questions if question.source == source]
-        if len(mine) < 2:
+        of_source = [question for question in questions if question.source == source]
+        if len(of_source) < 2:
             raise InputError(f"source {source!r} has only one question, which cannot be split")
-        if {"dev", "test"} <= {question.split for question in mine}:
-            chosen |= {question.qid for question in mine if question.split != "test"}
+        if {"dev", "test"} <= {question.split for question in of_source}:
+            chosen |= {question.qid for question in of_source if question.split != "test"}
         else:
-            half = rng.permutation(len(mine))[: len(mine) // 2]
-            chosen |= {mine[place].qid for place in half}
+            half = rng.permutation(len(of_source))[: len(of_source) // 2]
+            chosen |= {of_source[place].qid for place in half}
     to_choose_by = [question for question in questions if question.qid in chosen]
-    return to_choose_by, [question for question in questions if question.qid not in chosen]
+    to_score = [question for question in questions if question.qid not in chosen]
+    return to_choose_by, to_score
 
 
 def systems_of(retriever: str, way: str, weights: Sequence[float] = ()) -> list[str]:
-    """Return the systems of a way: one for each weight, or one where nothing in it has a weight.
+    """Return the systems of a way: one for each weight, or one if no part has a weight.
 
     >>> systems_of("bm25", "expand:rule+mmr", [0.5, 0.9])
     ['bm25+expand:rule+mmr:0.5', 'bm25+expand:rule+mmr:0.9']
@@ -45,11 +46,15 @@ def systems_of(retriever: str, way: str, weights: Sequence[float] = ()) -> list[
     if not any(part.partition("@")[0] in DIVERSIFIERS for part in parts):
         return [parse_system("+".join([retriever, *parts])).text]
     if not weights:
-        raise InputError(f"{way!r} has a relevance weight, and there are none to try", field="weights")
+        raise InputError(f"{way!r} needs a relevance weight; give at least one to try", field="weights")
+    systems = []
+    for weight in weights:
+        weighted = [_with_weight(part, weight) for part in parts]
+        systems.append(parse_system("+".join([retriever, *weighted])).text)
+    return list(dict.fromkeys(systems))
 
-    def weighed(part: str, weight: float) -> str:
-        kind, at, encoder = part.partition("@")
-        return f"{kind}:{weight:g}{at}{encoder}" if kind in DIVERSIFIERS else part
 
-    systems = ("+".join([retriever, *(weighed(part, weight) for part in parts)]) for weight in weights)
-    return list(dict.fromkeys(parse_system(system).text for system in systems))
+def _with_weight(part: str, weight: float) -> str:
+    """Return a part of a system string with a weight, if it is a diversifier."""
+    kind, at, encoder = part.partition("@")
+    return f"{kind}:{weight:g}{at}{encoder}" if kind in DIVERSIFIERS else part

@@ -91,13 +91,13 @@ CASES = {
     # options that do not go together
     "several systems in a file": Case(f"{RETRIEVE} -r bm25,rank-bm25", ("several systems need a file each",), exit=2),
     "a run of two collections": Case(
-        "experiment -q sample,pir-sample:stories --run run.trec", ("finished runs are of one collection",), exit=2
+        "experiment -q sample,pir-sample:stories --run run.trec", ("name one",), exit=2
     ),
     "the published cut-off of a run": Case(
         f"{EVALUATE} --k official", ("--k is for a BeRDS JSONL file",), exit=2
     ),
     "predictions of no scenario": Case(
-        RETRIEVE.replace("new.trec", "new.jsonl"), ("a predictions file is for a scenario",)
+        RETRIEVE.replace("new.trec", "new.jsonl"), ("new.jsonl",)
     ),
     "systems and runs": Case(
         "rate pairs -q sample -r bm25 --run run.trec -o new.tsv", ("systems or finished runs, not both",), exit=2

@@ -275,11 +275,9 @@ def test_relevance_and_groups_at_the_front_door(folder):
             raise AssertionError("searched: measures are checked before")
 
     for call, message in (
-        (lambda: bd.experiment("bm25", explicit, "nDCG@20", judge="overlap"),
-         r"'authors:explicit' is scored by the answers and profiles of its release"),
-        (lambda: bd.evaluate(run, explicit.gold.iloc[:5], explicit, "nDCG@20"),
-         "is scored by its own answers; give None, or its gold"),
-        (lambda: bd.judge(run, explicit, judge="overlap"), "asks who wrote a text, which no judge may be asked"),
+        (lambda: bd.experiment("bm25", explicit, "nDCG@20", judge="overlap"), r"\[judge\]: 'authors:explicit'"),
+        (lambda: bd.evaluate(run, explicit.gold.iloc[:5], explicit, "nDCG@20"), r"\[verdicts\]: 'authors:explicit'"),
+        (lambda: bd.judge(run, explicit, judge="overlap"), r"\[judge\]: 'authors:explicit'"),
         (lambda: bd.experiment(Never(), explicit, ["nDCG@5", "pRecall@5"]), "is not computed over a scenario"),
         (lambda: bd.experiment(Never(), sample, "rKL@5"), "rKL@5 needs the groups of all passages"),
     ):  # fmt: skip

@@ -227,10 +227,10 @@ def test_the_shell_encodes_and_indexes_in_parts_and_searches(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["data", "encode", "sample", "--part", "0/2"], "'0/2' is no part; 3/16 is the third of sixteen"),
+        (["data", "encode", "sample", "--part", "0/2"], "'0/2'"),
         (["data", "encode", "sample", "--workers", "2", "--scheduler", "tcp://x:1"], "not both"),
-        (["data", "index", "sample", "hnsw"], "keeps nothing"),
-        (["retrieve", "-q", "sample", "-r", "bm25", "--index", "hnsw:x", "-o", "x"], "none of the systems compares"),
+        (["data", "index", "sample", "hnsw"], "'hnsw'"),
+        (["retrieve", "-q", "sample", "-r", "bm25", "--index", "hnsw:x", "-o", "x"], "[index]: "),
     ],
 )
 def test_what_the_shell_refuses(arguments, words, monkeypatch, tmp_path):

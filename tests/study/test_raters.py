@@ -131,17 +131,18 @@ def test_of_questions_that_all_overlap_there_are_no_intervals(small, runs, judge
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        ({"systems": "bm25"}, "an order needs two systems at least"),
-        ({"judges": ["gold"]}, "name judges to be compared with gold"),
-        ({"measures": "pRecall@5"}, "measures of one list are compared here"),
+        {"systems": "bm25"},
+        {"judges": ["gold"]},
+        {"measures": "pRecall@5"},
     ],
 )
-def test_what_cannot_be_compared_is_an_error(small, runs, judges, change, message):
+def test_what_cannot_be_compared_is_an_error(small, runs, judges, change):
     given = {"systems": runs, "judges": ["knows"], "measures": "Coverage@2", "labelled": (3,), "draws": 2} | change
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError) as caught:
         judge_systems(given.pop("systems"), small, given.pop("judges"), given.pop("measures"), **given)
+    assert caught.value.field == next(iter(change))
     assert not judges["knows"]
 
 
