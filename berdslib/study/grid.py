@@ -12,6 +12,7 @@ import math
 import multiprocessing
 import os
 import re
+import signal
 import sys
 import threading
 from collections import deque
@@ -527,17 +528,24 @@ def _run_one(notebook: Notebook, run: Run, waits_for_others: bool) -> bool:
 
 @contextmanager
 def processes(workers: int) -> Iterator[futures.Executor]:
-    """Processes of this machine, which end with the block, also at Ctrl-C."""
+    """Processes of this machine, which end at the first Ctrl-C: a second one would leave some waiting for work."""
+    others = set(multiprocessing.active_children())
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for process in set(multiprocessing.active_children()) - others:
+            process.kill()
+        raise KeyboardInterrupt
+
+    is_main = threading.current_thread() is threading.main_thread()  # no other thread may set a handler
+    before = signal.signal(signal.SIGINT, end) if is_main else None
     context = multiprocessing.get_context("spawn")
-    others = multiprocessing.active_children()
-    with futures.ProcessPoolExecutor(workers, context, initializer=_end_with_parent) as pool:
-        try:
+    try:
+        with futures.ProcessPoolExecutor(workers, context, initializer=_end_with_parent) as pool:
             yield pool
-        except BaseException:
-            for process in multiprocessing.active_children():
-                if process not in others:
-                    process.kill()
-            raise
+    finally:
+        if is_main:
+            signal.signal(signal.SIGINT, before)
 
 
 def _end_with_parent() -> None:

@@ -722,14 +722,6 @@ def test_a_grid_that_came_with_the_package_is_found_and_one_of_the_user_goes_bef
     assert grids.find_grid(asked) == asked
 
 
-def test_a_run_does_not_replace_its_notebook(project):
-    path = next((project / "notebooks").glob("*.ipynb"))
-    before = path.read_bytes()
-    with pytest.raises(InputError) as told:
-        notebooks.run_notebook(str(path), output=path.parent)
-    assert told.value.path == path.parent and path.read_bytes() == before
-
-
 def test_a_run_replaces_neither_its_notebook_nor_what_is_not_a_run(project):
     path = next((project / "notebooks").glob("*.ipynb"))
     before = path.read_bytes()
