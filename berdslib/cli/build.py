@@ -39,8 +39,8 @@ _BUILDERS = ("arguana", "kialo", "opinionqa", "questions", "stances", *_PIR)
 @click.argument("builder", type=click.Choice(_BUILDERS))
 @click.argument("raw", type=click.Path(path_type=Path))
 @click.argument("folder", type=FOLDER)
-@text("--model", "Model that answers: rule (no model), smollm2, local:FOLDER, recorded:FILE, or an endpoint's model "
-      "(BERDS_CHAT_URL).", "rule")  # fmt: skip
+@text("--model", "Model that answers: rule (no model), smollm2, qwen-coder, local:FOLDER, recorded:FILE, or an "
+      "endpoint's model (BERDS_CHAT_URL).", "rule")  # fmt: skip
 @flag("--dry-run", "Count the remaining requests and the tokens of their prompts; send none.")
 @number("--workers", 4, "Requests in flight at the same time.")
 @choice(

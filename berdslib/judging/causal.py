@@ -268,8 +268,8 @@ def load_causal(
 ) -> Causal:
     """Load a causal judge, with a LoRA `adapter` or without, from the Hugging Face cache, a folder, or the hub.
 
-    `checkpoint` may be "smollm2", which comes in a package; `four_bit` loads the weights by bitsandbytes (NormalFloat);
-    `wording` is one of :func:`~berdslib.llm.prompting.wordings`; `options` are those of :class:`Causal`.
+    `checkpoint` may be "smollm2" or "qwen-coder", which come in packages; `four_bit` loads the weights by bitsandbytes
+    (NormalFloat); `wording` is one of :func:`~berdslib.llm.prompting.wordings`; `options` are those of :class:`Causal`.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -277,7 +277,7 @@ def load_causal(
     for trained in filter(None, (checkpoint, adapter)):
         _tell_other_wording(trained, prompt)
     tokenizer = load_model(checkpoint, partial(read_tokenizer, AutoTokenizer, checkpoint))
-    dtype = language_model_numbers()
+    dtype = language_model_numbers(checkpoint)
     model = load_weights(AutoModelForCausalLM, checkpoint, "4bit" if four_bit else "float32", dtype=dtype)
     if adapter:
         # Merged weights would be rounded to 4 bits again, which loses most of a small adapter; so it stays separate.

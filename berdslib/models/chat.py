@@ -45,7 +45,7 @@ def make_chat(
     if possible.
 
     Args:
-        name: "smollm2" for the small packaged model; "local:FOLDER" for a checkpoint on this machine (or
+        name: "smollm2" or "qwen-coder", packaged models; "local:FOLDER" for a checkpoint on this machine (or
             its id on the Hugging Face hub); "recorded:FILE" for the answers in a file, nothing else; any other name is
             a model behind an OpenAI-compatible endpoint (BERDS_CHAT_URL, OPENAI_API_KEY).
         max_tokens: longest answer; recorded answers are as long as they are.
@@ -70,7 +70,7 @@ def make_chat(
             raise InputError(problem, field="chat")
         return load_local_chat(rest or name, max_tokens=max_tokens, temperature=temperature, **options)
     if not name.strip() or kind in ("local", "recorded"):
-        expected = "smollm2, local:FOLDER, recorded:FILE or an endpoint's model"
+        expected = "smollm2, qwen-coder, local:FOLDER, recorded:FILE or an endpoint's model"
         raise InputError(f"{name!r} is not a chat model; use {expected}")
     return Endpoint(name, max_tokens=max_tokens, logprobs=logprobs, schema=schema, more=more, **options)
 
@@ -100,7 +100,7 @@ def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     tokenizer = load_model(checkpoint, partial(read_tokenizer, AutoTokenizer, checkpoint))
-    dtype = language_model_numbers()
+    dtype = language_model_numbers(checkpoint)
     model = load_weights(AutoModelForCausalLM, checkpoint, dtype=dtype)
     held = importlib.util.find_spec("llguidance") is not None
     if not held:

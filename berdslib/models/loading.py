@@ -452,10 +452,15 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def language_model_numbers() -> torch.dtype:
-    """Return the number format of a language model's weights: bfloat16 on a GPU that supports it, else float32."""
+def language_model_numbers(checkpoint: str = "") -> torch.dtype:
+    """Return the number format of a language model's weights: bfloat16 on a GPU that supports it, else float32.
+
+    A packaged model that is stored in bfloat16 has the fastest format (:func:`fastest_format`), on a CPU as well.
+    """
     import torch
 
+    if checkpoint in PACKAGED and PACKAGED[checkpoint].numbers == "bfloat16":
+        return getattr(torch, fastest_format("torch"))
     return torch.bfloat16 if device() == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
 
 

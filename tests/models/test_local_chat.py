@@ -228,7 +228,7 @@ def test_other_weights_or_numbers_in_the_same_folder_answer_anew(model, tokenize
     drawn = make_chat(f"local:{tmp_path / 'm'}?temperature=1.0&max_tokens=4")
     assert drawn.temperature == 1 and drawn.id == chat.id.replace("temperature=0", "temperature=1")
     assert ids[0] != ids[1] and len((tmp_path / "kept.jsonl").read_text().splitlines()) == 2
-    monkeypatch.setattr("berdslib.models.chat.language_model_numbers", lambda: torch.bfloat16)
+    monkeypatch.setattr("berdslib.models.chat.language_model_numbers", lambda *_: torch.bfloat16)
     assert load_local_chat(str(tmp_path / "m"), max_tokens=4).id == ids[1].replace(",", ",bfloat16,", 1)
 
 

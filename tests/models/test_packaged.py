@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny import pair as pair_of
 
 from berdslib.errors import InputError, MissingDataError
 from berdslib.models import packaged
@@ -103,7 +104,7 @@ def test_a_gguf_file_that_is_not_the_published_one_is_not_read(model, volume, le
     need, place = next(iter(model.packages.items()))
     gguf = Packaged("", {need: place}, model.volumes[:1], "tiny")
     monkeypatch.setattr(
-        packaged, "_convert", lambda path, folder: (folder / "config.json").write_bytes(path.read_bytes())
+        packaged, "_convert", lambda path, folder, _: (folder / "config.json").write_bytes(path.read_bytes())
     )
     changed_content = volume(0).read_bytes()
     volume(0).write_bytes(changed_content[:-1])
@@ -114,6 +115,23 @@ def test_a_gguf_file_that_is_not_the_published_one_is_not_read(model, volume, le
     assert content(Path(unpacked(gguf))) == {"config.json": changed_content}
     with pytest.raises(MissingDataError, match="--no-deps tiny-0==1 reader==2"):
         unpacked(gguf._replace(folder="other", also={"reader==2": "no_such_reader"}))
+
+
+def test_a_gguf_file_in_volumes_is_joined_and_compared_with_the_published_one(model, volume, left, monkeypatch):
+    """The table may list volumes in a wrong order; each then has its own hash, and only the whole file's is wrong."""
+    converted = {}
+    monkeypatch.setattr(
+        packaged, "_convert", lambda path, folder, numbers: converted.update({numbers: path.read_bytes()})
+        or (folder / "config.json").touch()
+    )  # fmt: skip
+    whole = b"".join(volume(i).read_bytes() for i in range(3))
+    gguf = model._replace(checkpoint="", files=(), weights=sha256(whole), numbers="bfloat16")
+    swapped = dict(reversed(gguf.packages.items()))
+    with pytest.raises(InputError, match=r"joined\.gguf: "):
+        unpacked(gguf._replace(packages=swapped, volumes=gguf.volumes[::-1]))
+    assert left() == [] and not converted
+    unpacked(gguf)
+    assert converted == {"bfloat16": whole}
 
 
 def test_weights_that_are_not_the_published_ones(model, left):
@@ -178,3 +196,24 @@ def test_mpnet_is_the_model_of_sentence_transformers(mpnet_folder, monkeypatch):
     for ours in (encoder.encode_passages(texts), encoder.encode_queries(texts)):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
     np.testing.assert_allclose(np.linalg.norm(theirs, axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_qwen_coder_is_the_published_file_and_writes_and_judges(tmp_path, monkeypatch):
+    """Where its packages are installed; minutes, 11 GB of memory and 4 GB in the cache."""
+    import torch
+
+    from berdslib.judging.causal import load_causal
+    from berdslib.models.chat import LocalChat
+
+    qwen = packaged.PACKAGED["qwen-coder"]
+    if not packaged._volume_paths(qwen):
+        pytest.skip("needs the model: make qwen")
+    monkeypatch.setenv("BERDS_CACHE", str(tmp_path))
+    judge = load_causal("qwen-coder")
+    assert judge.model.num_parameters() == 1_777_088_000 and judge.model.dtype in (torch.float32, torch.bfloat16)
+    document = "Zoos must close. Their animals suffer in small cages, far from home."
+    yes, no = judge.p_yes([pair_of(document, "Zoos should be closed."), pair_of(document, "Bread should be cheaper.")])
+    assert yes > no
+    chat = LocalChat(judge.model, judge.tokenizer, "qwen-coder", max_tokens=8)  # a second copy would take 6 GB more
+    assert "tea" in chat.complete([{"role": "user", "content": "Say the word tea, nothing else."}]).text.lower()
