@@ -233,10 +233,7 @@ def build(
     """
     raw = Path(raw)
     folder = Path(folder)
-    if dev is None:
-        dev = 0.0 if builder in ("questions", "stances") else DEV_SHARE
-    if not 0 <= dev < 1:
-        raise InputError(f"a share from 0 to below 1 was expected, not {dev!r}", field="dev")
+    dev = _development_share(builder, dev)
     if workers < 1:
         raise InputError(f"at least one was expected, not {workers!r}", field="workers")
     _check_folder(folder, raw, builder)
@@ -244,9 +241,7 @@ def build(
     items = read_items(builder, raw, sample, seed, split)
     name = name or folder.resolve().name
     with _alone_in(folder):
-        answers: Answers = ByRule()
-        if model != ByRule.id:
-            answers = ByChat(Recorded(folder / EXCHANGES, _chat(model)), workers)
+        answers = _answers_by(model, folder, workers)
         made = make(builder, items.drafts, answers, wording)
         rejected = [*items.unusable, *made.rejected]
         if not made.drafts:
@@ -255,12 +250,8 @@ def build(
             raise InputError(f"nothing is left of {len(items.drafts)} items: {why}", path=raw)
         found = [draft.as_question(name) for draft in made.drafts]
         collection = Collection(name, split_questions(found, dev=dev, seed=seed) if dev else found, passages)
-        card = {
-            "title": title or f"Questions and perspectives: {name}",
-            "licence": licence,
-            "source": source,
-            "language": language,
-        }
+        title = title or f"Questions and perspectives: {name}"
+        card = {"title": title, "licence": licence, "source": source, "language": language}
         facts = {
             "builder": builder,
             "raw": raw.name,
@@ -282,6 +273,20 @@ def build(
     unusable = len(items.unusable)
     counts = pd.DataFrame([("read", items.usable + unusable, 0, unusable, 0), *made.counts], columns=COUNTS)
     return Built(collection, rejected, made.unanswered, counts, folder)
+
+
+def _development_share(builder: str, dev: float | None) -> float:
+    if dev is None:
+        dev = 0.0 if builder in ("questions", "stances") else DEV_SHARE
+    if not 0 <= dev < 1:
+        raise InputError(f"a share from 0 to below 1 was expected, not {dev!r}", field="dev")
+    return dev
+
+
+def _answers_by(model: str | ChatModel, folder: Path, workers: int) -> Answers:
+    if model == ByRule.id:
+        return ByRule()
+    return ByChat(Recorded(folder / EXCHANGES, _chat(model)), workers)
 
 
 def rehearse(
