@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from berdslib.data.collection import Collection as Collection
     from berdslib.data.datasets import load as load
     from berdslib.data.records import Passage as Passage
+    from berdslib.data.records import Query as Query
     from berdslib.data.records import Question as Question
     from berdslib.data.saved import save as save
     from berdslib.errors import InputError as InputError
@@ -62,7 +63,7 @@ _PLACES = {
     "berdslib.construction.build": ("build",),
     "berdslib.data.collection": ("Collection",),
     "berdslib.data.datasets": ("load",),
-    "berdslib.data.records": ("Passage", "Question"),
+    "berdslib.data.records": ("Passage", "Query", "Question"),
     "berdslib.data.saved": ("save",),
     "berdslib.errors": ("InputError", "MissingDataError"),
     "berdslib.evaluation.measures": (

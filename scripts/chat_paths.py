@@ -121,12 +121,12 @@ def writing(folder: Path, n: int = 30) -> pd.DataFrame:
     chat = Recorded(folder / "writing.jsonl", load_local_chat("smollm2"))
     asked = bd.load("pir-demo:ambigqa")
     questions, corpus = asked.queries[:n], {p.docno: p for p in asked.passages}
-    run = bd.search("minilm", bd.Collection("ambigqa", questions, asked.passages), 3)
+    run = bd.retriever("minilm", asked).search(questions, 3)
     answers = rag.answer_questions(questions, run, corpus, chat, {q.qid: ["?"] for q in questions}, depth=3)
     print(answers.assign(question=[q.text for q in questions])[["question", "answer"]].to_string())
     sides = bd.load("pir-demo:perspectrum")
-    queries = [q for q in sides.queries if q.labels != ("general",)][:n]
-    run = bd.search("minilm", bd.Collection("perspectrum", queries, sides.passages), 3)
+    queries = [q for q in sides.queries if q.question.labels[q.pid] != "general"][:n]
+    run = bd.retriever("minilm", sides).search(queries, 3)
     essays = rag.write_essays(queries, run, {p.docno: p for p in sides.passages}, chat, depth=3)
     print(essays[["root", "stance", "words", "polarity", "essay"]].to_string())
     print(f"{(answers['answer'] != '').sum()} answers, {(essays['essay'] != '').sum()} essays of {len(queries)}")
@@ -163,11 +163,10 @@ def swapped(folder: Path, most: int = 3, run_of: int = 3) -> pd.DataFrame:
     asks: dict[tuple[str, int], Any] = {}
     gold: dict[tuple[str, int], list[str]] = {}
     for q in task.queries:
-        if q.labels != ("general",):
-            root, pid = q.qid.split("#")
-            key = q.root, rag.stance_of(q.perspectives[0])
+        if q.question.labels[q.pid] != "general":
+            key = q.question.text, rag.stance_of(q.perspective)
             asks.setdefault(key, q)
-            gold[key] = list(dict.fromkeys([*gold.get(key, []), *argued.get((root, int(pid)), [])]))
+            gold[key] = list(dict.fromkeys([*gold.get(key, []), *argued.get((q.question.qid, q.pid), [])]))
     roots = [root for root, side in gold if side == 1 and gold[root, 1] and gold.get((root, -1))]
     roots = [root for root in dict.fromkeys(root for root, _ in asks) if root in roots]
     queries = [asks[root, side] for root in roots for side in (1, -1)]
@@ -175,10 +174,10 @@ def swapped(folder: Path, most: int = 3, run_of: int = 3) -> pd.DataFrame:
     given = {(root, side): gold[root, side][: size[root]] for root in roots for side in (1, -1)}
 
     def of_side(side: int) -> pd.DataFrame:
-        rows = [(q.qid, d, rank) for q in queries for rank, d in enumerate(given[q.root, side], start=1)]
+        rows = [(q.qid, d, rank) for q in queries for rank, d in enumerate(given[q.question.text, side], start=1)]
         return pd.DataFrame(rows, columns=["qid", "docno", "rank"])
 
-    found = bd.search("minilm", bd.Collection("perspectrum", queries, task.passages), most)
+    found = bd.retriever("minilm", task).search(queries, most)
     runs = {"supporting": of_side(1), "opposing": of_side(-1), "found": found, "none": None}
     chat, frames = Recorded(folder / "swapped.jsonl", load_local_chat("smollm2")), []
     for name, run in runs.items():
@@ -235,7 +234,7 @@ def record(_: Path) -> pd.DataFrame:
     def write(chat: Recorded) -> None:
         task = rag.stance_task(sample.questions, sample.gold, sample.passages)
         queries = task.queries[:ESSAYS]
-        run = bd.search("minilm", bd.Collection("full", queries, task.passages), 3)
+        run = bd.retriever("minilm", task).search(queries, 3)
         rag.write_essays(queries, run, {p.docno: p for p in task.passages}, chat, depth=3)
 
     uses: dict[str, tuple[int, Callable[[Recorded], object]]] = {

@@ -106,7 +106,7 @@ def table_5(asked: argparse.Namespace) -> Rows:
     queries = [query for query in task.queries if query.qid in golds]
     if not queries:
         raise InputError("has an answer to none of the queries", path=asked.answers)
-    roots = [query.owner for query in queries]
+    roots = [query.question.qid for query in queries]
     corpus = {passage.docno: passage for passage in task.passages}
     for given, run in shown_passages(task, queries, gold_of(task), asked.retrievers, 1):
         found = rag.answer_questions(queries, run, corpus, chat, golds, depth=1, wording=asked.wording)
@@ -116,12 +116,12 @@ def table_5(asked: argparse.Namespace) -> Rows:
 
     task = task_of(asked, "perspectrum")
     gold: dict[str, list[str]] = {}
-    of_side: dict[tuple[str, int], bd.Question] = {}
+    of_side: dict[tuple[str, int], bd.Query] = {}
     for query in task.queries:
-        if query.labels == ("general",):
+        if labels_of(query.question)[query.pid] == "general":
             continue
         # The release asks for one side of a topic once for each cluster of texts.
-        first = of_side.setdefault((query.root, rag.stance_of(query.perspectives[0])), query)
+        first = of_side.setdefault((query.question.text, rag.stance_of(query.perspective)), query)
         gold[first.qid] = list(dict.fromkeys([*gold.get(first.qid, []), *gold_of(task)[query.qid]]))
     queries = list(of_side.values())
     corpus = {passage.docno: passage for passage in task.passages}
@@ -141,16 +141,15 @@ def gold_of(task: bd.Collection) -> dict[str, list[str]]:
 
 
 def shown_passages(
-    task: bd.Collection, queries: Sequence[bd.Question], gold: dict[str, list[str]], retrievers: Sequence[str], k: int
+    task: bd.Collection, queries: Sequence[bd.Query], gold: dict[str, list[str]], retrievers: Sequence[str], k: int
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame | None]]:
     """Yield the rows of Table 5, and what each gives to the writer: None for no passages."""
     yield {"system": "no-retrieval"}, None
     yield {"system": "gold"}, ranked_run({query.qid: gold[query.qid][:k] for query in queries})
-    asked = bd.Collection(task.name, queries, task.passages)
     for retriever in retrievers:
         for system in ("baseline", "pap", "pap+") if is_dense(retriever) else ("baseline",):
             name = retriever if system == "baseline" else f"{retriever}+{system}"
-            yield {"retriever": retriever, "system": system, "k": k}, bd.search(name, asked, k=k)
+            yield {"retriever": retriever, "system": system, "k": k}, bd.retriever(name, task).search(queries, k)
 
 
 def table_6(asked: argparse.Namespace) -> Rows:
@@ -158,9 +157,9 @@ def table_6(asked: argparse.Namespace) -> Rows:
         collection = task_of(asked, task)
         queries = collection.queries
         # Queries of one root share most of their words, so they are no independent trials.
-        roots = [q.owner for q in queries]
+        roots = [q.question.qid for q in queries]
         for definition, measure in (("union", "qa_f1"), ("f1", "qa_f1_as_elsewhere")):
-            scores = [word_overlap(extract(q.text).perspective, q.perspectives, definition) for q in queries]
+            scores = [word_overlap(extract(q.text).perspective, [q.perspective], definition) for q in queries]
             about = {"system": "extract:rule", "dataset": task, "measure": measure}
             interval = mean_interval(np.array(scores), clusters=roots)
             yield about | {"n": len(collection.questions)} | percent(float(np.mean(scores)), *interval)

@@ -58,7 +58,7 @@ def measure(task, encoder):
     parts = task_vectors(task, encoder)
     by_strength = {s: scores("pap", *parts, strength=s, source=source) for s in STRENGTHS}
     old, old_scores = old_rule(*parts, by_text=scores("pap", *parts), baseline=by_strength[0.0])
-    root_of = pd.factorize(np.array([q.owner for q in task.queries], dtype=object))[0]
+    root_of = pd.factorize(np.array([q.question.qid for q in task.queries], dtype=object))[0]
     return Measured(
         task.name,
         root_of,
@@ -71,7 +71,7 @@ def measure(task, encoder):
 
 def task_vectors(task, encoder):
     """Return the vectors of queries, roots and perspectives, (n, d) each, and of the passages, (m, d)."""
-    texts = zip(*((q.text, q.root, q.perspectives[0]) for q in task.queries), strict=True)
+    texts = zip(*((q.text, q.question.text, q.perspective) for q in task.queries), strict=True)
     return *(encoder.encode_queries(list(part)) for part in texts), encoder.encode_passages(
         [p.full_text for p in task.passages]
     )

@@ -41,10 +41,10 @@ def write_pir(task, path):
     content = {
         "corpus": [p.full_text for p in task.passages],
         "queries": [q.text for q in task.queries],
-        "source_queries": [q.root for q in task.queries],
-        "perspectives": [q.perspectives[0] for q in task.queries],
+        "source_queries": [q.question.text for q in task.queries],
+        "perspectives": [q.perspective for q in task.queries],
         "key_ref": {str(i): [place[docno] for docno in docnos] for i, docnos in enumerate(texts)},
-        "query_labels": [q.labels[0] if q.labels else "" for q in task.queries],
+        "query_labels": [q.question.labels[q.pid] if q.question.labels else "" for q in task.queries],
     }
     with write_text(path) as file:
         json.dump({task.name: content}, file, ensure_ascii=False)

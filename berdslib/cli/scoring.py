@@ -219,10 +219,8 @@ def _scored(
 ) -> tuple[list[Any], dict[str, pd.DataFrame]]:
     """Score runs by gold, tell the notes on the scores, and return the scored questions and the scores."""
     from berdslib.data.records import make_verdicts
-    from berdslib.data.scenario import Scenario
     from berdslib.evaluation.measures import are_recorded
     from berdslib.study import scoring
-    from berdslib.study.tables import counted
 
     own = scoring.own_passages(found)
     runs = {name: scoring.without_own(run, own, found.questions) for name, run in runs.items()}
@@ -237,8 +235,6 @@ def _scored(
         are_gold = are_recorded(gold)
         for note in scoring.table_notes(runs, gold, questions, [found], wanted, finished=runs, recorded=are_gold):
             tell(f"berds: {note}")
-    if isinstance(found, Scenario):
-        questions = [counted(question, found) for question in questions]
     return questions, scores
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 from berdslib.data.corpus import by_docno
 from berdslib.data.records import (
     Passage,
+    Query,
     Question,
     check_passages,
     check_questions,
@@ -99,7 +100,7 @@ class Collection:
             object.__setattr__(self, "gold", gold)
 
     @property
-    def queries(self) -> list[Question]:
+    def queries(self) -> list[Query]:
         """The queries of p-Recall: each question from each of its perspectives.
 
         The text is the recorded full query (PIR) if there is one, else the question followed by the perspective.
@@ -157,30 +158,17 @@ class Collection:
         return f"Collection {self.name!r}: {', '.join(parts)}"
 
 
-def perspective_queries(question: Question, expansions: Expansions) -> list[Question]:
+def perspective_queries(question: Question, expansions: Expansions) -> list[Query]:
     """Return one query for each perspective of a question; see :attr:`Collection.queries`.
 
-    Its qid is that of :func:`berdslib.data.records.perspective_qid`; it has one perspective, and the id (`owner`)
-    and text (`root`) of its question.
+    Its qid is that of :func:`berdslib.data.records.perspective_qid`.
     """
     pairs = expansions.get(question.qid, ())
     if are_full_queries(question, pairs):
         texts = [text for _, text in pairs]
     else:
         texts = [f"{question.text} {perspective}" for perspective in question.perspectives]
-    return [
-        question._replace(
-            qid=perspective_qid(question.qid, pid),
-            text=text,
-            perspectives=question.perspectives[pid : pid + 1],
-            stances=question.stances[pid : pid + 1],
-            labels=question.labels[pid : pid + 1],
-            weights=(),
-            owner=question.qid,
-            root=question.text,
-        )
-        for pid, text in enumerate(texts)
-    ]
+    return [Query(perspective_qid(question.qid, pid), text, question, pid) for pid, text in enumerate(texts)]
 
 
 def _check_list(given: object, kind: type, field: str, hint: str = "") -> None:

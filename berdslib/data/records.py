@@ -60,9 +60,9 @@ class Question(NamedTuple):
 
     Fields: ``qid`` a unique id; ``text`` the question; ``perspectives`` its perspectives as full statements;
     ``stances`` for each perspective "support", "oppose" or None; ``source`` the data set; ``split`` "dev" or "test";
-    ``labels`` for each perspective a short name ("left", "Brazil"), or (). A query made from a question has ``owner``,
-    the question's qid, and ``root``, the question's text; both are "" for a question itself. ``weights`` are the
-    relative weights of the perspectives (BRIGHT-Pro's aspects), or () if all weigh the same.
+    ``labels`` for each perspective a short name ("left", "Brazil"), or (); ``weights`` the relative weights of the
+    perspectives (BRIGHT-Pro's aspects), or () if all weigh the same; ``issue`` the issue that several questions share,
+    or "": intervals and tests draw questions with the same issue together. No file holds it.
     """
 
     qid: str
@@ -71,10 +71,37 @@ class Question(NamedTuple):
     stances: tuple[str | None, ...] = ()
     source: str = ""
     split: str = ""
-    owner: str = ""
-    root: str = ""
     labels: tuple[str, ...] = ()
     weights: tuple[float, ...] = ()
+    issue: str = ""
+
+    @property
+    def question(self) -> Question:
+        """The question itself, as a :class:`Query` has its question."""
+        return self
+
+
+class Query(NamedTuple):
+    """A search query made from a question.
+
+    Fields: ``qid`` a unique id; ``text`` what is searched for; ``question`` the question; ``pid`` the number of the
+    perspective that the query asks for, among those of the question, or None; ``stated`` the text of any other
+    perspective that it asks for, such as a generated one, or "".
+    """
+
+    qid: str
+    text: str
+    question: Question
+    pid: int | None = None
+    stated: str = ""
+
+    @property
+    def perspective(self) -> str:
+        """The text of the perspective that the query asks for, "" for none."""
+        return self.stated if self.pid is None else self.question.perspectives[self.pid]
+
+
+AnyQuery = Question | Query  # what retrievers search for: `qid`, `text` and `question`
 
 
 def shares(question: Question) -> np.ndarray:
@@ -102,15 +129,12 @@ def with_perspectives(question: Question, pids: Sequence[int]) -> Question:
 
 
 def issue_of(question: Question) -> str:
-    """Return the issue of a question: the text of the question that it was made from, or its own text.
+    """Return the issue of a question: the one that it shares with others, or its own text.
 
-    Queries of one issue find the same passages and are not independent, even with different ids; intervals and tests
-    resample them together.
-
-    >>> issue_of(Question("zoos", "Should zoos close?")), issue_of(Question("1", "Asks a man.", root="Tax sugar?"))
+    >>> issue_of(Question("zoos", "Should zoos close?")), issue_of(Question("1", "Asks a man.", issue="Tax sugar?"))
     ('Should zoos close?', 'Tax sugar?')
     """
-    return question.root or question.text
+    return question.issue or question.text
 
 
 class Passage(NamedTuple):
@@ -170,14 +194,13 @@ def check_lists(question: Question) -> None:
 
 def _check_apart(questions: Sequence[Question]) -> None:
     """Refuse a question whose id equals the id of another question's perspective: a run could mean either."""
-    by_qid = {question.qid: question for question in questions}
-    for qid, question in by_qid.items():
-        owner, mark, pid = qid.rpartition("#")
-        if not mark or owner not in by_qid or question.owner == owner:
-            continue
-        if pid in map(str, range(len(by_qid[owner].perspectives))):
-            problem = f"{qid!r} is also the id of a perspective of {owner!r}; give the question another id"
-            raise InputError(problem, field="qid")
+    qids = {question.qid for question in questions}
+    for question in questions:
+        for pid in range(len(question.perspectives)):
+            qid = perspective_qid(question.qid, pid)
+            if qid in qids:
+                problem = f"{qid!r} is also the id of a perspective of {question.qid!r}; give the question another id"
+                raise InputError(problem, field="qid")
 
 
 def perspective_qid(qid: str, pid: int) -> str:

@@ -193,7 +193,8 @@ def _queries(release: Release, rule: str, split: str | None = None) -> list[Argu
 def _question(query: ArgumentQuery, source: str) -> Question:
     """Return a query as a question; its one perspective is the requested properties, or the query's text."""
     labels = (in_words(query.asked),) if query.asked else ()
-    return Question(query.qid, query.text, labels or (query.text,), (None,), source, query.split, labels=labels)
+    text = query.text
+    return Question(query.qid, text, labels or (text,), (None,), source, query.split, labels=labels, issue=text)
 
 
 def _passages(release: Release, docno_of: Mapping[str, str]) -> tuple[Passage, ...]:

@@ -264,16 +264,12 @@ class OwnCorpora(list[Passage]):
         self._corpora = corpora
 
     def of(self, question: Question) -> Sequence[Passage]:
-        """Return the passages of a question; see :meth:`owner`."""
-        return self._corpora[self.owner(question)]
-
-    def owner(self, question: Question) -> str:
-        """Return the qid whose corpus is searched: the question's own, or a query's owner."""
-        qid = question.owner or question.qid
+        """Return the passages of a question."""
+        qid = question.qid
         if qid not in self._corpora:
             examples = ", ".join(map(repr, list(self._corpora)[:3]))
             raise InputError(f"question {qid!r} has no corpus of its own; these have: {examples} …", field="qid")
-        return qid
+        return self._corpora[qid]
 
 
 # ---------------------------------------------------------------- pages and their cache

@@ -175,5 +175,5 @@ def score_columns(
             raise InputError(f"the scores of {system!r} are for other questions, or in another order")
     columns = {system: frame[name].to_numpy(dtype=np.float64) for system, frame in scores.items()}
     groups = [q.source for q in questions]
-    clusters = [q.root or q.qid for q in questions]
+    clusters = [q.issue or q.qid for q in questions]
     return columns, groups, clusters if len(set(clusters)) < len(clusters) else None

@@ -14,7 +14,7 @@ import pandas as pd
 
 from berdslib.data.arguments import PROPERTIES, Profile, in_words
 from berdslib.data.collection import Collection
-from berdslib.data.records import Passage, Question, make_run
+from berdslib.data.records import AnyQuery, Passage, Question, make_run
 from berdslib.data.scenario import BASELINE, EXPLICIT, IMPLICIT, Handout
 from berdslib.errors import InputError
 from berdslib.retrieval.base import Retriever, joined
@@ -49,8 +49,8 @@ def check_use(use: str, collection: Collection, system: str) -> Handout:
 
 
 def asked_for(handout: Handout, question: Question) -> Profile:
-    """Return the properties that a query names, or the question that it was made of."""
-    properties = handout.asked.get(question.owner or question.qid)
+    """Return the properties that a question names."""
+    properties = handout.asked.get(question.qid)
     if not properties:
         raise InputError(f"no property is known for question {question.qid!r}", field="qid")
     return properties
@@ -116,13 +116,13 @@ class Filtered:
     deepens: bool
     name: str
 
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+    def search(self, questions: Sequence[AnyQuery], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
         runs = []
         waiting = list(questions)
         depth = max(k, self.depth)
         while waiting:
-            not_full: list[Question] = []
+            not_full: list[AnyQuery] = []
             size = max(1, _ROWS_AT_ONCE // depth)
             for start in range(0, len(waiting), size):
                 block = waiting[start : start + size]
@@ -142,9 +142,9 @@ class Filtered:
             depth *= _DEEPENING
         return joined(runs)
 
-    def _matches(self, run: pd.DataFrame, questions: Sequence[Question]) -> np.ndarray:
+    def _matches(self, run: pd.DataFrame, questions: Sequence[AnyQuery]) -> np.ndarray:
         """Return whether the author of each row of a run has the properties that its query names, bool (rows,)."""
-        properties = {question.qid: asked_for(self.authors.handout, question) for question in questions}
+        properties = {asked.qid: asked_for(self.authors.handout, asked.question) for asked in questions}
         rows = self.authors.rows(run["docno"])
         by_list = [self.authors.having(properties[qid])[rows[here]] for qid, here in _lists(run)]
         return np.concatenate([np.empty(0, dtype=bool), *by_list])
@@ -167,12 +167,12 @@ class Templated:
     handout: Handout
     name: str
 
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+    def search(self, questions: Sequence[AnyQuery], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
-        queries = []
-        for question in questions:
-            properties = asked_for(self.handout, question)
-            queries.append(question._replace(text=_before(properties, question.text)))
+        queries: list[AnyQuery] = []
+        for asked in questions:
+            properties = asked_for(self.handout, asked.question)
+            queries.append(asked._replace(text=_before(properties, asked.text)))
         return self.retriever.search(queries, k)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Question, check_run, make_run, ranked_run
+from berdslib.data.records import AnyQuery, check_run, make_run, ranked_run
 from berdslib.data.trec import read_run
 from berdslib.errors import InputError
 
@@ -17,11 +17,11 @@ logger = logging.getLogger(__name__)
 
 
 class Retriever(Protocol):
-    """Finds passages for questions."""
+    """Finds passages for questions and for queries made from them."""
 
     name: str
 
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+    def search(self, questions: Sequence[AnyQuery], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question (columns qid, docno, rank, score)."""
         ...
 
@@ -36,7 +36,7 @@ class CheckedRetriever:
         self.name = name
         self._retriever = retriever
 
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+    def search(self, questions: Sequence[AnyQuery], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
         run = run_of(self.name, self._retriever.search(questions, k))
         others = set(run["qid"]) - {question.qid for question in questions}
@@ -46,7 +46,7 @@ class CheckedRetriever:
         return run[run["rank"] <= k].reset_index(drop=True)
 
 
-def warn_of_empty_lists(run: pd.DataFrame, questions: Sequence[Question], name: str) -> None:
+def warn_of_empty_lists(run: pd.DataFrame, questions: Sequence[AnyQuery], name: str) -> None:
     """Log a warning with the number of questions for which a system found nothing; a run has no rows for them."""
     qids = {question.qid for question in questions}
     empty = qids - set(run["qid"])
@@ -92,7 +92,7 @@ def top_k(scores: np.ndarray, k: int, tie_order: np.ndarray, allowed: np.ndarray
 
 
 def gather_run(
-    questions: Sequence[Question], docno_of: Callable[[int], str], found: Sequence[tuple[np.ndarray, np.ndarray]]
+    questions: Sequence[AnyQuery], docno_of: Callable[[int], str], found: Sequence[tuple[np.ndarray, np.ndarray]]
 ) -> pd.DataFrame:
     """Build a run from a (positions, scores) pair per question; `docno_of` maps a position to its docno."""
     qids = []

@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Passage, Question
+from berdslib.data.records import AnyQuery, Passage
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import atomic_path
 from berdslib.models.manifest import MANIFEST, read_manifest, write_manifest
@@ -195,7 +195,7 @@ class _BM25Base:
         self._docnos = [p.docno for p in passages]
         self._ties = docno_order(self._docnos)
 
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+    def search(self, questions: Sequence[AnyQuery], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
         progress = bar(questions, desc=f"searching ({self.name})")
         rankings = [self._search_one(question.text, k) for question in progress]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from berdslib.data.corpus import Corpus
-from berdslib.data.records import Passage, Question
+from berdslib.data.records import AnyQuery, Passage
 from berdslib.errors import InputError
 from berdslib.models.cards import Encoder
 from berdslib.models.corpus_vectors import about_vectors, full_text, vectors_of
@@ -83,7 +83,7 @@ class Dense:
     def _order(self, rows: np.ndarray) -> np.ndarray:
         return docno_order([self._docno(row) for row in rows])
 
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+    def search(self, questions: Sequence[AnyQuery], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
         hits_by_qid = {}
         queries = [question for question in questions if question.text.strip()]

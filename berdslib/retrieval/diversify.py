@@ -16,7 +16,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from berdslib.data.corpus import by_docno
-from berdslib.data.records import RUN_COLUMNS, Passage, Question, check_k, check_run
+from berdslib.data.records import RUN_COLUMNS, AnyQuery, Passage, Question, check_k, check_run
 from berdslib.errors import InputError, known
 from berdslib.models.cards import Encoder
 from berdslib.models.corpus_vectors import full_text
@@ -628,7 +628,7 @@ class Diversified:
         if DIVERSIFIERS[self.method].needs != ASPECTS or self.relevance_weight == 1:
             self.aspects = None
 
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+    def search(self, questions: Sequence[AnyQuery], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question, chosen among `depth` (or k, if that is more)."""
         run = self.retriever.search(questions, max(k, self.depth))
         if run.empty:
@@ -636,7 +636,7 @@ class Diversified:
         if self.aspects is None:
             return self._reordered(run, questions, None, k)
         # A query of one perspective has no others to cover: its list stays as it is.
-        originals = [question for question in questions if not question.owner]
+        originals = [question for question in questions if isinstance(question, Question)]
         of_originals = run["qid"].isin({question.qid for question in originals})
         aspects = self.aspects(run[of_originals].reset_index(drop=True), originals)
         chosen = of_originals & run["qid"].isin(set(aspects["qid"].astype(str)))
@@ -648,12 +648,12 @@ class Diversified:
     def _reordered(
         self,
         run: pd.DataFrame,
-        questions: Sequence[Question],
+        questions: Sequence[AnyQuery],
         aspects: pd.DataFrame | None,
         k: int,
     ) -> pd.DataFrame:
         # Scores are divided by the largest of their data set, and a collection may hold several.
-        sources = run["qid"].map({question.qid: question.source for question in questions})
+        sources = run["qid"].map({asked.qid: asked.question.source for asked in questions})
         reordered = []
         for _, lists in run.groupby(sources, dropna=False):
             best = diversify(

@@ -17,8 +17,8 @@ from typing import Any
 
 import pandas as pd
 
-from berdslib.data.collection import Expansions, are_full_queries
-from berdslib.data.records import Question, check_k, check_questions, check_run, make_run, ranked_run
+from berdslib.data.collection import Expansions, are_full_queries, perspective_queries
+from berdslib.data.records import AnyQuery, Query, Question, check_k, check_questions, check_run, make_run, ranked_run
 from berdslib.errors import InputError, known
 from berdslib.llm.answers import NESTED, parse_perspectives, strip_reasoning
 from berdslib.llm.asking import read_all
@@ -143,7 +143,7 @@ class Expanded:
         check_k(self.depth, "depth")
         self.name = self.name or f"{self.retriever.name}+expansion"
 
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+    def search(self, questions: Sequence[AnyQuery], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question; round robin scores them with the negated rank."""
         _check_covered(questions, self.expansions)
         depth = max(k, self.depth) if self.fuse == "rrf" else k
@@ -153,15 +153,15 @@ class Expanded:
         run = FUSE[self.fuse](lists)
         return run[run["rank"] <= k].reset_index(drop=True)
 
-    def lists(self, questions: Sequence[Question], depth: int) -> list[dict[str, list[str]]]:
+    def lists(self, questions: Sequence[AnyQuery], depth: int) -> list[dict[str, list[str]]]:
         """Return for each question's first search, the second and so on: qid → docnos found, best first."""
-        queries: list[Question] = []
+        queries: list[Query] = []
         origins: dict[str, tuple[str, int]] = {}  # the query's id → the question's id, and the number of the search
-        for question in questions:
-            for i, (text, perspective) in enumerate(self._texts(question)):
-                qid = f"{len(queries)}:{question.qid}"
-                queries.append(_query(question, qid, text, perspective))
-                origins[qid] = (question.qid, i)
+        for asked in questions:
+            for i, query in enumerate(self._queries(asked)):
+                qid = f"{len(queries)}:{asked.qid}"
+                queries.append(query._replace(qid=qid))
+                origins[qid] = (asked.qid, i)
         run = self.retriever.search(queries, depth)
         searches = 1 + max(i for _, i in origins.values())
         lists: list[dict[str, list[str]]] = [{} for _ in range(searches)]
@@ -170,35 +170,27 @@ class Expanded:
             lists[i][qid] = docnos
         return lists
 
-    def _texts(self, question: Question) -> list[tuple[str, str]]:
-        """Return the text of each query of a question, and the perspective that it states, "" for none."""
-        original = (question.text, "")
-        if question.owner:
-            return [original]
-        expanded = self._expanded(question)[: self.number or None]
+    def _queries(self, asked: AnyQuery) -> list[Query]:
+        """Return the queries that are searched in place of a question, or a query itself; their ids are not final."""
+        if isinstance(asked, Query):
+            return [asked]
+        expanded = self._expanded(asked)[: self.number or None]
         if self.original or not expanded:
-            return [original, *expanded]
+            return [Query(asked.qid, asked.text, asked), *expanded]
         return expanded
 
-    def _expanded(self, question: Question) -> list[tuple[str, str]]:
-        pairs = self.expansions.get(question.qid, ())
-        if are_full_queries(question, pairs):  # the texts contain the question, the names are the perspectives
-            return [(text, name) for name, text in pairs]
+    def _expanded(self, question: Question) -> list[Query]:
+        qid = question.qid
+        pairs = self.expansions.get(qid, ())
+        if are_full_queries(question, pairs):  # the texts contain the question
+            return perspective_queries(question, self.expansions)
         if self.merge == "statement only":  # such as a hypothetical passage, which states no perspective
-            return [(text, "") for _, text in pairs]
-        return [(f"{question.text} {text}", text) for _, text in pairs]
+            return [Query(qid, text, question) for _, text in pairs]
+        return [Query(qid, f"{question.text} {text}", question, stated=text) for _, text in pairs]
 
 
-def _query(question: Question, qid: str, text: str, perspective: str) -> Question:
-    """Return a query made of a question; with a perspective, it holds that and the question's text as its root."""
-    query = question._replace(qid=qid, text=text, owner=question.owner or question.qid)
-    if not perspective:
-        return query
-    return query._replace(root=question.text, perspectives=(perspective,), stances=(), labels=(), weights=())
-
-
-def _check_covered(questions: Sequence[Question], expansions: Expansions) -> None:
-    originals = [question for question in questions if not question.owner]
+def _check_covered(questions: Sequence[AnyQuery], expansions: Expansions) -> None:
+    originals = [question for question in questions if isinstance(question, Question)]
     without = [question.qid for question in originals if not expansions.get(question.qid)]
     if originals and len(without) == len(originals):
         known_ids = ", ".join(map(repr, list(expansions)[:3])) or "no question at all"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Passage, Question
+from berdslib.data.records import AnyQuery, Passage, Query
 from berdslib.errors import InputError, known
 from berdslib.models.cards import Encoder, with_instruction
 from berdslib.models.corpus_vectors import full_text, vectors_of
@@ -216,8 +216,8 @@ def search_exact(form: ScoreForm, vectors: np.ndarray, k: int, tie_order: np.nda
 class Projected:
     """A dense retriever that scores queries made of a root and a perspective by a method of ``METHODS``, exactly.
 
-    If the perspective is the query itself, as in AmbigQA, query - root stands for it (divergences.md P5). A question
-    without a root is searched unchanged; a blank one finds nothing.
+    The root of a query is its question's text. If the perspective is the query itself, as in AmbigQA, query - root
+    stands for it (divergences.md P5). Questions are searched unchanged; a blank text finds nothing.
 
     Args:
         passages: the corpus; docnos must be unique.
@@ -253,7 +253,7 @@ class Projected:
         self._vectors = vectors_of(passages, encoder, text_of)
         self._ties = docno_order(self._docnos)
 
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+    def search(self, questions: Sequence[AnyQuery], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
         hits_by_qid: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         for projects in (True, False):
@@ -272,11 +272,12 @@ class Projected:
         rankings = [hits_by_qid.get(question.qid, no_hits) for question in questions]
         return gather_run(questions, self._docnos.__getitem__, rankings)
 
-    def _has_perspective(self, question: Question) -> bool:
+    def _has_perspective(self, asked: AnyQuery) -> bool:
         """Return whether there is a perspective to project out: a known one, or one to cut out of a raw query."""
-        return bool(question.root or (self._extract and not question.perspectives))
+        is_known = isinstance(asked, Query) and bool(asked.perspective)
+        return is_known or (self._extract is not None and not asked.question.perspectives)
 
-    def _encoded(self, queries: Sequence[Question], projects: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _encoded(self, queries: Sequence[AnyQuery], projects: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the vectors of queries and, if they are projected, of their roots and perspectives."""
         encode = self._encoder.encode_queries
         texts = [query.text for query in queries]
@@ -289,7 +290,7 @@ class Projected:
             if uncut:
                 logger.warning("%s: no perspective can be cut out of %d of %d queries", self.name, uncut, len(texts))
         else:
-            parts = [(query.root, query.perspectives[0]) for query in queries]
+            parts = [(query.question.text, query.perspective) for query in queries if isinstance(query, Query)]
         if self._instructs:
             q = self._instructed(parts)
             return q, q, q

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from berdslib.data.corpus import by_docno
-from berdslib.data.records import Passage, Question, check_k, make_run
+from berdslib.data.records import AnyQuery, Passage, check_k, make_run
 from berdslib.errors import InputError
 from berdslib.models.loading import NO_CODE, load_model, load_weights, read_tokenizer
 from berdslib.models.pair_classifier import PairClassifier, load_classifier
@@ -43,7 +43,7 @@ class CrossEncoderRetriever:
         # Passages of a corpus on disk are read when they are needed.
         self._passages = by_docno(passages)
 
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+    def search(self, questions: Sequence[AnyQuery], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
         if k > self.depth:
             problem = f"k = {k} exceeds the {self.depth} candidates that are scored; raise depth"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import Passage, Question, make_run
+from berdslib.data.records import AnyQuery, Passage, make_run
 from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError, MissingDataError, known
 from berdslib.models.cards import CARDS, Encoder, model_card
@@ -199,16 +199,18 @@ class InOwnCorpora:
         self._make = make
         self._corpora = corpora
 
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+    def search(self, questions: Sequence[AnyQuery], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question; queries made from one question share its corpus."""
-        queries: dict[str, list[Question]] = {}
-        for question in questions:
-            queries.setdefault(self._corpora.owner(question), []).append(question)
+        queries: dict[str, list[AnyQuery]] = {}
+        corpora: dict[str, Sequence[Passage]] = {}
+        for asked in questions:
+            qid = asked.question.qid
+            queries.setdefault(qid, []).append(asked)
+            corpora[qid] = self._corpora.of(asked.question)
         runs = []
-        for same_corpus in bar(queries.values(), desc=f"{self.name}, a corpus a question", unit="corpus"):
-            corpus = self._corpora.of(same_corpus[0])
-            if corpus:
-                runs.append(self._make(corpus).search(same_corpus, k))
+        for qid, same_corpus in bar(queries.items(), desc=f"{self.name}, a corpus a question", unit="corpus"):
+            if corpora[qid]:
+                runs.append(self._make(corpora[qid]).search(same_corpus, k))
         return joined(runs)
 
 
@@ -233,7 +235,7 @@ class Lucene:
         self.name = name
         self._searcher = searcher
 
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+    def search(self, questions: Sequence[AnyQuery], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question; a blank question finds nothing."""
         asked = [question for question in questions if question.text.strip()]
         texts = [question.text for question in asked]

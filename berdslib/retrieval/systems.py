@@ -43,7 +43,7 @@ import pandas as pd
 
 from berdslib.data.arguments import READER
 from berdslib.data.collection import Collection, Expansions, are_full_queries
-from berdslib.data.records import Passage, Question
+from berdslib.data.records import AnyQuery, Passage
 from berdslib.data.scenario import Handout, Scenario
 from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError, known
@@ -371,10 +371,6 @@ class Workshop:
             self.gather(system)
         return {text: self.build(system) for text, system in parsed.items()}
 
-    def over(self, questions: Sequence[Question], expansions: Expansions) -> Workshop:
-        """Return a workshop for other questions, and their recorded expansions, on the same passages."""
-        return self.beside(replace(self.collection, questions=questions, gold=None, expansions=expansions))
-
     def beside(self, collection: Collection) -> Workshop:
         """Return a workshop over another collection; models are shared, and indexes if the passages are the same."""
         other = copy(self)
@@ -495,9 +491,9 @@ class _Remembering:
         self._retriever = retriever
         self._whole = whole
         # A list, because a user's question may have its perspectives in a list, which cannot be hashed.
-        self._last: deque[tuple[list[Question], int, pd.DataFrame]] = deque(maxlen=_KEPT)
+        self._last: deque[tuple[list[AnyQuery], int, pd.DataFrame]] = deque(maxlen=_KEPT)
 
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:
+    def search(self, questions: Sequence[AnyQuery], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
         asked = list(questions)
         deep = max(k, self._whole)

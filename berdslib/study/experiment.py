@@ -34,7 +34,6 @@ from berdslib.study.tables import (
     MACRO,
     WHY_NO_INTERVAL,
     Shown,
-    counted,
     escape,
     file_stems,
     paper_table,
@@ -317,7 +316,8 @@ def _scored(
         is_finished = isinstance(named[name], pd.DataFrame)
         top = run if is_finished else run[run["rank"] <= k]
         scores[name] = scoring.scored(top, verdicts, collection, asked, measures, name)
-    return _Scored(runs, verdicts, [counted(question, collection) for question in asked], scores)
+    questions = [question._replace(source=question.source or collection.name) for question in asked]
+    return _Scored(runs, verdicts, questions, scores)
 
 
 def _shared_judge(settings: Settings, scorer: Judge | None, collection: Collection) -> Callable[[], Judge]:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from berdslib.data.collection import Collection
 from berdslib.data.pir import PirQuery, pir_collection
-from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_run
+from berdslib.data.records import OPPOSE, SUPPORT, AnyQuery, Passage, Query, Question, check_run
 from berdslib.errors import InputError
 from berdslib.evaluation.sides import listed_in_top
 from berdslib.llm.asking import read_all
@@ -50,7 +50,7 @@ class Correlation(NamedTuple):
 
 
 def answer_questions(
-    queries: Sequence[Question],
+    queries: Sequence[AnyQuery],
     run: pd.DataFrame | None,
     passages: Mapping[str, Passage],
     chat: ChatModel,
@@ -120,7 +120,7 @@ def normalise_answer(text: str) -> str:
 
 
 def write_essays(
-    queries: Sequence[Question],
+    queries: Sequence[Query],
     run: pd.DataFrame | None,
     passages: Mapping[str, Passage],
     chat: ChatModel,
@@ -129,7 +129,7 @@ def write_essays(
     wording: str = "ours",
     workers: int = 4,
 ) -> pd.DataFrame:
-    """Write an essay on every query's ``root``, for the stance of its perspective, from its first passages.
+    """Write an essay on every query's root, its question, for the stance of its perspective, from its first passages.
 
     The arguments are those of :func:`answer_questions`. Source: PIR, section 3.3 and appendix A.8.
 
@@ -140,22 +140,23 @@ def write_essays(
     """
     prompt = load_prompt("essay_writing", wording, needs=("k", "q", "s"), asked=chat.id)
     for q in queries:
-        if not q.root or len(q.perspectives) != 1:
+        if not isinstance(q, Query):
             problem = f"{q.qid!r} is not a query for one side of a topic; take a collection's `queries`"
-            raise InputError(problem, field="root")
+            raise InputError(problem, field="queries")
     shown = _shown(queries, run, passages, depth)
-    stances = [stance_of(q.perspectives[0]) for q in queries]
+    roots = [q.question.text for q in queries]
+    stances = [stance_of(q.perspective) for q in queries]
     slots = []
     of_pairs = []
     of_passages = []
-    for q, of_query, stance in zip(queries, shown, stances, strict=True):
+    for root, of_query, stance in zip(roots, shown, stances, strict=True):
         name = "Support" if stance > 0 else "Oppose"
-        slots.append({"k": _block(of_query), "q": _line(q.root), "s": name})
-        of_pairs.append(polarity(f"Topic: {q.root}; Stance: {name}"))
+        slots.append({"k": _block(of_query), "q": _line(root), "s": name})
+        of_pairs.append(polarity(f"Topic: {root}; Stance: {name}"))
         of_passages.append(np.mean([polarity(p.full_text) for p in of_query]) if of_query else np.nan)
     table = _answered(queries, shown, chat, prompt, slots, workers)
     table = table.rename(columns={"text": "essay"})
-    table.insert(1, "root", [q.root for q in queries])
+    table.insert(1, "root", roots)
     table.insert(2, "stance", stances)
     return table.assign(
         words=[len(essay.split()) for essay in table["essay"]],
@@ -258,7 +259,7 @@ def stance_task(questions: Sequence[Question], gold: pd.DataFrame, passages: Seq
 
 
 def _shown(
-    queries: Sequence[Question], run: pd.DataFrame | None, passages: Mapping[str, Passage], depth: int
+    queries: Sequence[AnyQuery], run: pd.DataFrame | None, passages: Mapping[str, Passage], depth: int
 ) -> list[list[Passage]]:
     """Return the first passages of each query; an empty list if nothing was retrieved."""
     if depth < 1:
@@ -289,7 +290,7 @@ def _line(text: str) -> str:
 
 
 def _answered(
-    queries: Sequence[Question],
+    queries: Sequence[AnyQuery],
     shown: Sequence[Sequence[Passage]],
     chat: ChatModel,
     prompt: Prompt,

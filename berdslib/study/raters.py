@@ -172,7 +172,7 @@ def judge_systems(
     pool = scoring.pooled(runs.values(), questions, k)
     if len(pool):
         runs[ORACLE] = oracle(pool, gold, questions, k, depth=len(pool))
-    clustered = [q._replace(source="", root=cluster) for q, cluster in zip(questions, clusters, strict=True)]
+    clustered = [q._replace(source="", issue=cluster) for q, cluster in zip(questions, clusters, strict=True)]
     tables = []
     scores = dict[tuple[str, str], pd.DataFrame]()
     for judge_name, by_judge in verdicts.items():

@@ -19,12 +19,15 @@ from berdslib.data.collection import Collection, Expansions
 from berdslib.data.corpus import by_docno
 from berdslib.data.datasets import load
 from berdslib.data.records import (
+    AnyQuery,
     Passage,
+    Query,
     Question,
     check_k,
     counted,
     list_ids,
     make_verdicts,
+    no_repeats,
     perspective_qid,
     ranked_run,
 )
@@ -181,7 +184,7 @@ class _Transformer:
         self.name = name
         self._transformer = transformer
 
-    def search(self, questions: Sequence[Question], k: int) -> pd.DataFrame:  # noqa: ARG002 # it sets its own length
+    def search(self, questions: Sequence[AnyQuery], k: int) -> pd.DataFrame:  # noqa: ARG002 # it sets its own length
         """Return the transformer's lists in full, whatever their length."""
         topics = pd.DataFrame({"qid": [q.qid for q in questions], "query": [q.text for q in questions]})
         run: pd.DataFrame = self._transformer.transform(topics)
@@ -278,7 +281,7 @@ class HeldRetriever:
 
     def search(
         self,
-        questions: Sequence[Question | str] | Question | str | None = None,
+        questions: Sequence[AnyQuery | str] | AnyQuery | str | None = None,
         k: int = 100,
         *,
         perspectives: bool = False,
@@ -286,7 +289,8 @@ class HeldRetriever:
         """Return the run of some questions: frame qid, docno, rank, score.
 
         Args:
-            questions: one or several: records, or texts, each of which is its own id; None for those of the collection.
+            questions: one or several: questions, queries made from them, or texts, each of which is its own id; None
+                for the questions of the collection.
             k: passages of each list.
             perspectives: also search for each question from each of its perspectives, as p-Recall needs it.
 
@@ -295,19 +299,21 @@ class HeldRetriever:
         """
         check_k(k)
         collection = self.collection
-        if isinstance(questions, str | Question):
+        asked: Sequence[AnyQuery] = collection.questions
+        if isinstance(questions, str | Question | Query):
             questions = [questions]
         if questions is not None:
-            records = [Question(q, q) if isinstance(q, str) else q for q in questions]
-            collection = collection.only(records)
+            asked = [Question(q, q) if isinstance(q, str) else q for q in questions]
+            collection = collection.only(_questions_of(asked))
         elif collection.questions == UNASKED:
             raise InputError("the passages came without questions; give some", field="questions")
         queries = collection.queries if perspectives else ()
-        run = self.lists([collection.questions, queries], k, collection)
-        warn_of_empty_lists(run, [*collection.questions, *queries], self.name)
+        no_repeats((query.qid for query in [*asked, *queries]), "query id", "qid")
+        run = self.lists([asked, queries], k, collection)
+        warn_of_empty_lists(run, [*asked, *queries], self.name)
         return run
 
-    def lists(self, asked: Sequence[Sequence[Question]], k: int, collection: Collection | None = None) -> pd.DataFrame:
+    def lists(self, asked: Sequence[Sequence[AnyQuery]], k: int, collection: Collection | None = None) -> pd.DataFrame:
         """Return one run of several lists of questions, each searched by itself, of this collection or another."""
         retriever = self._built
         own = self._own
@@ -330,9 +336,16 @@ class HeldRetriever:
         if self._shop is None or self._system is None or self._system == self._system.of_passages:
             return self._built
         own = {question.qid: question for question in self.collection.questions}
-        if all(own.get(q.qid) == q or (q.owner and q.owner in own) for q in collection.questions):
+        if all(own.get(q.qid) == q for q in collection.questions):
             return self._built
         return self._shop.beside(collection).make([self._system.text])[self._system.text]
+
+
+def _questions_of(asked: Sequence[AnyQuery]) -> list[Question]:
+    """Return the questions that are asked, and then those that only queries were made from, each once."""
+    questions = [question for question in asked if not isinstance(question, Query)]
+    made_from = {query.question.qid: query.question for query in asked if isinstance(query, Query)}
+    return questions + [question for question in made_from.values() if question not in questions]
 
 
 def held(

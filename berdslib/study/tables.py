@@ -12,9 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from berdslib.data.collection import Collection
-from berdslib.data.records import Question, issue_of
-from berdslib.data.scenario import Scenario
+from berdslib.data.records import Question
 from berdslib.errors import InputError, printable
 from berdslib.files import write_text
 from berdslib.stats import holm, macro_mean, mean_interval, paired_test
@@ -22,12 +20,6 @@ from berdslib.stats import holm, macro_mean, mean_interval, paired_test
 MACRO = "macro"  # the mean of the data sets' means
 NO_INTERVAL = "–"
 WHY_NO_INTERVAL = f"{NO_INTERVAL}: no interval, since the questions are too few or all on one issue"
-
-
-def counted(question: Question, collection: Collection) -> Question:
-    """Return a question with its data set as source and, in a scenario, its issue as root."""
-    source = question.source or collection.name
-    return question._replace(source=source, root=issue_of(question) if isinstance(collection, Scenario) else "")
 
 
 def splits(questions: Sequence[Question]) -> str:
@@ -50,29 +42,29 @@ def score_table(
 ) -> pd.DataFrame:
     """Return means, intervals and tests of per-question scores; see :class:`Experiment` for the columns.
 
-    Questions made of the same one (a scenario's queries on an issue) are drawn together.
+    Questions with the same issue (a scenario's queries) are drawn together.
     """
     sources = np.array([q.source or "questions" for q in questions])
     if MACRO in sources:
         problem = f"{MACRO!r} stands for the mean over all data sets; give this one another name"
         raise InputError(problem, field="source")
-    roots = np.array([q.root or q.qid for q in questions])
+    issues = np.array([q.issue or q.qid for q in questions])
     rows = []
     for dataset in (*dict.fromkeys(sources.tolist()), MACRO):
         mask = np.ones(len(sources), dtype=bool) if dataset == MACRO else sources == dataset
         for measure in next(iter(scores.values())).columns:
             columns = {system: frame[measure].to_numpy()[mask] for system, frame in scores.items()}
-            for row in _score_rows(columns, sources[mask].tolist(), roots[mask].tolist(), baseline, seed):
+            for row in _score_rows(columns, sources[mask].tolist(), issues[mask].tolist(), baseline, seed):
                 rows.append((row[0], dataset, measure, *row[1:]))
     names = ["system", "dataset", "measure", "n", "mean", "low", "high", "difference", "p_value"]
     return pd.DataFrame(rows, columns=names)
 
 
 def _score_rows(
-    columns: Mapping[str, np.ndarray], sources: list[str], roots: list[str], baseline: str | None, seed: int
+    columns: Mapping[str, np.ndarray], sources: list[str], issues: list[str], baseline: str | None, seed: int
 ) -> Sequence[tuple[object, ...]]:
     """Return system, n, mean, low, high, difference and p-value for each system's scores (questions,)."""
-    clusters = roots if len(set(roots)) < len(roots) else None
+    clusters = issues if len(set(issues)) < len(issues) else None
     means = {system: macro_mean(values, sources) for system, values in columns.items()}
     base = np.nan
     p_values = dict[str, float]()

@@ -57,7 +57,7 @@ def test_perspectrum_by_hand(tmp_path):
     ]
     assert [p.text for p in task.passages] == ["Tea calms.", "Tea soothes.", "Tea stains.", "Cars are quick."]
     for query in task.queries:
-        assert query.text.endswith(f": {query.root}")
+        assert query.text.endswith(f": {query.question.text}")
 
 
 def exfever(path, *rows):
@@ -116,9 +116,9 @@ def test_no_two_claims_are_more_alike_than_what_they_were_paired_with(tmp_path_f
     except InputError:
         assert not alike
         return
-    refuted = [query for query in task.queries if query.labels == ("REFUTE",)]
+    refuted = [query for query in task.queries if query.question.labels[query.pid] == "REFUTE"]
     gold = {(verdict.qid, verdict.pid): int(verdict.docno) for verdict in task.gold.itertuples()}
-    pairs = {int(q.root.split()[1]): gold[q.owner, int(q.qid.rpartition("#")[2])] for q in refuted}
+    pairs = {int(q.question.text.split()[1]): gold[q.question.qid, q.pid] for q in refuted}
     assert len(set(pairs.values())) == len(pairs) and set(pairs.items()) <= set(alike)
     back = {j: i for i, j in pairs.items()}
     for i, j in alike:
@@ -185,8 +185,8 @@ def test_p11_perspectrum_is_the_released_task(real_data, tmp_path):
         for measure in ("pRecall(gold='official')@5", "pRecall@5")
     ]
     assert means == pytest.approx([39.1, 33.9], abs=0.2)  # 39.1 in PIR's Table 2; ties there fall by chance
-    said = [(query.text, query.perspectives) for query in task.queries[:100]]
-    assert said == [(query.text, query.perspectives) for query in demo.queries]
+    said = [(query.text, query.perspective) for query in task.queries[:100]]
+    assert said == [(query.text, query.perspective) for query in demo.queries]
 
 
 @pytest.mark.slow

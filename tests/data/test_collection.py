@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from berdslib.data.collection import Collection, are_full_queries
-from berdslib.data.records import Passage, Question, make_verdicts
+from berdslib.data.records import Passage, Query, Question, make_verdicts
 
 ZOO = Question("zoos", "Should zoos close?", ("They should.", "They should not."), ("support", "oppose"), "pets", "dev")
 TEA = Question("tea", "Is tea good?", ("It is.",), labels=("yes",))
@@ -44,12 +44,11 @@ def test_gold_of_anybody_is_cleaned():
 def test_each_question_is_asked_from_each_perspective():
     queries = Collection("pets", [ZOO, TEA], expansions={"zoos": [("Other", "Not a full query.")]}).queries
     assert queries == [
-        Question("zoos#0", "Should zoos close? They should.", ("They should.",), ("support",), "pets", "dev",
-                 "zoos", "Should zoos close?"),
-        Question("zoos#1", "Should zoos close? They should not.", ("They should not.",), ("oppose",), "pets", "dev",
-                 "zoos", "Should zoos close?"),
-        Question("tea#0", "Is tea good? It is.", ("It is.",), owner="tea", root="Is tea good?", labels=("yes",)),
-    ]  # fmt: skip
+        Query("zoos#0", "Should zoos close? They should.", ZOO, 0),
+        Query("zoos#1", "Should zoos close? They should not.", ZOO, 1),
+        Query("tea#0", "Is tea good? It is.", TEA, 0),
+    ]
+    assert [query.perspective for query in queries] == ["They should.", "They should not.", "It is."]
 
 
 def test_full_queries_are_expansions_under_the_names_of_the_perspectives():

@@ -71,9 +71,9 @@ def test_signs_that_are_part_of_a_word():
     assert found(first, question("b", "Learn C# at school?")) == []
 
 
-def test_queries_of_one_root_are_of_one_text():
-    asked = [question("z#0", "Find a man who says yes")._replace(root="Close zoos?"), question("k", "Close zoos?")]
-    assert found(*asked) == [("z#0", "k", 1.0)]
+def test_questions_on_one_issue_are_of_one_text():
+    asked = [question("z", "Find a man who says yes")._replace(issue="Close zoos?"), question("k", "Close zoos?")]
+    assert found(*asked) == [("z", "k", 1.0)]
 
 
 def test_questions_of_one_shape_are_about_different_things():

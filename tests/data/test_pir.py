@@ -44,7 +44,7 @@ def rows_of(task):
         (q.text, perspective, q.labels[pid] if q.labels else "", asked.text, gold[q.qid, pid])
         for q in task.questions
         for pid, (perspective, asked) in enumerate(
-            zip(q.perspectives, [a for a in task.queries if a.owner == q.qid], strict=True)
+            zip(q.perspectives, [a for a in task.queries if a.question == q], strict=True)
         )
     ]
 
@@ -198,12 +198,12 @@ def test_roots_and_full_queries_are_questions():
     task = pir_collection("tea", rows, passages_of(["Tea calms.", "Tea stains teeth badly.", "Coffee wakes."]))
     assert [(q.text, q.perspectives) for q in task.questions] == [("tea", ("for", "against")), ("coffee", ("for",))]
     assert [q.qid for q in task.questions] == [root_id("tea"), root_id("coffee")]
-    assert [(q.qid, q.text, q.perspectives) for q in task.queries] == [
-        (f"{root_id('tea')}#0", "for tea", ("for",)),
-        (f"{root_id('tea')}#1", "against tea", ("against",)),
-        (f"{root_id('coffee')}#0", "coffee now", ("for",)),
+    assert [(q.qid, q.text, q.perspective) for q in task.queries] == [
+        (f"{root_id('tea')}#0", "for tea", "for"),
+        (f"{root_id('tea')}#1", "against tea", "against"),
+        (f"{root_id('coffee')}#0", "coffee now", "for"),
     ]
-    assert {q.source for q in (*task.questions, *task.queries)} == {"pir-tea"}
+    assert {q.question.source for q in (*task.questions, *task.queries)} == {"pir-tea"}
     assert all(are_full_queries(q, task.expansions[q.qid]) for q in task.questions)
 
 

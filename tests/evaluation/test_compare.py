@@ -64,11 +64,11 @@ def test_several_baselines(scores):
     assert all_pairs(scores, QUESTIONS, "M", baselines=["low", "low"]).equals(alone)
 
 
-def test_questions_made_of_one_are_drawn_together():
+def test_questions_on_one_issue_are_drawn_together():
     rng = np.random.default_rng(3)
     a, b = rng.random((2, 8))
     once = [Question(f"q{i}", f"{i}?", ("Yes.",)) for i in range(8)]
-    thrice = [Question(f"q{i}-{j}", f"{i}?", ("Yes.",), root=f"q{i}") for i in range(8) for j in range(3)]
+    thrice = [Question(f"q{i}-{j}", f"{i}?", ("Yes.",), issue=f"q{i}") for i in range(8) for j in range(3)]
     one = all_pairs(frames(once, a=a, b=b), once, "M")
     many = all_pairs(frames(thrice, a=np.repeat(a, 3), b=np.repeat(b, 3)), thrice, "M")
     same = ["difference", "low", "high", "p_value"]

@@ -24,7 +24,7 @@ from transformers import (
 
 from berdslib.data.collection import Collection
 from berdslib.data.datasets import load_passages
-from berdslib.data.records import Passage, Question
+from berdslib.data.records import Passage, Query, Question
 from berdslib.errors import InputError, MissingDataError
 from berdslib.models import encoders, loading
 from berdslib.models.cards import CARDS, ModelCard
@@ -246,16 +246,18 @@ def test_a_perspective_is_the_instruction_and_its_root_the_text(instructor, monk
     corpus = [Passage(f"d{i}", text) for i, text in enumerate(TEXTS)]
     sides = ["a claim that supports the argument", "a claim that opposes the argument"]
     asked = [
-        Question(f"q{i}", f"Find {side}: {root}", (side,), root=root)
+        Query(f"q{i}", f"Find {side}: {root}", Question(root, root), stated=side)
         for i, (root, side) in enumerate((root, side) for root in TEXTS[:2] for side in sides)
     ]
-    asked.append(Question("plain", "Should zoos close?"))
-    read = [(q.root, f"{q.perspectives[0]}: ") if q.root else (q.text, card.query_prefix) for q in asked]
+    plain = Question("plain", "Should zoos close?")
+    read = [(query.question.text, f"{query.perspective}: ") for query in asked]
+    asked.append(plain)
+    read.append((plain.text, card.query_prefix))
     queries = torch.stack([alone(text, instruction) for text, instruction in read])
     want = queries @ torch.stack([alone(p.text, card.passage_prefix) for p in corpus]).T
     assert torch.pdist(queries).min() > 0.001  # both parts count
 
-    system = make_systems(["instructor-base+instruct"], Collection("c", asked, corpus))["instructor-base+instruct"]
+    system = make_systems(["instructor-base+instruct"], Collection("c", [plain], corpus))["instructor-base+instruct"]
     run = system.search(asked, len(corpus))
     scores = run.pivot(index="qid", columns="docno", values="score")
     got = scores.loc[[q.qid for q in asked], [p.docno for p in corpus]].to_numpy()

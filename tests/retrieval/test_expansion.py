@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berdslib.data.datasets import load_expansions, load_questions
-from berdslib.data.records import Question, make_verdicts, ranked_run
+from berdslib.data.records import Query, Question, make_verdicts, ranked_run
 from berdslib.errors import InputError, MissingDataError
 from berdslib.evaluation.measures import parse_measure, score_run
 from berdslib.llm.chat import Reply, UnreadError
@@ -149,17 +149,15 @@ def test_what_is_not_known_is_an_error_before_anything_is_searched(options, name
 def test_a_query_made_of_a_question_passes_through_as_it_is(caplog):
     """It asks from one perspective already; that it is not expanded is no cause for a warning."""
     made = {"q1": [("For", "They do harm."), ("Against", "They save.")]}
-    own = Q1._replace(
-        qid="q1#0", text="Should zoos close? Yes.", perspectives=("Yes.",), stances=(), owner="q1", root=Q1.text
-    )
+    own = Query("q1#0", "Should zoos close? Yes.", Q1, stated="Yes.")
     fake = Fake({own.text: ["a", "b"]})
     assert lists_of(expanded_search(fake, [Q1, own], made, 2)) == {"q1#0": ["a", "b"]}
     assert lists_of(expanded_search(fake, [own], {}, 1)) == {"q1#0": ["a"]}  # none of them need expansions
     assert fake.calls[0][0] == ["Should zoos close? They do harm.", "Should zoos close? They save.", own.text]
     assert not caplog.records
     first, _, passed, _ = fake.questions
-    assert (passed.owner, passed.root, passed.perspectives) == ("q1", Q1.text, ("Yes.",))
-    assert (first.owner, first.root, first.perspectives) == ("q1", Q1.text, ("They do harm.",))
+    assert (passed.question, passed.perspective) == (Q1, "Yes.")
+    assert (first.question, first.perspective, first.pid) == (Q1, "They do harm.", None)
 
 
 def test_templates_by_hand():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from projection_rule import STRENGTHS, choose_option, dev_mask
 
-from berdslib.data.records import Passage, Question
+from berdslib.data.records import Passage, Query, Question
 from berdslib.errors import InputError
 from berdslib.retrieval.base import docno_order, top_k
 from berdslib.retrieval.projection import (
@@ -192,11 +192,11 @@ PASSAGES = [
     Passage("d", "cats good"),
     Passage("e", "dogs dogs left"),
 ]
-QUESTIONS = [
-    Question("q1", "left dogs good", ("left",), root="dogs good"),
-    Question("q2", "bad cats", ("bad",), root="cats"),
-    Question("q4", "left dogs good", ("left dogs good",), root="dogs good"),
-    Question("blank", "  ", ("bad",), root="cats"),
+QUERIES = [
+    Query("q1", "left dogs good", Question("dogs", "dogs good", ("right", "left")), pid=1),
+    Query("q2", "bad cats", Question("cats", "cats"), stated="bad"),
+    Query("q4", "left dogs good", Question("dogs", "dogs good"), stated="left dogs good"),
+    Query("blank", "  ", Question("cats", "cats"), stated="bad"),
 ]
 
 
@@ -204,15 +204,14 @@ QUESTIONS = [
 def test_the_retriever_equals_scores(method, monkeypatch):
     """Where a perspective is the query itself, as in AmbigQA, the difference stands for it (P5), and for it alone."""
     monkeypatch.setattr("berdslib.retrieval.projection._QUERIES_AT_ONCE", 2)
-    run = Projected(PASSAGES, Words(), method=method).search(QUESTIONS, 5)
+    run = Projected(PASSAGES, Words(), method=method).search(QUERIES, 5)
     encode = Words().encode_queries
-    for question in QUESTIONS[:3]:
-        perspective = question.perspectives[0]
-        q, r, p = (encode([text]) for text in (question.text, question.root, perspective))
-        source = "difference" if perspective == question.text else "text"
+    for query in QUERIES[:3]:
+        q, r, p = (encode([text]) for text in (query.text, query.question.text, query.perspective))
+        source = "difference" if query.perspective == query.text else "text"
         want = scores(method, q, r, p, encode([passage.text for passage in PASSAGES]), source=source)[0]
         order = top_k(want.round(9), 5, docno_order([passage.docno for passage in PASSAGES]))
-        part = run[run["qid"] == question.qid]
+        part = run[run["qid"] == query.qid]
         assert part["docno"].tolist() == [PASSAGES[j].docno for j in order]
         np.testing.assert_allclose(part["score"], want[order], atol=1e-6)
     assert "blank" not in set(run["qid"])
@@ -220,10 +219,10 @@ def test_the_retriever_equals_scores(method, monkeypatch):
 
 def test_a_question_that_was_made_of_no_other_is_searched_as_it_is():
     plain = Question("q3", "left dogs good", ("left", "good"))
-    found = Projected(PASSAGES, Words(), method="pap+").search([plain, QUESTIONS[0]], 5)
+    found = Projected(PASSAGES, Words(), method="pap+").search([plain, QUERIES[0]], 5)
     baseline = Projected(PASSAGES, Words(), method="baseline").search([plain], 5)
     pd.testing.assert_frame_equal(found[found["qid"] == "q3"].reset_index(drop=True), baseline)
-    alone = Projected(PASSAGES, Words(), method="pap+").search(QUESTIONS[:1], 5)
+    alone = Projected(PASSAGES, Words(), method="pap+").search(QUERIES[:1], 5)
     pd.testing.assert_frame_equal(found[found["qid"] == "q1"].reset_index(drop=True), alone)
 
 

@@ -14,7 +14,7 @@ import pytest
 import berdslib as bd
 from berdslib.data.collection import Collection
 from berdslib.data.datasets import load_passages, load_questions
-from berdslib.data.records import Passage, Question
+from berdslib.data.records import Passage, Query, Question
 from berdslib.data.web import OwnCorpora
 from berdslib.errors import InputError, MissingDataError
 from berdslib.retrieval import retrievers as retrievers_module
@@ -226,12 +226,13 @@ def test_a_chain_searches_and_reorders_in_them(chain, questions, corpora, monkey
 
 
 def test_only_queries_made_of_a_question_share_its_corpus():
-    corpora = OwnCorpora({"5": [Passage("a", "one")]})
-    made = Question("12:5", "Is it so?", owner="5")
-    assert corpora.owner(made) == "5" and corpora.of(made) == corpora.of(Question("5", "Is it?"))
+    corpora = OwnCorpora({"5": [Passage("a", "one")], "6": [Passage("b", "one")]})
+    asked = [Query("12:5", "one?", Question("5", "Is it?")), Query("13:6", "one?", Question("6", "Is it?"))]
+    run = make_retriever("bm25", corpora).search(asked, 5)
+    assert dict(zip(run["qid"], run["docno"], strict=True)) == {"12:5": "a", "13:6": "b"}
     for qid in ("7:5", "kialo:5"):  # questions of their own, whose names happen to hold a colon
         with pytest.raises(InputError, match=f"'{qid}' has no corpus of its own"):
-            corpora.owner(Question(qid, "Is it?"))
+            corpora.of(Question(qid, "Is it?"))
         with pytest.raises(InputError, match=f"'{qid}' has no corpus of its own"):
             make_retriever("bm25", corpora).search([Question(qid, "one?")], 5)
 

@@ -60,7 +60,7 @@ def test_figures_3_and_6_count_the_countries_of_what_is_listed(tmp_path):
     task = load("pir-sample:location")
     release = json.loads((ROOT / "data" / "pir-sample" / "tasks.json").read_text(encoding="utf-8"))["location"]
     country_of = dict(zip(release["docnos"], release["groups"], strict=True))
-    wanted = {q.qid: q.perspectives[0].rpartition(" in ")[2] for q in task.queries}
+    wanted = {q.qid: q.perspective.rpartition(" in ")[2] for q in task.queries}
     run = search("bm25", task, 5, perspectives=True)
     shown = pd.crosstab(run["qid"].map(wanted), run["docno"].map(country_of)) / (5 * 5) * 100
     made = pd.read_csv(output)

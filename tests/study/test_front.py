@@ -79,6 +79,23 @@ def test_a_held_retriever_finds_what_a_search_finds_without_indexing_again(syste
     assert set(texts["qid"]) == {QUESTIONS[0].text, "p"}
 
 
+@pytest.mark.parametrize("system", ["bm25", "bm25+expand:rule"])
+def test_a_held_retriever_searches_for_queries(system):
+    """They are those of a search from each perspective, alone and beside their questions, here and over passages."""
+    queries = PETS.queries
+    of_both = bd.search(system, PETS, 2, perspectives=True)
+    of_queries = of_both[of_both["qid"].isin([query.qid for query in queries])].reset_index(drop=True)
+    assert len(of_queries)
+    for held in (bd.retriever(system, PETS), bd.retriever(system, PASSAGES)):
+        pd.testing.assert_frame_equal(held.search(queries, 2), of_queries)
+        found = held.search([*QUESTIONS, *queries], 2).sort_values(["qid", "rank"], ignore_index=True)
+        pd.testing.assert_frame_equal(found, of_both.sort_values(["qid", "rank"], ignore_index=True))
+        assert set(held.search(queries[0], 1)["qid"]) == {queries[0].qid}
+        with pytest.raises(InputError) as caught:
+            held.search(queries, 2, perspectives=True)  # each query twice
+        assert queries[0].qid in str(caught.value)
+
+
 @pytest.mark.parametrize("system", ["bm25", "bm25+expand:rule", "bm25+mmr:0.5"])
 def test_passages_alone_are_searched_for_questions_that_come_later(system):
     held = bd.retriever(system, PASSAGES)
@@ -196,7 +213,7 @@ def test_judges_of_ones_own_are_named(tmp_path):
 
 FRONT_DOOR = {
     "Collection", "Coverage", "ERR_IA", "Experiment", "InputError", "MRecall", "MissingDataError", "P", "Passage",
-    "Precision", "Question", "StRecall", "alpha_nDCG", "build", "check_answer", "choose", "dense", "evaluate",
+    "Precision", "Query", "Question", "StRecall", "alpha_nDCG", "build", "check_answer", "choose", "dense", "evaluate",
     "experiment", "explore", "fine_tune", "judge", "load", "nDCG", "names", "figures", "output_folder", "pRecall",
     "published", "rKL", "read_run", "register", "retriever", "save", "search", "show", "sides", "stats", "supports",
 }  # fmt: skip
@@ -280,7 +297,8 @@ def test_full_queries_are_told_from_statements_question_by_question(monkeypatch)
     expansions = {"plain": [("Yes", "It is.")], "full": [(p, f"Who says: {p}") for p in full.perspectives]}
     bd.search("listens+expand:recorded", bd.Collection("c", [plain, full], TEA, expansions=expansions), 3)
     assert [q.text for q in asked] == ["Is tea good? It is.", "Who says: Tea is good.", "Who says: Tea is bad."]
-    assert [q.root for q in asked] == ["Is tea good?", "Coffee?", "Coffee?"]
+    assert [q.question for q in asked] == [plain, full, full]
+    assert [(q.pid, q.perspective) for q in asked] == [(None, "It is."), (0, "Tea is good."), (1, "Tea is bad.")]
 
 
 def test_a_judge_is_made_once_for_all_collections_and_says_so_where_it_praises_itself(caplog):

@@ -40,7 +40,7 @@ def by_hand(task, values, k):
 
 def vectors(task):
     encoder = get_encoder("minilm")
-    roles = zip(*((q.text, q.root, q.perspectives[0]) for q in task.queries), strict=True)
+    roles = zip(*((q.text, q.question.text, q.perspective) for q in task.queries), strict=True)
     passages = encoder.encode_passages([p.full_text for p in task.passages])
     return *(encoder.encode_queries(list(texts)) for texts in roles), passages
 
@@ -62,7 +62,7 @@ def test_queries_are_taken_apart_and_scored_under_the_roots_of_the_data_set(tmp_
     # The data set's own perspectives say nothing: what is projected out comes from the queries.
     blind = perspectives_of(task, lambda query: "something")
     whole = perspectives_of(task, lambda query: extract(query).perspective)
-    assert all(extract(q.text).root == q.root for q in task.queries)
+    assert all(extract(q.text).root == q.question.text for q in task.queries)
     asked, plain = "minilm+extract:rule+pap:1.0", "minilm+pap:1.0"
     taken_apart = bd.experiment(asked, blind, "pRecall@3")
     assert taken_apart.table["n"].tolist() == [20, 20]

@@ -9,7 +9,7 @@ import pytest
 from berdslib.data.arguments import Argument, ArgumentQuery, Release
 from berdslib.data.scenario import open_scenario
 from berdslib.stats import holm, mean_interval, paired_test
-from berdslib.study.tables import MACRO, counted, score_table
+from berdslib.study.tables import MACRO, score_table
 
 
 def scenario_of(issues):
@@ -23,7 +23,7 @@ def scenario_of(issues):
 def table_of(scenario, baseline=None, **systems):
     """The table of scores that are lists, one number for each query."""
     scores = {name: pd.DataFrame({"nDCG@20": values}) for name, values in systems.items()}
-    table = score_table(scores, [counted(q, scenario) for q in scenario.questions], baseline=baseline)
+    table = score_table(scores, scenario.questions, baseline=baseline)
     return table[table["dataset"] == MACRO].drop(columns="n").set_index("system")
 
 

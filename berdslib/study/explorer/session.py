@@ -298,21 +298,18 @@ class Session:
         shop = self._workshops[place]
         retriever = shop.make([system])[system] if own is None else own
         assert not isinstance(retriever, pd.DataFrame)  # finished runs are not searched
-        return retriever.search(shop.collection.questions, search.k)
+        # A projection takes the perspective out of a full query.
+        full = projects and search.asked != QUESTION
+        return retriever.search(shop.collection.queries if full else shop.collection.questions, search.k)
 
     def _searched(self, search: Request, projects: bool) -> Collection:
-        """Return the collection of what is searched with: questions, statements as in :func:`bd.sides`, full queries.
-
-        A projection takes the perspective out of a full query.
-        """
+        """Return the collection to search with; its questions may be statements, as in :func:`bd.sides`."""
         collection = self.collection
         if search.typed:
             collection = replace(collection, questions=[self.question(search)], gold=None, expansions={})
         elif search.qid:
             collection = collection.only([self.question(search)])
-        if search.asked == QUESTION:
-            return collection
-        return replace(collection, questions=collection.queries, gold=None) if projects else statements(collection)
+        return collection if projects or search.asked == QUESTION else statements(collection)
 
     # ------------------------------------------------------------ judging
 
