@@ -136,6 +136,8 @@ def fine_tune(
     checked: Sequence[Example] = []
     if not isinstance(held_out, float | int):
         checked = _examples(held_out)
+        if both := {e.topic for e in examples} & {e.topic for e in checked}:
+            logger.warning("%d questions are trained on and held out, such as %r", len(both), min(both))
     elif held_out:
         examples, checked = split_by_question(examples, held_out, settings.seed)
     if isinstance(model, str):

@@ -35,8 +35,8 @@ class Memory(NamedTuple):
     activations: float
 
     def __str__(self) -> str:
-        total, *parts = (f"{size / 1e9:.2g}" if size < 1e10 else f"{size / 1e9:.0f}" for size in (sum(self), *self))
-        return f"{total} GB (weights {parts[0]}, trained weights and AdamW {parts[1]}, activations {parts[2]})"
+        total, weights, trained, activations = (f"{size / 1e9:.3g}" for size in (sum(self), *self))
+        return f"{total} GB (weights {weights}, trained weights and AdamW {trained}, activations {activations})"
 
 
 class Batch(NamedTuple):

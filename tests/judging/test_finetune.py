@@ -395,8 +395,8 @@ def test_no_question_is_on_both_sides(drawn, share, seed):
     ("field", "value"),
     [
         ("learning_rate", 0), ("epochs", -1), ("batch_size", 0), ("accumulate", 0), ("max_length", 0), ("alpha", 0),
-        ("save_every", 0), ("save_every", 1.5), ("weight_decay", -0.1), ("rank", -1), ("dropout", 1), ("dropout", -0.1), ("warmup", 1),
-        ("warmup", -0.1), ("learning_rate", float("nan")),
+        ("save_every", 0), ("save_every", 1.5), ("weight_decay", -0.1), ("rank", -1), ("dropout", 1),
+        ("dropout", -0.1), ("warmup", 1), ("warmup", -0.1), ("learning_rate", float("nan")),
     ],
 )  # fmt: skip
 def test_recipes_that_cannot_be(field, value):
