@@ -22,7 +22,8 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,12 +35,15 @@ from training.stance import StanceRecipe
 from transformers import MistralConfig, MistralForCausalLM
 
 from berdslib.data.datasets import load_pairs, load_passages
+from berdslib.data.records import Passage
 from berdslib.errors import BerdsError
 from berdslib.files import write_text
+from berdslib.judging.base import Pair
 from berdslib.judging.causal import load_causal
 from berdslib.judging.examples import Example, sample_examples
 from berdslib.judging.finetune import Recipe, fine_tune, split_by_question
 from berdslib.judging.laptop import FAST, Design, load_laptop
+from berdslib.judging.memory import Machine, empty_model, estimate, largest_batch
 from berdslib.judging.registry import make_judge
 from berdslib.models.encoders import get_encoder
 from berdslib.models.loading import located
@@ -58,7 +62,7 @@ class Sizes(NamedTuple):
     shape: str = "7b"
     pairs: int = 512
     plain_pairs: int = 64
-    qlora_steps: int = 30
+    training_steps: int = 20
     tuned: str = "smollm2"
     judge: Design = Design("mpnet", "apart", 16)
     passes: int = 8
@@ -111,17 +115,33 @@ def judging(sizes: Sizes, folder: Path, *, four_bit: bool) -> dict[str, Any]:
     }
 
 
-def qlora(sizes: Sizes, folder: Path) -> dict[str, Any]:
-    """Steps of 4-bit fine-tuning at the paper's settings, and what its 3,000 pairs would take."""
-    checkpoint, recipe = str(random_mistral(sizes, folder)), Recipe()
-    examples = (sample_examples() * 10)[: sizes.qlora_steps * recipe.batch_size]
-    shutil.rmtree(folder / "qlora", ignore_errors=True)  # its steps are timed: none may come from a checkpoint
-    judge = load_causal(checkpoint, four_bit=True)
+# Each is a step of 16 pairs, the paper's; those in small batches take less memory.
+SMALL = {"batch_size": 4, "accumulate": 4, "checkpoint_gradients": True}
+TRAININGS: dict[str, tuple[bool, dict[str, Any]]] = {
+    "training-bf16": (False, {}),
+    "training-bf16-small": (False, SMALL),
+    "training-4bit": (True, {}),
+    "training-4bit-small": (True, SMALL),
+}
+
+
+def training(name: str, sizes: Sizes, folder: Path) -> dict[str, Any]:
+    """Steps of fine-tuning at the paper's settings: memory, computed and measured, and what its 3,000 pairs take."""
+    four_bit, settings = TRAININGS[name]
+    recipe = Recipe(epochs=1, save_every=10**6, **settings)
+    examples = (sample_examples() * 10)[: sizes.training_steps * 16]
+    checkpoint = str(random_mistral(sizes, folder))
+    shutil.rmtree(folder / name, ignore_errors=True)  # its steps are timed: none may come from a checkpoint
+    judge = load_causal(checkpoint, four_bit=four_bit)
+    pairs = [Pair(e.topic, 0, Passage("", e.document), e.statement) for e in examples]
+    batch = largest_batch([judge.token_ids(pair) for pair in pairs], recipe)
+    computed = estimate(empty_model(checkpoint), recipe, batch, Machine.here(), four_bit=four_bit)
     with measured() as spent:
-        trained = fine_tune(examples, folder / "qlora", judge, held_out=0, epochs=1, save_every=10**6)
-    whole = recipe.epochs * lora.QUESTIONS * lora.PAIRS_EACH / recipe.batch_size
+        trained = fine_tune(examples, folder / name, judge, held_out=0, **asdict(recipe))
     step = spent["seconds"] / trained.steps
-    return {"steps": trained.steps, "seconds_a_step": step, "hours_of_the_paper": whole * step / 3600, **spent}
+    hours = Recipe().epochs * lora.QUESTIONS * lora.PAIRS_EACH / 16 * step / 3600
+    found = {"steps": trained.steps, "batch": batch._asdict(), "gigabytes_computed": sum(computed) / 1e9}
+    return {**found, "seconds_a_step": step, "hours_of_the_paper": hours, **spent}
 
 
 # ---------------------------------------------------------------- judges of our own
@@ -222,7 +242,7 @@ def wait_for(address: str, process: subprocess.Popen[bytes]) -> None:
 PARTS: dict[str, Callable[[Sizes, Path], dict[str, Any]]] = {
     "judging-bf16": lambda sizes, folder: judging(sizes, folder, four_bit=False),
     "judging-4bit": lambda sizes, folder: judging(sizes, folder, four_bit=True),
-    "qlora": qlora,
+    **{name: partial(training, name) for name in TRAININGS},
     "lora": small_model,
     "encoding": encoding,
     "vllm": server,

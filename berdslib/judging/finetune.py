@@ -15,23 +15,30 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
+from sklearn.metrics import f1_score, roc_auc_score
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
-from berdslib.files import StrPath
+from berdslib.files import StrPath, write_text
 from berdslib.judging.base import Pair
 from berdslib.judging.causal import TRAINED_BY, Causal, answer_tokens, common_start, load_causal
 from berdslib.judging.examples import Example, build
-from berdslib.models.loading import has_bf16, padded, quiet_loading, quiet_peft, weights_hash
+from berdslib.judging.memory import in_bf16, require_memory
+from berdslib.models.loading import padded, quiet_loading, quiet_peft, weights_hash
 from berdslib.models.pair_classifier import encode_pairs
+from berdslib.progress import begin
 
 with quiet_loading():  # importing it reports missing kernels
-    from transformers import Trainer, TrainingArguments
+    from transformers import EvalPrediction, Trainer, TrainingArguments
     from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 logger = logging.getLogger(__name__)
+
+_CHOICE = "f1_then_auc"
+_LITTLE = 1e-9  # of AUC, so that it decides only between checkpoints of equal F1
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,8 @@ class Recipe:
 
     ``rank`` is that of LoRA matrices on all linear layers; 0 trains the weights themselves. ``epochs`` may be a
     fraction. ``accumulate`` batches make a step. ``max_length`` limits the tokens of a cross-encoder's pair, whose
-    document is truncated. A checkpoint is written every ``save_every`` steps; a killed run resumes from it.
+    document is truncated. A checkpoint is written, and scored on the held-out pairs, every ``save_every`` steps, or a
+    share of all steps if below 1; a killed run resumes from it.
     """
 
     learning_rate: float = 1e-4
@@ -54,7 +62,7 @@ class Recipe:
     accumulate: int = 1
     max_length: int = 512
     checkpoint_gradients: bool = False
-    save_every: int = 200
+    save_every: float = 0.125
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -66,19 +74,22 @@ class Recipe:
                 raise InputError(f"must be 0 or more, not {value}", field=name)
             if name in ("warmup", "dropout") and not 0 <= value < 1:
                 raise InputError(f"must be from 0 to below 1, not {value}", field=name)
+            if name == "save_every" and value > 1 and value != int(value):
+                raise InputError(f"must be a share of the steps or a whole number of them, not {value}", field=name)
 
 
 class Trained(NamedTuple):
     """The result of a training: the model, the folder of its weights or its adapter, and (step, loss) pairs.
 
-    ``held_out`` are the (step, loss) pairs of the held-out examples, from before the first step on.
+    ``held_out`` has the scores of every checkpoint on the held-out examples, from before the first step on: ``step``,
+    ``loss``, ``f1`` of a yes from 0.5 on, ``auc``, and whether it was ``kept``. FOLDER/checkpoints.csv holds it, too.
     """
 
     model: Any
     folder: Path
     steps: int
     losses: list[tuple[int, float]]
-    held_out: list[tuple[int, float]]
+    held_out: pd.DataFrame
 
 
 def fine_tune(
@@ -86,7 +97,7 @@ def fine_tune(
     folder: StrPath,
     model: str | Causal = "smollm2",
     *,
-    held_out: float | Sequence[Example] = 0.1,
+    held_out: float | StrPath | Sequence[Example] = 0.1,
     four_bit: bool = False,
     wording: str = "ours",
     **recipe: Any,
@@ -101,29 +112,42 @@ def fine_tune(
             `berds rate pairs` writes it; "sample", the pairs of its development questions; or a list of examples.
         folder: the folder for checkpoints and, in FOLDER/model, the adapter.
         model: a model on Hugging Face, a folder, "smollm2", or a loaded judge, whose model is changed in place.
-        held_out: share of the questions, from 0 to below 1, whose pairs are held out; or held-out pairs. Their loss
-            is measured during training.
+        held_out: labelled pairs on which every checkpoint is scored, to keep the one with the best F1: a share of the
+            questions, from 0 to below 1, or a table or list of other pairs. Without any, the last one is kept.
         four_bit: QLoRA, on weights of 4 bits.
         wording: the wording of the prompt, for training and for judging.
         recipe: fields of :class:`Recipe` to change; the others are the paper's: learning rate 1e-4, warm-up 0.1 of the
             steps, 2 epochs, weight decay 0.001.
 
     Returns:
-        The model, its folder, the number of steps, and `losses` and `held_out`, lists of (step, mean loss in nats).
+        The model, its folder, the number of steps, `losses`, a list of (step, mean loss in nats), and `held_out`, a
+        table of the checkpoints' scores.
 
     Raises:
-        InputError: an unreadable table, pairs of one label only, a value of the recipe out of its range.
+        InputError: an unreadable table, pairs of one label only, a value of the recipe out of its range, several
+            visible cards, or too little memory.
         MissingDataError: the model is neither on this machine nor reachable.
 
     Source:
         BeRDS sections 5.1 and A.5. Rank 64, alpha 16 and dropout 0.1 are those of its code.
     """
     settings = Recipe(**recipe)
-    examples = list(pairs) if isinstance(pairs, Sequence) and not isinstance(pairs, str) else build([pairs])
-    if not isinstance(held_out, Sequence):
-        examples, held_out = split_by_question(examples, held_out, settings.seed) if held_out else (examples, [])
-    judge = load_causal(model, four_bit=four_bit, wording=wording) if isinstance(model, str) else model
-    return fine_tune_causal(judge, examples, settings, Path(folder), held_out)
+    examples = _examples(pairs)
+    checked: Sequence[Example] = []
+    if not isinstance(held_out, float | int):
+        checked = _examples(held_out)
+        if both := {e.topic for e in examples} & {e.topic for e in checked}:
+            logger.warning("%d questions are trained on and held out, such as %r", len(both), min(both))
+    elif held_out:
+        examples, checked = split_by_question(examples, held_out, settings.seed)
+    if isinstance(model, str):
+        require_memory(model, [*examples, *checked], settings, four_bit=four_bit, wording=wording)
+        model = load_causal(model, four_bit=four_bit, wording=wording)
+    return fine_tune_causal(model, examples, settings, Path(folder), checked)
+
+
+def _examples(pairs: StrPath | Sequence[Example]) -> list[Example]:
+    return build([pairs]) if isinstance(pairs, str | os.PathLike) else list(pairs)
 
 
 def fine_tune_causal(
@@ -131,12 +155,15 @@ def fine_tune_causal(
 ) -> Trained:
     """Train a causal judge's model in place on the answer token only, with the prompts that it will judge with.
 
-    A model loaded in 4 bits is trained as QLoRA. The common start of all prompts is read once a batch. A run that was
-    killed in this folder is resumed.
+    A model loaded in 4 bits is trained as QLoRA. The common start of all prompts is read once a batch. Of the
+    checkpoints, that with the best F1 on `held_out` is kept. A run that was killed in this folder is resumed.
     """
+    _require_one_card()
+    if held_out and len({example.supports for example in held_out}) < 2:
+        raise InputError("must have both labels, to choose a checkpoint on", field="held_out")
     model = judge.model
     tokenizer = judge.tokenizer
-    made_of = _digest(recipe, examples, judge.id)
+    made_of = _digest(recipe, examples, judge.id, held_out)
     answers = [answer_tokens(tokenizer, answer) for answer in ("no", "yes")]
     if getattr(model, "is_loaded_in_4bit", False):
         from peft import prepare_model_for_kbit_training
@@ -154,11 +181,18 @@ def fine_tune_causal(
         opening = {"opening": torch.tensor([rows[0]["input_ids"][:shared]])} if shared else {}
         return {**batch, **opening, "labels": _labels(rows), "use_cache": False}
 
+    def of_answers(logits: torch.Tensor) -> list[torch.Tensor]:
+        # Like the judge, the loss adds up the probabilities of all spellings of an answer.
+        return [logits[:, spellings].logsumexp(1) for spellings in answers]
+
     def losses(outputs: Any, supports: torch.Tensor) -> torch.Tensor:
         logits = outputs.logits[:, -1].float()
-        # Like the judge, the loss adds up the probabilities of all spellings of an answer.
-        no, yes = (logits[:, spellings].logsumexp(1) for spellings in answers)
+        no, yes = of_answers(logits)
         return logits.logsumexp(1) - torch.where(supports > 0, yes, no)
+
+    def p_yes(logits: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
+        no, yes = of_answers(logits[:, -1].double())
+        return torch.sigmoid(yes - no)
 
     def rows(examples: Sequence[Example]) -> _Rows:
         pairs = [Pair(example.topic, 0, Passage("", example.document), example.statement) for example in examples]
@@ -166,11 +200,12 @@ def fine_tune_causal(
 
     train = rows(examples)
     test = rows(held_out)
-    # A cache cannot be used with gradient checkpointing, or by several processes or cards.
-    apart = recipe.checkpoint_gradients or torch.cuda.device_count() > 1 or "WORLD_SIZE" in os.environ
-    shared = 0 if apart else common_start([row["input_ids"] for row in train + test])
+    # A cache cannot be used with gradient checkpointing.
+    shared = 0 if recipe.checkpoint_gradients else common_start([row["input_ids"] for row in train + test])
     model = _with_lora(model, recipe, "CAUSAL_LM") if recipe.rank else model.float()
-    trained = _train(model, tokenizer, train, test, collate, losses, recipe, folder, made_of)
+    scored = {"eval_dataset": test, "preprocess_logits_for_metrics": p_yes, "compute_metrics": _scores} if test else {}
+    parts = {"train_dataset": train, "data_collator": collate} | scored
+    trained = _train(model, tokenizer, parts, losses, recipe, folder / f"checkpoints-{made_of}")
     (trained.folder / TRAINED_BY).write_text(f"{judge.prompt.name}:{judge.prompt.hash}", encoding="utf-8")
     return trained
 
@@ -180,6 +215,7 @@ def fine_tune_encoder(model: Any, tokenizer: Any, examples: Sequence[Example], r
 
     With LoRA, the head is trained in full; without it, all layers but the word embeddings. A killed run is resumed.
     """
+    _require_one_card()
     if model.config.num_labels != 1:
         raise InputError(f"the classifier must have one output (num_labels=1), not {model.config.num_labels}")
     made_of = _digest(recipe, examples, f"{type(model).__name__}({weights_hash(model)})")
@@ -198,9 +234,8 @@ def fine_tune_encoder(model: Any, tokenizer: Any, examples: Sequence[Example], r
             weight.requires_grad_("embeddings" not in name)
     texts = [(example.statement, example.document) for example in examples]
     tokens = encode_pairs(tokenizer, texts, recipe.max_length)
-    rows = _Rows(tokens, examples, recipe.seed)
-    held_out = _Rows([], [], recipe.seed)
-    return _train(model, tokenizer, rows, held_out, collate, losses, recipe, folder, made_of)
+    parts = {"train_dataset": _Rows(tokens, examples, recipe.seed), "data_collator": collate}
+    return _train(model, tokenizer, parts, losses, recipe, folder / f"checkpoints-{made_of}")
 
 
 def split_by_question(examples: Sequence[Example], share: float, seed: int = 0) -> tuple[list[Example], list[Example]]:
@@ -238,13 +273,28 @@ def last_checkpoint(folder: Path) -> Path | None:
 # ---------------------------------------------------------------- training
 
 
-def _digest(recipe: Recipe, examples: Sequence[Example], model: str) -> str:
+def _digest(recipe: Recipe, examples: Sequence[Example], model: str, held_out: Sequence[Example] = ()) -> str:
     """Return the name of a training's checkpoints, so that a run never resumes from those of another."""
     if len({example.supports for example in examples}) < 2:
         raise InputError("training needs examples of both labels (divergences.md B10)")
-    of_examples = [(example.document, example.statement, example.supports) for example in examples]
+    of_examples = [[(e.document, e.statement, e.supports) for e in part] for part in (examples, held_out)]
     made_of = [asdict(recipe), model, of_examples]
     return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:12]
+
+
+def _require_one_card() -> None:
+    """Refuse several cards: the Trainer would multiply batches, and the loss, by their number."""
+    cards = max(torch.cuda.device_count(), int(os.environ.get("WORLD_SIZE", "1")))
+    if cards > 1:
+        raise InputError(f"training uses one card, but {cards} are visible; set it to 0", field="CUDA_VISIBLE_DEVICES")
+
+
+def _scores(found: EvalPrediction) -> dict[str, float]:
+    """Return F1 of a yes from 0.5 on, as the judge says it, AUC, and by what the best checkpoint is chosen."""
+    supports = found.label_ids[:, 1]
+    f1 = float(f1_score(supports, found.predictions >= Causal.threshold, zero_division=0))
+    auc = float(roc_auc_score(supports, found.predictions))
+    return {"f1": f1, "auc": auc, _CHOICE: f1 + _LITTLE * auc}
 
 
 def _with_lora(model: Any, recipe: Recipe, task: str) -> Any:
@@ -294,46 +344,47 @@ class _Trainer(Trainer):
 def _train(
     model: Any,
     tokenizer: Any,
-    rows: _Rows,
-    held_out: _Rows,
-    collate: Callable[[list[dict[str, Any]]], dict[str, Any]],
+    parts: dict[str, Any],
     losses: Callable[[Any, torch.Tensor], torch.Tensor],
     recipe: Recipe,
-    folder: Path,
-    made_of: str,
+    work: Path,
 ) -> Trained:
-    work = folder / f"checkpoints-{made_of}"
-    arguments = _arguments(recipe, work, measured=bool(held_out))
+    folder = work.parent
+    arguments = _arguments(recipe, work, measured="compute_metrics" in parts)
 
     def loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: Any) -> torch.Tensor:
         # The mean over all examples of a step, however many batches it has.
         return losses(outputs, labels[:, 1]).sum() / (num_items_in_batch or len(labels))
 
-    trainer = _Trainer(model, arguments, collate, rows, held_out or None, compute_loss_func=loss)
+    trainer = _Trainer(model, arguments, compute_loss_func=loss, **parts)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(_Bar)
     checkpoint = last_checkpoint(work)
     if checkpoint:
-        logger.info("going on from %s", checkpoint)
+        begin(f"going on from {checkpoint}")
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     trainer.save_model(str(folder / "model"))
-    if trainer.is_world_process_zero():
-        tokenizer.save_pretrained(folder / "model")
-    logged, measured = (
-        [(int(row["step"]), float(row[name])) for row in trainer.state.log_history if name in row]
-        for name in ("loss", "eval_loss")
-    )
-    return Trained(model.eval(), folder / "model", trainer.state.global_step, logged, measured)
+    tokenizer.save_pretrained(folder / "model")
+    state = trainer.state
+    logged = [(int(row["step"]), float(row["loss"])) for row in state.log_history if "loss" in row]
+    measured = [row for row in state.log_history if "eval_loss" in row]
+    held_out = pd.DataFrame(measured, columns=["step", "eval_loss", "eval_f1", "eval_auc"])
+    held_out = held_out.rename(columns=lambda name: name.removeprefix("eval_"))
+    kept = state.best_global_step if state.best_model_checkpoint else state.global_step
+    held_out["kept"] = held_out["step"] == kept
+    if measured:
+        with write_text(folder / "checkpoints.csv") as file:
+            held_out.to_csv(file, index=False, lineterminator="\n")
+    return Trained(model.eval(), folder / "model", state.global_step, logged, held_out)
 
 
 def _arguments(recipe: Recipe, work: Path, *, measured: bool) -> TrainingArguments:
-    """Return the Trainer's arguments; where `measured`, the loss on the held-out examples is logged."""
+    """Return the Trainer's arguments; where `measured`, checkpoints are scored and the best is kept."""
     on_gpu = torch.cuda.is_available()
     return TrainingArguments(
-        output_dir=str(work),
+        output_dir=str(work.resolve()),  # the path of the best checkpoint is kept for a run that goes on elsewhere
         use_cpu=not on_gpu,
-        # Hardware support begins with Ampere; torch also accepts cards that emulate it.
-        bf16=torch.cuda.get_device_capability()[0] >= 8 if on_gpu else has_bf16(),
+        bf16=in_bf16(),
         learning_rate=recipe.learning_rate,
         lr_scheduler_type="linear",
         warmup_steps=recipe.warmup,  # a share of the steps if below 1
@@ -347,9 +398,11 @@ def _arguments(recipe: Recipe, work: Path, *, measured: bool) -> TrainingArgumen
         save_total_limit=2,
         per_device_eval_batch_size=recipe.batch_size,
         eval_strategy="steps" if measured else "no",
-        eval_steps=0.125,  # a share of all steps
+        eval_steps=recipe.save_every,
         eval_on_start=measured and last_checkpoint(work) is None,
-        prediction_loss_only=True,
+        load_best_model_at_end=measured,
+        metric_for_best_model=_CHOICE if measured else None,
+        greater_is_better=True,
         logging_steps=1,
         seed=recipe.seed,
         report_to="none",

@@ -432,9 +432,11 @@ def _read_json(path: Path) -> Any:
 
 
 def missing_data(grid: Grid) -> list[str]:
-    """Return the data sets that runs name and of which nothing is on this machine."""
-    values = (value for run in grid.runs for value in (grid.notebook.defaults | run.parameters).values())
-    return [name for name, digest in notebooks.inputs_of(values).items() if not digest]
+    """Return the data sets and the files of `sources` that runs name and of which nothing is on this machine."""
+    settings = [grid.notebook.defaults | run.parameters for run in grid.runs]
+    inputs = notebooks.inputs_of(value for values in settings for value in values.values())
+    sources = {source for values in settings for source in values.get("sources", []) if source != "sample"}
+    return [name for name, digest in inputs.items() if not digest] + sorted(sources - inputs.keys())
 
 
 # ---------------------------------------------------------------- running

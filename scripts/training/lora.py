@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -38,6 +39,8 @@ from berdslib.models.encoders import get_encoder
 from berdslib.stats import choose_threshold
 from berdslib.study.figures.style import PALETTE, use_style
 from berdslib.study.raters import as_asked, measured_by_labels
+
+sys.path.append(str(Path(__file__).parents[1]))
 from training.laptop import like_the_web
 from training.pairs import LAPTOP_SHARES, build, split_by_topic
 
@@ -62,7 +65,7 @@ def examples(questions: int = QUESTIONS, each: int = PAIRS_EACH, seed: int = 0) 
 
 def tune(checkpoint: str, folder: Path, recipe: Recipe, pairs: Sequence[Example], held_out: Sequence[Example]) -> None:
     """Train, choose the threshold of the tuned and of the untrained model, and write result.json and loss.png."""
-    judges, started = {"untrained": load_causal(checkpoint)}, time.perf_counter()
+    started = time.perf_counter()
     trained = fine_tune(pairs, folder, checkpoint, held_out=held_out[:LOSS_PAIRS], **asdict(recipe))
     result: dict[str, Any] = {
         "checkpoint": checkpoint,
@@ -72,18 +75,20 @@ def tune(checkpoint: str, folder: Path, recipe: Recipe, pairs: Sequence[Example]
         "positive": float(np.mean([e.supports for e in pairs])),
         "minutes_of_this_run": (time.perf_counter() - started) / 60,
         "losses": trained.losses,
-        "held_out_losses": trained.held_out,
+        "held_out_scores": trained.held_out.to_dict("records"),
         "held_out": {"pairs": len(held_out), "questions": len({e.topic for e in held_out})},
     }
-    judges["tuned"] = load_causal(checkpoint, adapter=str(trained.folder))
+    place = str(trained.folder)
+    losses = pd.DataFrame(trained.losses, columns=["step", "loss"]).set_index("step")
+    losses["held_out"] = trained.held_out.set_index("step")["loss"]
+    del trained  # one model at a time
     labels = np.array([e.supports for e in held_out])
-    for name, judge in judges.items():
+    for name, adapter in (("untrained", ""), ("tuned", place)):
+        judge = load_causal(checkpoint, adapter=adapter)
         p_yes = _judged(judge, [Pair(e.topic, 0, Passage("", e.document), e.statement) for e in held_out], folder)
         threshold = choose_threshold(labels, p_yes, PUBLISHED_POSITIVE_SHARE)
         result["held_out"][name] = {"threshold": threshold, "auc": auc(labels, p_yes)}
     _write(folder / "result.json", result)
-    losses = pd.DataFrame(trained.losses, columns=["step", "loss"]).set_index("step")
-    losses["held_out"] = pd.Series(dict(trained.held_out), dtype=float)
     losses.round(4).to_csv(folder / "lora_losses.csv", lineterminator="\n")
     draw_losses(result, folder / "loss.png")
 
@@ -108,8 +113,10 @@ def draw_losses(result: dict[str, Any], path: Path) -> None:
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
     axes.plot(steps, losses, color="0.8", lw=0.8, label="a batch")
     axes.plot(steps, pd.Series(losses).rolling(25, min_periods=1).mean(), color="0.3", label="mean of 25 batches")
-    held_out = np.array(result["held_out_losses"]).T
-    axes.plot(*held_out, "o-", color=PALETTE[4], label=f"{LOSS_PAIRS} pairs of held-out questions")
+    held_out = pd.DataFrame(result["held_out_scores"])
+    axes.plot(
+        held_out["step"], held_out["loss"], "o-", color=PALETTE[4], label=f"{LOSS_PAIRS} pairs of held-out questions"
+    )
     axes.set(xlabel="step", ylabel="loss", ylim=(0, None))
     axes.legend()
     figure.savefig(path, dpi=150)

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import click
+import pandas as pd
 import pytest
 import torch
 from shell import berds, tried
@@ -42,7 +43,7 @@ def tiny(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _one_thread(monkeypatch):
     """One thread and single precision, so that equal runs are equal to the bit on every machine."""
-    monkeypatch.setattr("berdslib.judging.finetune.has_bf16", lambda: False)
+    monkeypatch.setattr("berdslib.judging.memory.has_bf16", lambda: False)
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -65,7 +66,8 @@ def test_a_table_is_trained_on_as_its_examples_are(tiny, pairs, tmp_path):
     learn, check = split_by_question(build([pairs]), 0.3)
     assert len({e.topic for e in learn}) == 2 and len({e.topic for e in check}) == 1
     behind = fine_tune_causal(load_causal(str(tiny)), learn, Recipe(**QUICK), tmp_path / "behind", check)
-    assert trained.losses == behind.losses and trained.held_out == behind.held_out != []
+    assert trained.losses == behind.losses and len(trained.held_out)
+    pd.testing.assert_frame_equal(trained.held_out, behind.held_out)
     assert trained.steps == math.ceil(len(learn) / 6) == len(trained.losses)
     again = bd.fine_tune(learn, tmp_path / "list", load_causal(str(tiny)), held_out=check, **QUICK)
     assert again.losses == trained.losses
@@ -75,7 +77,7 @@ def test_a_table_is_trained_on_as_its_examples_are(tiny, pairs, tmp_path):
 def test_what_is_left_judges(tiny, pairs, tmp_path):
     tuned = bd.fine_tune(pairs, tmp_path / "lora", str(tiny), held_out=0, **QUICK)
     whole = bd.fine_tune(pairs, tmp_path / "whole", str(tiny), held_out=0, **QUICK | {"rank": 0})
-    assert tuned.held_out == whole.held_out == []
+    assert tuned.held_out.empty and whole.held_out.empty
     names = [f"causal:{tiny}", f"causal:{tiny}+adapter:{tuned.folder}", f"causal:{whole.folder}"]
     weights = {weights_hash(make_judge(name).model) for name in names}
     assert len(weights) == 3
@@ -96,7 +98,7 @@ def test_the_defaults_of_the_command_are_the_papers():
     published = {"learning_rate": 1e-4, "warmup": 0.1, "epochs": 2.0, "weight_decay": 0.001}
     assert published.items() <= by_name.items()
     shared = by_name.keys() & vars(Recipe()).keys()
-    assert len(shared) == 9 and all(by_name[name] == getattr(Recipe(), name) for name in shared)
+    assert len(shared) == 10 and all(by_name[name] == getattr(Recipe(), name) for name in shared)
     door = inspect.signature(bd.fine_tune).parameters
     assert all(by_name[name] == door[name].default for name in ("model", "held_out", "wording", "four_bit"))
 

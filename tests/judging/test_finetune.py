@@ -6,6 +6,7 @@ import socket
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -23,8 +24,9 @@ from transformers import (
 
 from berdslib.data.records import Passage
 from berdslib.errors import InputError
-from berdslib.evaluation.judges import agreement
+from berdslib.evaluation.judges import agreement, auc
 from berdslib.judging import finetune as finetuning
+from berdslib.judging import memory
 from berdslib.judging.base import Pair
 from berdslib.judging.causal import Causal, load_causal
 from berdslib.judging.examples import Example
@@ -92,7 +94,7 @@ def base(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _plain_floats(monkeypatch):
     """One thread and single precision, so that equal runs are equal to the bit on every machine."""
-    monkeypatch.setattr(finetuning, "has_bf16", lambda: False)
+    monkeypatch.setattr(memory, "has_bf16", lambda: False)
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -186,7 +188,7 @@ def test_a_judge_that_is_asked_by_another_prompt_than_it_was_trained_with_says_s
 
 def test_what_all_prompts_begin_with_is_read_once_and_nothing_else_changes(base, tmp_path, monkeypatch):
     """Against whole rows, as a checkpointed pass needs them: losses, those of held-out questions, and gradients."""
-    monkeypatch.setattr(finetuning, "has_bf16", lambda: False)
+    monkeypatch.setattr(memory, "has_bf16", lambda: False)
     prompt = Prompt("long", "", "the town said on monday people talk {document} | {statement} ? Answer:")
     recipe, found, read = replace(AT_ONCE, learning_rate=1e-2, batch_size=8, epochs=2), [], []
     for apart in (False, True):
@@ -201,9 +203,9 @@ def test_what_all_prompts_begin_with_is_read_once_and_nothing_else_changes(base,
     once, tokens_once, whole, tokens_whole = found
     assert tokens_once < 0.8 * tokens_whole
     np.testing.assert_allclose(once.losses, whole.losses, rtol=1e-4)
-    np.testing.assert_allclose(once.held_out, whole.held_out, rtol=1e-4)
+    pd.testing.assert_frame_equal(once.held_out, whole.held_out, rtol=1e-4)
     assert_same(adapter(once), adapter(whole), rtol=2e-3, atol=2e-4)
-    assert [step for step, _ in once.held_out] == [0, 2, 4, 6, 8, 10] and once.held_out[0][1] != once.held_out[-1][1]
+    assert once.held_out["step"].tolist() == [0, 2, 4, 6, 8, 10] and once.held_out["loss"].nunique() > 1
 
 
 def test_encoder_loss_is_binary_cross_entropy_of_one_logit(base, tmp_path):
@@ -258,14 +260,54 @@ def test_lora_learns_and_what_is_saved_is_what_was_trained(base, tmp_path, monke
     np.testing.assert_allclose(loaded.p_yes(pairs_of(held_out)), tuned.p_yes(pairs_of(held_out)), atol=1e-4)
 
 
+def turned(examples):
+    """The same pairs with the other label: the more is learnt from the others, the worse on these."""
+    return [e._replace(supports=not e.supports) for e in examples]
+
+
 @pytest.mark.slow
-def test_b23_what_is_returned_is_the_last_step_not_the_best_on_other_questions(base, tmp_path):
+def test_b23_of_all_checkpoints_the_best_on_other_pairs_is_kept(base, tmp_path):
     training = toy(6, 4)
-    held_out = [e._replace(supports=not e.supports) for e in training]  # the more is learnt, the worse
-    trained = fine_tune_causal(causal(base), training, replace(QUICK, save_every=1), tmp_path, held_out)
-    losses = dict(trained.held_out)
-    assert min(losses.values()) < losses[trained.steps]
+    recipe = replace(QUICK, save_every=4)
+    trained = fine_tune_causal(causal(base), training, recipe, tmp_path, turned(training))
+    scores = trained.held_out.set_index("step")
+    assert scores.index.tolist() == [0, 4, 8, 12, 16, 20, 24] and trained.steps == 24
+    [kept] = scores.index[scores["kept"]]
+    of_checkpoints = scores.drop(index=0).sort_values(["f1", "auc"], kind="stable", ascending=False)
+    assert kept == of_checkpoints.index[0] < trained.steps
+    assert_same(adapter(trained), load_file(work(tmp_path) / f"checkpoint-{kept}/adapter_model.safetensors"), **EXACTLY)
+    # By the judge that is loaded from there, and another implementation of both measures.
+    labels = np.array([e.supports for e in turned(training)])
+    p_yes = causal(base, adapter=str(trained.folder)).p_yes(pairs_of(training))
+    assert scores.loc[kept, "f1"] == pytest.approx(agreement(labels, p_yes >= 0.5).f1)
+    assert scores.loc[kept, "auc"] == pytest.approx(auc(labels, p_yes))
+    written = pd.read_csv(tmp_path / "checkpoints.csv")
+    pd.testing.assert_frame_equal(written, trained.held_out)
+    again = fine_tune_causal(causal(base), training, recipe, tmp_path, turned(training))
+    pd.testing.assert_frame_equal(again.held_out, trained.held_out)
+    assert_same(adapter(again), adapter(trained), **EXACTLY)
+
+
+@pytest.mark.slow
+def test_without_other_pairs_the_last_checkpoint_is_kept(base, tmp_path):
+    trained = fine_tune_causal(causal(base), toy(3), replace(QUICK, epochs=1), tmp_path)
+    assert trained.held_out.empty and not (tmp_path / "checkpoints.csv").exists()
     assert_same(adapter(trained), load_file(last_checkpoint(work(tmp_path)) / "adapter_model.safetensors"), **EXACTLY)
+
+
+def test_other_pairs_of_one_label_cannot_choose(base, tmp_path):
+    with pytest.raises(InputError, match="held_out"):
+        fine_tune_causal(causal(base), toy(3), QUICK, tmp_path, [e for e in toy(2) if e.supports])
+
+
+def test_several_cards_are_refused(base, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(InputError, match=r"2.*CUDA_VISIBLE_DEVICES|CUDA_VISIBLE_DEVICES.*2"):
+        fine_tune_causal(causal(base), toy(3), QUICK, tmp_path)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    with pytest.raises(InputError, match="4"):
+        fine_tune_encoder(*encoder(base), toy(3), QUICK, tmp_path)
 
 
 def test_b24_lora_as_the_published_code_has_it(base):
@@ -353,8 +395,8 @@ def test_no_question_is_on_both_sides(drawn, share, seed):
     ("field", "value"),
     [
         ("learning_rate", 0), ("epochs", -1), ("batch_size", 0), ("accumulate", 0), ("max_length", 0), ("alpha", 0),
-        ("save_every", 0), ("weight_decay", -0.1), ("rank", -1), ("dropout", 1), ("dropout", -0.1), ("warmup", 1),
-        ("warmup", -0.1), ("learning_rate", float("nan")),
+        ("save_every", 0), ("save_every", 1.5), ("weight_decay", -0.1), ("rank", -1), ("dropout", 1),
+        ("dropout", -0.1), ("warmup", 1), ("warmup", -0.1), ("learning_rate", float("nan")),
     ],
 )  # fmt: skip
 def test_recipes_that_cannot_be(field, value):
@@ -396,7 +438,7 @@ def long_training(base, folder):
 @pytest.fixture(scope="module")
 def unbroken(base, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finetuning, "has_bf16", lambda: False)
+        patch.setattr(memory, "has_bf16", lambda: False)
         torch.set_num_threads(1)
         return long_training(base, tmp_path_factory.mktemp("unbroken"))
 

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "on_gpu.py"
-PARTS = ("judging-bf16", "judging-4bit", "qlora", "lora", "encoding", "vllm", "mpnet-judge")
+TRAININGS = ("training-bf16", "training-bf16-small", "training-4bit", "training-4bit-small")
+PARTS = ("judging-bf16", "judging-4bit", *TRAININGS, "lora", "encoding", "vllm", "mpnet-judge")
 
 
 def call(*arguments):
@@ -28,8 +29,9 @@ def test_a_rehearsal_runs_every_part_once(tmp_path):
     assert all(one["toy"] and ("found" in one or "skipped" in one) for one in found.values())
     assert found["judging-bf16"]["found"]["largest_difference"] < 1e-4
     assert found["judging-4bit"]["found"]["pairs_a_second"] > 0
-    assert found["qlora"]["found"]["steps"] == 2
-    assert len(found["lora"]["found"]["held_out_losses"]) > 1 and not found["lora"]["found"]["people"]
+    for part in TRAININGS:
+        assert found[part]["found"]["steps"] == 2 and found[part]["found"]["gigabytes_computed"] > 0, part
+    assert len(found["lora"]["found"]["held_out_scores"]) > 1 and not found["lora"]["found"]["people"]
     assert found["mpnet-judge"]["found"]["held_out"]["n"] > 0 and "people" not in found["mpnet-judge"]["found"]
     (tmp_path / "encoding.json").unlink()
     again = call("--rehearse", "-o", str(tmp_path))

@@ -1,0 +1,21 @@
+"""Scripts start as their first lines and the notebooks print them: from the project's folder, by their path."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["scripts/training/lora.py", "scripts/training/pairs.py", "scripts/on_gpu.py"])
+def test_a_script_starts_as_it_is_printed(script):
+    assert f"python {script} " in (ROOT / script).read_text(encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}  # as after an installation: without scripts/
+    done = subprocess.run(
+        [sys.executable, script, "--help"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and "usage:" in done.stdout, done.stderr
