@@ -49,7 +49,7 @@ class Judge(Protocol):
 
 
 def short_name(judge_id: str) -> str:
-    """Return a judge's id without its settings; a chat or causal judge keeps its model's name, without an address.
+    """Return a judge's id without its settings; a judge that asks a model keeps the model's name, without an address.
 
     >>> short_name("overlap(english-stem,title=none)"), short_name("chat(org/toy@http://me:1/v1(max_tokens=9),prompt=a:b)")
     ('overlap', 'chat:org/toy')
@@ -58,7 +58,7 @@ def short_name(judge_id: str) -> str:
         return ECHO + short_name(judge_id.removeprefix(ECHO))
     kind, _, settings = judge_id.partition("(")
     model = re.split(r"[@(,]", settings.removeprefix("local("))[0]
-    return f"{kind}:{model}" if kind in ("chat", "causal") else kind
+    return f"{kind}:{model}" if kind in ("chat", "causal", "decide") else kind
 
 
 class FunctionJudge:
