@@ -129,7 +129,8 @@ def judge(default: str | None = "gold", more: str = "") -> Option:
     """Return the option for the judge."""
     names = (
         "gold, random, overlap, similarity, laptop, laptop-mpnet, mistral-berds, nli-t5, causal:MODEL, nli:MODEL, "
-        "cross:MODEL or chat:MODEL; + joins a committee, such as overlap+similarity. The prompt's wording may follow, "
+        "cross:MODEL, chat:MODEL or decide:MODEL; echo:JUDGE, such as echo:laptop, reads no copies of the perspective; "
+        "+ joins a committee, such as overlap+similarity. The prompt's wording may follow, "
         "as in causal:MODEL@published; also an adapter and 4 bits: causal:MODEL+adapter:FOLDER+4bit@published."
     )
     return text("-j --judge", names + more, default, shell_complete=completes("judge", ",+"))

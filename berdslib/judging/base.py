@@ -20,6 +20,7 @@ from berdslib.words import compared_words
 
 # Share of positive labels that the paper reports for its human-labelled pairs (BeRDS v2, Table 4).
 PUBLISHED_POSITIVE_SHARE = 0.168
+ECHO = "echo1:"  # begins the id of a judge that reads no echo, with the version of the rule
 HOW_SURE = ("unsure", "fairly sure", "sure")
 
 
@@ -48,14 +49,16 @@ class Judge(Protocol):
 
 
 def short_name(judge_id: str) -> str:
-    """Return a judge's id without its settings; a chat or causal judge keeps its model's name, without an address.
+    """Return a judge's id without its settings; a judge that asks a model keeps the model's name, without an address.
 
     >>> short_name("overlap(english-stem,title=none)"), short_name("chat(org/toy@http://me:1/v1(max_tokens=9),prompt=a:b)")
     ('overlap', 'chat:org/toy')
     """
+    if judge_id.startswith(ECHO):
+        return ECHO + short_name(judge_id.removeprefix(ECHO))
     kind, _, settings = judge_id.partition("(")
     model = re.split(r"[@(,]", settings.removeprefix("local("))[0]
-    return f"{kind}:{model}" if kind in ("chat", "causal") else kind
+    return f"{kind}:{model}" if kind in ("chat", "causal", "decide") else kind
 
 
 class FunctionJudge:
@@ -122,6 +125,11 @@ def document_text(passage: Passage, title_position: str) -> str:
         return passage.text
     parts = (passage.title, passage.text) if title_position == "before" else (passage.text, passage.title)
     return " ".join(parts)
+
+
+def is_blank(pair: Pair) -> bool:
+    """Return whether the passage of a pair has no letter or digit: it supports nothing, and is not judged."""
+    return re.search(r"[^\W_]", pair.passage.text) is None
 
 
 def contains_perspective(passage: Passage, perspective: str) -> bool:

@@ -14,9 +14,11 @@ from berdslib.judging.base import FunctionJudge, Judge
 from berdslib.judging.baselines import Committee, Gold, Overlap, Random, load_similarity
 from berdslib.judging.causal import load_causal
 from berdslib.judging.chat import Chat
+from berdslib.judging.decide import Decide
+from berdslib.judging.echo import Echo
 from berdslib.judging.pairs import NLI_T5, load_cross_encoder, load_nli, load_nli_t5
 from berdslib.llm.prompting import TASKS, load_prompt, split_wording
-from berdslib.models.chat import make_chat
+from berdslib.models.chat import make_chat, make_decisions
 from berdslib.models.loading import LOADING
 from berdslib.registry import Registry
 
@@ -37,8 +39,10 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
     "causal:MODEL" is any causal language model, zero-shot on our prompt; "causal:MODEL+adapter:FOLDER+4bit" has a LoRA
     adapter and is loaded in 4 bits. "nli:MODEL" is a natural-language-inference classifier, "nli-t5" the T5-11B of
     BeRDS Table 4 ("nli-t5:MODEL" another that writes "1" for entailed), "cross:MODEL" a fine-tuned cross-encoder,
-    "chat:MODEL" as :func:`berdslib.models.chat.make_chat` reads it, "laptop:FOLDER" a laptop judge of your own,
-    "similarity:ENCODER" the cosine of another encoder; "overlap+similarity:mpnet" is the committee of the two. "gold"
+    "chat:MODEL" as :func:`berdslib.models.chat.make_chat` reads it, "decide:MODEL" a decision model
+    (:func:`berdslib.models.chat.make_decisions`), "laptop:FOLDER" a laptop judge of your own,
+    "similarity:ENCODER" the cosine of another encoder; "overlap+similarity:mpnet" is the committee of the two, and
+    "echo:JUDGE" any judge that reads passages without copies of the perspective (:class:`.echo.Echo`). "gold"
     needs the table `gold`. A wording of the prompt may end the names of causal and chat judges, as in
     "causal:MODEL@published" or "chat:MODEL@published-one-shot" (BeRDS Table 14). `title_position` is "before", "after"
     or "none", None for the judge's own (divergences.md B6).
@@ -59,6 +63,8 @@ def check_judge(name: str) -> None:
     """Raise InputError for an unknown judge or wording, without loading anything."""
     for member in _members(name):
         kind, model = JUDGES.find(member)
+        if member.startswith("echo:"):
+            check_judge(model)
         if kind.has_wording:
             split_wording(_TASK, model)
 
@@ -165,6 +171,8 @@ JUDGES: Registry[JudgeKind] = Registry(
         "nli-t5:": _NLI_T5,
         "cross:": JudgeKind(load_cross_encoder),
         "chat:": JudgeKind(_chat, has_wording=True),
+        "decide:": JudgeKind(lambda name, **options: Decide(make_decisions(name), **options)),
+        "echo:": JudgeKind(lambda name, **options: Echo(make_judge(name, **options))),
     },
     own=own_judge,
 )

@@ -6,7 +6,6 @@ import hashlib
 import logging
 import os
 import platform
-import re
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +20,9 @@ from berdslib.data.corpus import by_docno
 from berdslib.data.records import Passage, Question, check_run, make_verdicts
 from berdslib.errors import InputError
 from berdslib.files import Rows, write_transaction
-from berdslib.judging.base import EachByItself, FunctionJudge, Judge, Pair, pairs_of, probabilities
+from berdslib.judging.base import EachByItself, FunctionJudge, Judge, Pair, is_blank, pairs_of, probabilities
 from berdslib.judging.baselines import Committee, Gold
+from berdslib.judging.echo import Echo, without_echo
 from berdslib.paths import cache_dir
 from berdslib.progress import chunk_starts
 
@@ -97,12 +97,14 @@ def judge_pairs(
     check_threshold(judge)
     if isinstance(judge, Gold):
         return judge.p_yes(pairs), 0
+    if isinstance(judge, Echo):  # most pairs have no echo, and may have the judge's own verdict already
+        return judge_pairs(judge.judge, [without_echo(pair) for pair in pairs], store, chunk=chunk)
     if isinstance(judge, Committee):
         of_members = [judge_pairs(member, pairs, store, chunk=chunk) for member in judge.judges]
         return judge.mean([p_yes for p_yes, _ in of_members]), max(judged for _, judged in of_members)
     store = None if isinstance(judge, FunctionJudge) else store
     judge_id = judge.id  # read once: the property inspects a model in memory
-    keys = [None if _is_blank(pair) else verdict_key(judge_id, pair) for pair in pairs]  # hashing long texts is slow
+    keys = [None if is_blank(pair) else verdict_key(judge_id, pair) for pair in pairs]  # hashing long texts is slow
     pair_of = {key: pair for key, pair in zip(keys, pairs, strict=True) if key is not None}
     verdicts = store.get(list(pair_of)) if store is not None else {}
     missing = [key for key in pair_of if key not in verdicts]
@@ -136,10 +138,6 @@ def _judge_chunk(
         raise problem
     verdicts |= found
     return len(new)
-
-
-def _is_blank(pair: Pair) -> bool:
-    return re.search(r"[^\W_]", pair.passage.text) is None
 
 
 def _judged(judge: Judge, pairs: Sequence[Pair]) -> tuple[np.ndarray, BaseException | None]:
@@ -194,7 +192,7 @@ def verdicts_of(pairs: Sequence[Pair], p_yes: np.ndarray, judge: Judge) -> pd.Da
     """
 
     def supports(pair: Pair, p: float) -> bool:
-        return p >= judge.threshold and (isinstance(judge, Gold) or not _is_blank(pair))
+        return p >= judge.threshold and (isinstance(judge, Gold) or not is_blank(pair))
 
     rows = [
         (pair.qid, pair.pid, pair.passage.docno, p, supports(pair, p))

@@ -85,13 +85,13 @@ class Reply(NamedTuple):
     completion_tokens: int = 0
 
 
-def check_no_address(name: str) -> None:
+def check_no_address(name: str, variable: str = "BERDS_CHAT_URL") -> None:
     """Refuse an address in a model's name: a name may come with a shared file, and would say where the key is sent.
 
     The address is not shown, since it may hold a password.
     """
     if "://" in name:
-        problem = "the name of a model holds an address; set the environment variable BERDS_CHAT_URL to the address"
+        problem = f"the name of a model holds an address; set the environment variable {variable} to the address"
         raise InputError(problem, field="chat")
 
 
@@ -259,6 +259,8 @@ class Endpoint:
         InputError: an unusable address or setting.
     """
 
+    _path = "/chat/completions"  # what the address of a request has behind the endpoint's
+
     def __init__(
         self,
         model: str,
@@ -274,7 +276,8 @@ class Endpoint:
     ) -> None:
         if not isinstance(max_tokens, int) or max_tokens < 1:
             raise InputError(f"max_tokens must be a whole number from 1, not {max_tokens!r}")
-        self._address = _Address(base_url or os.environ.get("BERDS_CHAT_URL") or "https://api.openai.com/v1")
+        base = base_url or os.environ.get("BERDS_CHAT_URL") or "https://api.openai.com/v1"
+        self._address = _Address(base, self._path)
         self.max_tokens = max_tokens
         self.max_retries = max_retries
         self.timeout = timeout
@@ -439,11 +442,7 @@ class Endpoint:
         except MALFORMED:
             raise _PassingError("it answered in another form than OpenAI's (no JSON)") from None
         try:
-            choice = answer["choices"][0]
-            text, finish = _text_and_finish(choice)
-            tokens = (choice.get("logprobs") or {}).get("content") or []
-            listed = (tokens[0].get("top_logprobs") or []) if tokens else []
-            first = alternatives([(t["token"], t["logprob"]) for t in listed])
+            text, finish, first = self._parts(answer)
         except MALFORMED as error:
             if complaint := self._complaint(raw, of_failure=False):
                 raise self._refusal(asked, *complaint) from None
@@ -462,6 +461,13 @@ class Endpoint:
         for secret in self._secrets(_KEY_LENGTH):  # answers are written to files
             text = text.replace(secret, "…")
         return Reply(text, first, finish, *used)
+
+    def _parts(self, answer: Any) -> tuple[str, str, tuple[tuple[str, float], ...]]:
+        """Return text, finish and first token of a :class:`Reply`. Errors of MALFORMED."""
+        choice = answer["choices"][0]
+        tokens = (choice.get("logprobs") or {}).get("content") or []
+        listed = (tokens[0].get("top_logprobs") or []) if tokens else []
+        return *_text_and_finish(choice), alternatives([(t["token"], t["logprob"]) for t in listed])
 
     def _complaint(self, raw: bytes | bytearray, *, of_failure: bool = True) -> tuple[str, set[str]] | None:
         """Return what a server says is wrong, in words for people and for programs; None where it does not say so.
@@ -569,7 +575,7 @@ def alternatives(listed: Sequence[Sequence[Any]]) -> tuple[tuple[str, float], ..
 class _Address:
     """Where an endpoint is. Any part but the ``plain`` one may hold a key, so there is no way to print it."""
 
-    def __init__(self, base: str) -> None:
+    def __init__(self, base: str, behind: str) -> None:
         try:
             parts = urlsplit(base.strip())
             usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -580,15 +586,15 @@ class _Address:
         self.userinfo, _, host = parts.netloc.rpartition("@")
         path = parts.path.rstrip("/")
         self.plain = f"{parts.scheme}://{host}{path}"
-        self.full = parts._replace(path=f"{path}/chat/completions", fragment="").geturl()
+        self.full = parts._replace(path=path + behind, fragment="").geturl()
         said = {self.userinfo, *self.userinfo.split(":"), parts.query, *re.split("[&=]", parts.query)}
         login = base64.b64encode(unquote(self.userinfo).encode()).decode()
         self.secrets = {login, *said, *map(unquote, said)}
 
 
 def _of_no_endpoint(record: logging.LogRecord) -> bool:
-    """Leave requests to a chat endpoint out of a log; a logging filter."""
-    return "/chat/completions" not in record.getMessage()
+    """Leave what is posted, as to an endpoint, out of a log; a logging filter."""
+    return " POST " not in record.getMessage()
 
 
 def _wait(attempt: Any) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 
 from berdslib.errors import InputError
 from berdslib.llm.chat import ChatModel, Endpoint, Form, Messages, Reply, check_no_address
+from berdslib.llm.decisions import Decisions
 from berdslib.llm.prompting import FORMS, SHORT, templated_ids
 from berdslib.llm.recorded import Recorded
 from berdslib.llm.untrusted import control_tokens, defuse
@@ -73,6 +74,19 @@ def make_chat(
         expected = "smollm2, qwen-coder, local:FOLDER, recorded:FILE or an endpoint's model"
         raise InputError(f"{name!r} is not a chat model; use {expected}")
     return Endpoint(name, max_tokens=max_tokens, logprobs=logprobs, schema=schema, more=more, **options)
+
+
+def make_decisions(name: str) -> ChatModel:
+    """Return a decision model by name: "recorded:FILE", or one at BERDS_DECIDE_URL, with settings as of make_chat.
+
+    The setting ``form`` is the form of its requests; see :class:`~berdslib.llm.decisions.Decisions`.
+    """
+    check_no_address(name, "BERDS_DECIDE_URL")
+    if name.startswith("recorded:"):
+        return Recorded(Path(name.removeprefix("recorded:")))
+    model, more = _settings_in(name)
+    form = more.pop("form", "system-one")
+    return Decisions(model, form=form, more=more)
 
 
 def _settings_in(name: str) -> tuple[str, dict[str, Any]]:

@@ -1,0 +1,92 @@
+"""A judge that reads no echo: what says little but the perspective itself makes judges say yes, and argues nothing."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from berdslib.judging.base import ECHO, Judge, Pair, is_blank
+from berdslib.llm.untrusted import without_hidden
+from berdslib.retrieval.bm25 import analyser
+from berdslib.words import SINGLE_WORD, compared_words
+
+_HELD = 0.8  # least share of the perspective's content words that an echo holds
+_LONGER = 1.6  # an echo has at most so many content words for each of the perspective's
+_MORE = 2  # and so many besides
+_FEWEST_WORDS = 3  # a label of one or two words ("The Movie") occurs in many passages that do not copy it
+_JOINED = rf"(?!{SINGLE_WORD})[^\W_]"  # a letter or digit that makes one word with its neighbour
+_BETWEEN_SENTENCES = re.compile(r"(?<=[.!?:;])\s+|\s*\n\s*|(?<=[。！？])")
+
+
+class Echo:
+    """Has another judge read passages without the perspective's echo; its answers are stored as that judge's own."""
+
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+
+    @property
+    def id(self) -> str:
+        """Names the version of the rule, and the judge."""
+        return f"{ECHO}{self.judge.id}"
+
+    @property
+    def threshold(self) -> float:
+        """The judge's own."""
+        return self.judge.threshold
+
+    def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return the judge's answers to what is left of each passage, float64 (n,); 0 where nothing is."""
+        left = [without_echo(pair) for pair in pairs]
+        asked = [i for i, pair in enumerate(left) if not is_blank(pair)]
+        p_yes = np.zeros(len(pairs))
+        p_yes[asked] = self.judge.p_yes([left[i] for i in asked])
+        return p_yes
+
+
+def without_echo(pair: Pair) -> Pair:
+    """Leave out of passage and title each sentence that echoes the perspective, and copies of it in other sentences.
+
+    >>> from berdslib.data.records import Passage
+    >>> passage = Passage("d", "It is true that zoos should close. They are small.")
+    >>> without_echo(Pair("q", 0, passage, "Zoos should close")).passage.text
+    'They are small.'
+    """
+    words = compared_words(pair.perspective)
+    if len(words) < _FEWEST_WORDS:
+        return pair
+    # The words are case-folded, and so hold no ß, which is no case of another letter for re.
+    verbatim = r"[\W_]*".join(map(re.escape, words)).replace("ss", "(?:ss|ß)")
+    copies = re.compile(rf"(?<!{_JOINED}){verbatim}(?!{_JOINED})[^\w\s]*", re.IGNORECASE)
+    wanted = _content_words(pair.perspective)
+    text = _struck(pair.passage.text, copies, wanted)
+    title = _struck(pair.passage.title, copies, wanted)
+    return pair._replace(passage=pair.passage._replace(text=text, title=title))
+
+
+def _struck(text: str, copies: re.Pattern[str], wanted: frozenset[str]) -> str:
+    """Return what is left of a text, unchanged where it has no echo; hidden characters and widths hide none."""
+    plain = unicodedata.normalize("NFKC", without_hidden(text))
+    whole = "\n".join(_BETWEEN_SENTENCES.split(plain))
+    left = whole
+    before = ""
+    while left != before:  # again, since what stood around a copy may be another one
+        before = left
+        kept = [sentence for sentence in left.split("\n") if not _is_echo(sentence, wanted)]
+        left = copies.sub(" ", "\n".join(kept))
+    return text if left == whole else " ".join(left.split())
+
+
+def _is_echo(sentence: str, wanted: frozenset[str]) -> bool:
+    words = _content_words(sentence)
+    if not wanted or len(words) > _LONGER * len(wanted) + _MORE:
+        return False
+    return len(wanted & words) >= _HELD * len(wanted)
+
+
+@lru_cache(maxsize=100_000)
+def _content_words(text: str) -> frozenset[str]:
+    return frozenset(analyser("english-stem")(text))
