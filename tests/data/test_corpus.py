@@ -234,13 +234,14 @@ def test_cut_and_duplicates(tmp_path, user_cache):
         ("x.jsonl", '{"_id": "a", "text": "1"}\n{"_id": "b"}\n', {}, 2, "text"),
         ("x.jsonl", "", {}, None, None),
         ("x.jsonl", '{"_id": "a", "text": " "}\n', {"cut": "words"}, None, None),
+        ("none/x.jsonl", None, {}, None, None),
         ("x.txt", "hello", {}, 1, None),
         ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"cut": "word"}, None, None),
         ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"duplicates": "drop"}, None, None),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_named(tmp_path, name, content, options, line, field):
-    path = put(tmp_path / name, content)
+    path = tmp_path / name if content is None else put(tmp_path / name, content)
     calls = [lambda: make_corpus(path, tmp_path / "c", **options)]
     if options.keys() <= {"cut"}:
         calls.append(lambda: open_corpus(path, **options))

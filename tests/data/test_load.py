@@ -236,6 +236,7 @@ def test_what_is_wrong_in_memory_or_in_parquet_is_named_by_row(tmp_path):
         (pd.DataFrame([{**ROWS[0], "perspectives": "They should."}]), "DataFrame", 1, "perspectives"),
         (pd.DataFrame([]), "DataFrame", None, None),
         (tmp_path / "broken.parquet", tmp_path / "broken.parquet", None, None),
+        (tmp_path / "gone.parquet", tmp_path / "gone.parquet", None, None),
     ):
         with pytest.raises(InputError) as refused:
             load(given)

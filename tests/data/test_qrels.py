@@ -344,6 +344,7 @@ RUNS = {
         [(q, d, r - 1, s, '"a, b"') for q, _, d, r, s, _ in RUN], ",", "qid", "docno", "rank", "score", "query"
     ),
     "Blanks.csv": cells(SCORED, ",", "Query ID", "Doc ID", "Score"),
+    "rank.csv": cells(RANKED, ",", "qid", "docno", "rank"),
     "ranx.json": json.dumps({"7": {"d1": 9.5, "d2": 3}, "9": {"d2": 2}}),
     "rows.jsonl": jsonl(*({"qid": q, "docno": d, "score": s} for q, d, s in SCORED)),
     "sentence-transformers": jsonl(
