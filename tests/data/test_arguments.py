@@ -38,8 +38,6 @@ BASELINE_DEV, DEV = "baseline-queries/queries_dev.jsonl", "perspective-queries/q
 FIRST, SECOND = jsonl(argument(0)), argument(1)
 GOOD = {**release_files(), PREDICTIONS: jsonl(*predicted("dev"))}
 PROFILE = SECOND["demographic_profile"]
-TWICE = "occurs twice, first in line 1; each must be unique"
-KNOWN = "age, civil_status, denomination, education, gender, political_attitude, political_issues, residence"
 
 
 def changed(row, fields):
@@ -65,57 +63,50 @@ def answers(**fields):
     return {PREDICTIONS: jsonl(first, changed(second, fields), third)}
 
 
-def listed(*ids):
-    return answers(relevant_candidates=[*ids, *range(2019000, 2019020 - len(ids))])
-
-
-# The files that replace good ones, where the problem is, and what it is.
+# The files that replace good ones, and the file, line and field of the problem.
 CASES = [
-    ({CORPUS: None}, CORPUS, "no such file"),
-    ({CORPUS: FIRST + jsonl(SECOND)[: jsonl(SECOND).index(SECRET) + 3]},  # cut off within a profile
-     f"{CORPUS}:2", "not valid JSON: Unterminated string starting at (column 203)"),
-    ({CORPUS: cut_gzip(GOOD[CORPUS])}, CORPUS, "damaged gzip file, readable up to line 0: Compressed file ended "
-     "before the end-of-stream marker was reached"),
-    (corpus(argument_id=True), f"{CORPUS}:2 [argument_id]", "text was expected, not bool"),
-    (corpus(argument_id="2019000"), f"{CORPUS}:2 [argument_id]", f"argument '2019000' {TWICE}"),
-    (corpus(text=None), f"{CORPUS}:2 [text]",
-     "missing; looked for text, argument; the row has: argument_id, target, stance, demographic_profile; "
-     "did you mean argument by 'argument_id'?"),
-    (profile(shoe_size="38"), f"{CORPUS}:2 [demographic_profile]", f"a key is not a property; known: {KNOWN}"),
-    (profile(residence={"town": SECRET}), f"{CORPUS}:2 [demographic_profile.residence]", "text was expected, not dict"),
-    (profile(political_issues=[SECRET, 3]), f"{CORPUS}:2 [demographic_profile.political_issues]",
-     "a list of non-blank texts was expected, not list"),
-    ({name: None for name in GOOD if "queries" in name}, "",
-     "holds no queries; looked for baseline-queries/queries_{train,dev,test}.jsonl, "
-     "perspective-queries/queries_{train,dev,test}.jsonl"),
-    ({"baseline-queries/queries_val.jsonl": jsonl(baseline_query("dev"))}, "baseline-queries/queries_val.jsonl",
-     "unknown file of queries; known: queries_train.jsonl, queries_dev.jsonl, queries_test.jsonl"),
-    ({BASELINE_DEV: jsonl(baseline_query("dev") | {"demographic_property": PROFILE})},
-     f"{BASELINE_DEV}:1 [demographic_property]", "a baseline query names no property"),
-    (queries(relevant_candidates=[2019010, 7]), f"{DEV}:2 [relevant_candidates]", "'7' is not in the corpus"),
-    ({MANIFEST: '{"rankedfor": "reader"}'}, MANIFEST,
-     "unknown key 'rankedfor'. Did you mean 'ranked_for'? Known: name, ranked_for, seed, synthetic"),
-    ({MANIFEST: '{"ranked_for": "nobody"}'}, f"{MANIFEST} [ranked_for]", "'author' or 'reader' was expected"),
-    (answers(query_id=7), f"{PREDICTIONS}:2 [query_id]", "'7' is not a query of '{folder}:explicit' (dev)"),
-    ({PREDICTIONS: jsonl(*predicted("dev")[1:])}, f"{PREDICTIONS} [query_id]",
-     "answers 2 of 3 queries of 'dev'; the first without an answer is '110'"),
-    (answers(relevant_candidates=[*range(2019000, 2019019)]), f"{PREDICTIONS}:2 [relevant_candidates]",
-     "lists 19 different arguments; at least 20 are needed"),
-    (listed(argument(3)), f"{PREDICTIONS}:2 [relevant_candidates]", "a list of passage ids was expected"),
-]  # fmt: skip
+    ({CORPUS: None}, CORPUS, None, None),
+    ({CORPUS: FIRST + jsonl(SECOND)[: jsonl(SECOND).index(SECRET) + 3]}, CORPUS, 2, None),  # cut off within a profile
+    ({CORPUS: cut_gzip(GOOD[CORPUS])}, CORPUS, None, None),
+    (corpus(argument_id=True), CORPUS, 2, "argument_id"),
+    (corpus(argument_id="2019000"), CORPUS, 2, "argument_id"),
+    (corpus(text=None), CORPUS, 2, "text"),
+    (profile(shoe_size="38"), CORPUS, 2, "demographic_profile"),
+    (profile(residence={"town": SECRET}), CORPUS, 2, "demographic_profile.residence"),
+    (profile(political_issues=[SECRET, 3]), CORPUS, 2, "demographic_profile.political_issues"),
+    ({name: None for name in GOOD if "queries" in name}, "", None, None),
+    (
+        {"baseline-queries/queries_val.jsonl": jsonl(baseline_query("dev"))},
+        "baseline-queries/queries_val.jsonl",
+        None,
+        None,
+    ),
+    (
+        {BASELINE_DEV: jsonl(baseline_query("dev") | {"demographic_property": PROFILE})},
+        BASELINE_DEV,
+        1,
+        "demographic_property",
+    ),
+    (queries(relevant_candidates=[2019010, 7]), DEV, 2, "relevant_candidates"),
+    ({MANIFEST: '{"rankedfor": "reader"}'}, MANIFEST, None, None),
+    ({MANIFEST: '{"ranked_for": "nobody"}'}, MANIFEST, None, "ranked_for"),
+    (answers(query_id=7), PREDICTIONS, 2, "query_id"),
+    ({PREDICTIONS: jsonl(*predicted("dev")[1:])}, PREDICTIONS, None, "query_id"),
+    (answers(relevant_candidates=[*range(2019000, 2019019)]), PREDICTIONS, 2, "relevant_candidates"),
+    (answers(relevant_candidates=[argument(3)]), PREDICTIONS, 2, "relevant_candidates"),
+]
 
 
 def read_all(folder):
     return read_predictions(folder / PREDICTIONS, open_scenario(read_release(folder), "explicit", "dev"))
 
 
-@pytest.mark.parametrize(("files", "where", "problem"), CASES)
-def test_a_file_that_cannot_be_used_is_named_with_what_is_wrong(tmp_path, files, where, problem):
+@pytest.mark.parametrize(("files", "name", "line", "field"), CASES)
+def test_a_file_that_cannot_be_used_is_named_and_no_profile_is_shown(tmp_path, files, name, line, field):
     write_files(tmp_path, GOOD | files)
     with pytest.raises(InputError) as caught:
         read_all(tmp_path)
-    problem = problem.replace("{folder}", tmp_path.name)
-    assert str(caught.value) == f"{tmp_path / where if where else tmp_path}: {problem}"
+    assert (caught.value.path, caught.value.line, caught.value.field) == (tmp_path / name, line, field)
     assert SECRET not in str(caught.value)
 
 
@@ -214,21 +205,20 @@ def test_a_folder_and_a_scenario(folder):
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "message"),
+    ("name", "options", "named"),
     [
-        ("perspectivearg-sample", {}, r"name one of its scenarios: perspectivearg-sample:baseline, .*implicit"),
-        ("{folder}/authors", {}, r"name one of its scenarios: .*authors:explicit"),
-        ("perspectivearg-sample:explict", {}, "unknown scenario 'explict'. Did you mean 'explicit'"),
-        ("perspectivearg-sample:explicit", {"split": "all"}, "unknown split 'all'"),
-        ("perspectivearg-sample:explicit", {"passages": "sample"}, "comes with its own arguments and answers"),
-        ("perspectivearg-sample:explicit", {"gold": "sample"}, "comes with its own arguments and answers"),
-        ("{folder}/readers:implicit", {"split": "dev"}, "no perspective queries of the split 'dev'; there are: test"),
-        ("perspectivearg-2023:baseline", {}, r"perspectivearg-2023(.|\n)*share it on request only"),
+        ("perspectivearg-sample", {}, "perspectivearg-sample:implicit"),
+        ("{folder}/authors", {}, "authors:explicit"),
+        ("perspectivearg-sample:explict", {}, "'explict'"),
+        ("perspectivearg-sample:explicit", {"split": "all"}, "'all'"),
+        ("perspectivearg-sample:explicit", {"gold": "sample"}, "perspectivearg-sample:explicit"),
+        ("{folder}/readers:implicit", {"split": "dev"}, "'dev'"),
+        ("perspectivearg-2023:baseline", {}, "perspectivearg-2023"),
     ],
 )
-def test_what_cannot_be_loaded(folder, monkeypatch, tmp_path, name, options, message):
+def test_what_cannot_be_loaded(folder, monkeypatch, tmp_path, name, options, named):
     monkeypatch.setenv("BERDS_DATA", str(tmp_path))
-    with pytest.raises((InputError, bd.MissingDataError), match=message):
+    with pytest.raises((InputError, bd.MissingDataError), match=named):
         bd.load(name.format(folder=folder), **options)
 
 
@@ -247,12 +237,12 @@ def test_releases_of_2023_learn_from_2019_if_it_is_there(folder, monkeypatch):
 def test_a_release_made_by_hand_is_checked(folder):
     release = load_release(str(folder / "authors"))
     first, *others = release.perspective
-    for wrong, message in (
-        ({"perspective": (first._replace(relevant=("zzz",)), *others)}, "'zzz', an answer to .*, is not in the corpus"),
-        ({"perspective": (first._replace(relevant=None), *others)}, r"1 of .* queries have no answers"),
-        ({"arguments": (*release.arguments, release.arguments[0])}, r"argument id .* occurs twice"),
+    for wrong, named in (
+        ({"perspective": (first._replace(relevant=("zzz",)), *others)}, "'zzz'"),
+        ({"perspective": (first._replace(relevant=None), *others)}, r"\b1 of"),
+        ({"arguments": (*release.arguments, release.arguments[0])}, release.arguments[0].docno),
     ):
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(InputError, match=named):
             open_scenario(replace(release, **wrong), "implicit", first.split)
 
 
@@ -291,7 +281,7 @@ def test_where_answers_are_kept_back_rkl_can_do_without(folder):
     scenario = open_scenario(kept_back, "explicit", "test")
     assert "answers kept back" in repr(scenario)
     assert bd.experiment("bm25", scenario, "rKL@4").scores["bm25"].notna().all().all()
-    with pytest.raises(InputError, match="needs the answers to the queries"):
+    with pytest.raises(InputError, match="nDCG@4"):
         bd.experiment("bm25", scenario, "nDCG@4")
 
 
@@ -347,7 +337,7 @@ def test_a9_a_repeat_is_an_error_or_counts_once(release, tmp_path):
     first["relevant_candidates"].insert(4, 2019001)  # which is second already
     path = tmp_path / "p.jsonl"
     path.write_text(jsonl(first, *others))
-    with pytest.raises(InputError, match=r"p.jsonl:1 \[relevant_candidates\]: '2019001' is listed twice"):
+    with pytest.raises(InputError, match="'2019001'"):
         read_predictions(path, scenario)
     run = read_predictions(path, scenario, repeats="once")
     assert run[run["qid"] == "110"]["docno"].tolist() == [str(2019000 + i) for i in range(21)]

@@ -35,12 +35,6 @@ def test_it_cannot_be_changed_and_leaves_alone_what_it_was_given():
         pets.name = "other"
 
 
-def test_gold_of_anybody_is_cleaned():
-    theirs = pd.DataFrame({"docno": ["b", "a"], "qid": ["tea", "zoos"], "pid": [0, 0], "supports": [1, 1]})
-    cleaned = Collection("pets", [ZOO, TEA], PASSAGES, theirs).gold
-    pd.testing.assert_frame_equal(cleaned.drop(columns="judge"), GOLD.drop(columns="judge"))
-
-
 def test_each_question_is_asked_from_each_perspective():
     queries = Collection("pets", [ZOO, TEA], expansions={"zoos": [("Other", "Not a full query.")]}).queries
     assert queries == [

@@ -96,7 +96,7 @@ def test_documents_are_counted_by_what_is_known_of_the_cut(tmp_path, monkeypatch
     assert (known.cut, len(known), documents_of(known)) == ("words", 10, 5)
     unknown = write_corpus(named, tmp_path / "whole")
     assert (unknown.cut, documents_of(unknown)) == ("none", 5)
-    with pytest.raises(InputError, match="Did you mean 'words'"):
+    with pytest.raises(InputError, match="'word'"):
         write_corpus(named, tmp_path / "x", "word")
 
 
@@ -226,31 +226,30 @@ def test_cut_and_duplicates(tmp_path, user_cache):
 
 @pytest.mark.usefixtures("user_cache")
 @pytest.mark.parametrize(
-    ("name", "content", "options", "problem"),
+    ("name", "content", "options", "line", "field"),
     [
-        ("x.jsonl", '{"_id": "a", "text": "1"}\n\n{"_id": "b", "text": "2"}\n{"_id": "a", "text": "3"}\n', {},
-         r"x\.jsonl:4 \[docno\]: docno 'a' occurs twice, first in line 1"),
-        ("x.jsonl.gz", '{"_id": "a-1", "text": "1"}\n{"_id": "a-1", "text": "3"}\n', {"cut": "words"},
-         r"x\.jsonl\.gz:2 \[docno\]: docno 'a-1' occurs twice, first in line 1"),
-        ("x.tsv", 'id\ttext\n1\t"two\nlines"\n2\tx\n1\ty\n', {},
-         r"x\.tsv:5 \[docno\]: docno '1' occurs twice, first in line 2"),
-        ("x.jsonl", '{"_id": "a", "text": "1"}\n{"_id": "b"}\n', {}, r"x\.jsonl:2 \[text\]: missing"),
-        ("x.jsonl", "", {}, r"there are no passages"),
-        ("x.jsonl", '{"_id": "a", "text": " "}\n', {"cut": "words"}, r"there are no passages"),
-        ("y.txt/z.jsonl", "", {}, "no such file"),
-        ("x.txt", "hello", {}, r"x\.txt:1: "),
-        ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"cut": "word"}, "Did you mean 'words'"),
-        ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"duplicates": "drop"}, "Known: exact, keep"),
+        ("x.jsonl", '{"_id": "a", "text": "1"}\n\n{"_id": "a", "text": "3"}\n', {}, 3, "docno"),
+        ("x.jsonl.gz", '{"_id": "a-1", "text": "1"}\n{"_id": "a-1", "text": "3"}\n', {"cut": "words"}, 2, "docno"),
+        ("x.tsv", 'id\ttext\n1\t"two\nlines"\n2\tx\n1\ty\n', {}, 5, "docno"),
+        ("x.jsonl", '{"_id": "a", "text": "1"}\n{"_id": "b"}\n', {}, 2, "text"),
+        ("x.jsonl", "", {}, None, None),
+        ("x.jsonl", '{"_id": "a", "text": " "}\n', {"cut": "words"}, None, None),
+        ("none/x.jsonl", None, {}, None, None),
+        ("x.txt", "hello", {}, 1, None),
+        ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"cut": "word"}, None, None),
+        ("x.jsonl", '{"_id": "a", "text": "1"}\n', {"duplicates": "drop"}, None, None),
     ],
 )  # fmt: skip
-def test_what_cannot_be_used_is_named(tmp_path, name, content, options, problem):
-    path = put(tmp_path / name, content) if content or "/" not in name else tmp_path / name
-    with pytest.raises(InputError, match=problem):
-        make_corpus(path, tmp_path / "c", **options)
-    assert not (tmp_path / "c").exists()
+def test_what_cannot_be_used_is_named(tmp_path, name, content, options, line, field):
+    path = tmp_path / name if content is None else put(tmp_path / name, content)
+    calls = [lambda: make_corpus(path, tmp_path / "c", **options)]
     if options.keys() <= {"cut"}:
-        with pytest.raises(InputError, match=problem):
-            open_corpus(path, **options)
+        calls.append(lambda: open_corpus(path, **options))
+    for call in calls:
+        with pytest.raises(InputError) as refused:
+            call()
+        assert (refused.value.line, refused.value.field) == (line, field)
+    assert not (tmp_path / "c").exists()
 
 
 def test_a_corpus_on_disk_is_cut_too(tmp_path, user_cache):
@@ -275,13 +274,13 @@ def test_what_was_cut_is_not_cut_again(tmp_path, user_cache):
     assert (written.passages, list(Corpus(tmp_path / "cut").docnos())) == (2, ["a-0", "a-1"])
     folder = tmp_path / "cut"
     for again in (lambda: open_corpus(folder, cut="words"), lambda: describe_corpus(f"{folder}:words")):
-        with pytest.raises(InputError, match="was cut before, by words; cut its documents"):
+        with pytest.raises(InputError, match="words"):
             again()
 
 
 def test_a_corpus_with_other_files_in_its_folder_is_not_replaced(few, tmp_path):
     (few.path / "thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match=r"holds 'thesis\.tex'.*not replaced"):
+    with pytest.raises(InputError, match=r"thesis\.tex"):
         write_corpus(FEW[:1], few.path)
     assert (few.path / "thesis.tex").read_text() == "years of work" and list(Corpus(few.path)) == FEW
 

@@ -125,19 +125,19 @@ def test_questions_and_passages_of_a_file(tmp_path):
     write_questions(tmp_path / "mine.jsonl", questions)
     assert load_questions(tmp_path / "mine.jsonl") == questions
     assert load_questions(str(tmp_path / "mine.jsonl"), "test", limit=1) == questions[1:2]
-    with pytest.raises(InputError, match=r"mine.jsonl.*no questions of the split 'train'; splits in it: dev, test"):
+    with pytest.raises(InputError, match="'train'"):
         load_questions(tmp_path / "mine.jsonl", "train")
     write_passages(tmp_path / "corpus.jsonl", [Passage("d1", "one"), Passage("d2", "two")])
     for place in (tmp_path, tmp_path / "corpus.jsonl", str(tmp_path)):
         assert [p.docno for p in load_passages(place)] == ["d1", "d2"]
     assert [p.docno for p in load_passages(tmp_path, limit=1)] == ["d1"]
-    with pytest.raises(InputError, match=r"nothing.jsonl: no such file"):
+    with pytest.raises(InputError, match=r"nothing\.jsonl"):
         load_questions("nothing.jsonl")
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match=r"nothing\.jsonl"):
         load_passages(tmp_path / "nothing.jsonl")
     (tmp_path / "empty.jsonl").touch()
     for limit in (0, 5):
-        with pytest.raises(InputError, match=r"empty.jsonl: holds no passages"):
+        with pytest.raises(InputError, match=r"empty\.jsonl"):
             load_passages(tmp_path / "empty.jsonl", limit)
 
 
@@ -152,13 +152,6 @@ def expansions_file(data, n):
         for i, t in texts
     ]
     write_jsonl(data / "berds" / "kialo_query_exp.dev.jsonl", made)
-
-
-def test_numbering_runs_through_both_splits(data):
-    for split in ("dev", "test"):
-        write_jsonl(data / "berds" / f"arguana.{split}.jsonl", rows(2))
-    found = [(q.qid.removeprefix("arguana-"), q.split) for q in load_questions("arguana", "all")]
-    assert found == [("750", "dev"), ("751", "dev"), ("0", "test"), ("1", "test")]
 
 
 def test_a_complete_file_wherever_it_is_goes_before_a_part_of_it(data, tmp_path, caplog):
@@ -182,7 +175,7 @@ def test_expansions(data):
     expected = {f"kialo-{774 + i}": [("for_name", f"for {i}"), ("against_name", f"against {i}")] for i in (0, 1)}
     assert load_expansions("kialo") == expected
     assert load_expansions("kialo").keys() == {q.qid for q in load_questions("kialo")}
-    with pytest.raises(MissingDataError, match="published for its dev split only"):
+    with pytest.raises(MissingDataError, match="kialo"):
         load_expansions("kialo", "all")
 
 
@@ -203,20 +196,14 @@ def test_a_missing_data_set_says_where_it_was_looked_for_and_how_to_get_it(data,
 @pytest.mark.parametrize("split", ["test", "all"])
 def test_dev_never_stands_in_for_test(data, split):
     expansions_file(data, 2)
-    words = r"'kialo', test split(.|\n)*Only another split is here .*kialo_query_exp.dev.jsonl.*never used in place"
-    with pytest.raises(MissingDataError, match=words):
+    with pytest.raises(MissingDataError, match=r"'kialo'(.|\n)*kialo_query_exp\.dev\.jsonl"):
         load_questions("kialo", split)
 
 
 def test_what_cannot_be_fetched():
-    for name, hint in (("google-search", "nothing to download"), ("perspectivearg-2019", "on request")):
-        with pytest.raises(MissingDataError, match=f"cannot be fetched.*{hint}"):
+    for name in ("google-search", "perspectivearg-2019"):
+        with pytest.raises(MissingDataError, match=name):
             fetch(name)
-
-
-def test_nothing_is_downloaded_unasked():
-    with pytest.raises(MissingDataError, match=r"'wikipedia', passages(.|\n)*berds data fetch wikipedia"):
-        load_passages("wikipedia", limit=3)
 
 
 # ---------------------------------------------------------------- Hugging Face
@@ -236,30 +223,21 @@ def test_splits_of_a_repository_are_fetched_anew_and_files_once(monkeypatch, tmp
     assert asked == [dataset("kialo").files[0].url] * 2
 
 
-def test_ids_and_stances_of_the_repository(monkeypatch, tmp_path):
-    content = [row | {"stances": ["oppose", "support"], "source": "web"} for row in rows(2, start=900)]
-    hub_clone(monkeypatch, tmp_path, "timchen0618/OpinionQA", dev=content, test=content)
-    monkeypatch.setattr(fetching, "download", lambda url, target, **_: target)
-    fetch("opinionqa")
-    first = load_questions("opinionqa")[0]
-    found = (first.qid, first.stances, first.source, first.split)
-    assert found == ("opinionqa-900", ("oppose", "support"), "opinionqa", "dev")
-
-
 def test_a_repository_with_other_splits_or_fields(monkeypatch, tmp_path):
     hub_clone(monkeypatch, tmp_path, "timchen0618/Kialo", train=rows(3))
-    with pytest.raises(MissingDataError, match="neither a dev nor a test split; it has: train"):
+    with pytest.raises(MissingDataError, match="train"):
         fetch("kialo")
     hub_clone(monkeypatch, tmp_path, "timchen0618/Arguana", test=[{"asked": "Is it?", "perspectives": ["Yes."]}])
     monkeypatch.setattr(fetching, "download", lambda url, target, **_: target)
     fetch("arguana")
-    with pytest.raises(InputError, match=r"test\.jsonl:1 \[question\]: missing; looked for question, text"):
+    with pytest.raises(InputError) as refused:
         load_questions("arguana", "test")
+    assert (refused.value.line, refused.value.field) == (1, "question")
 
 
 def test_fetch_of_a_whole_repository(monkeypatch, tmp_path):
     repo = dataset("pir-ambigqa").hf_repo
-    with pytest.raises(MissingDataError, match=f"Hugging Face {repo}: huggingface.co is not reachable"):
+    with pytest.raises(MissingDataError, match=repo):
         fetch("pir-ambigqa")
     hub_clone(monkeypatch, tmp_path, repo, corpus=rows(1))
     (tmp_path / "hf" / repo / ".git").mkdir()
@@ -277,15 +255,15 @@ def test_a_hub_that_refuses(monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args: [])
     monkeypatch.setattr(datasets, "load_dataset", refuse)
     monkeypatch.setattr(huggingface_hub, "snapshot_download", refuse)
-    with pytest.raises(MissingDataError, match="Hugging Face timchen0618/Kialo could not be read: 403"):
+    with pytest.raises(MissingDataError, match=r"timchen0618/Kialo.*403"):
         fetch("kialo")
-    with pytest.raises(MissingDataError, match=r"could not be fetched to .*pir-story: 403"):
+    with pytest.raises(MissingDataError, match=r"pir-story.*403"):
         fetch("pir-story")
 
 
 def test_what_fetching_needs_is_an_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingDataError, match=r"needs datasets; pip install 'berdslib\[hub\]'"):
+    with pytest.raises(MissingDataError, match=r"berdslib\[hub\]"):
         fetch("kialo")
 
 
@@ -304,15 +282,13 @@ def test_theperspective(data):
     gold = load_gold(name)
     assert gold[["pid", "docno"]].values.tolist() == [[0, "2"], [1, "0"], [1, "1"]]
     assert set(gold["qid"]) == {question.qid}
-    with pytest.raises(InputError, match="'theperspective' is not split; use split = 'all', not 'dev'"):
+    with pytest.raises(InputError, match=r"'theperspective'.*'dev'"):
         load_questions(name, "dev")
-    for change, words in (
-        ({"against_ids": [1, "1"]}, r"\[against_ids\]: a passage is listed twice"),
-        ({"favor_ids": "2"}, r"\[favor_ids\]: a list of passage ids was expected"),
-    ):
-        write_jsonl(path, [content | change])
-        with pytest.raises(InputError, match=rf"queries.jsonl:1 {words}"):
+    for field, ids in (("against_ids", [1, "1"]), ("favor_ids", "2")):
+        write_jsonl(path, [content | {field: ids}])
+        with pytest.raises(InputError) as refused:
             load_gold(name)
+        assert (refused.value.line, refused.value.field) == (1, field)
 
 
 def test_the_dpr_dump_is_read_as_it_is(tmp_path):
@@ -335,7 +311,7 @@ def test_statistics_by_hand():
     ]
     assert statistics(questions) == {"n": 3, "dev": 1, "test": 1, "mean_perspectives": 1.0, "mean_words": 13 / 3}
     assert np.isnan(statistics(questions[2:])["mean_words"])
-    with pytest.raises(InputError, match="there are no questions"):
+    with pytest.raises(InputError):
         statistics([])
 
 
@@ -425,7 +401,7 @@ def test_a_beir_folder_is_a_data_set(beir):
     assert [p.docno for p in load_passages(beir)] == ["d1", "d2"]
     gold = load_gold(beir)[["qid", "docno", "supports"]].values.tolist()  # of q1, which two splits judge, test counts
     assert gold == [["q1", "d1", True], ["q2", "d1", False], ["q2", "d2", True]]
-    with pytest.raises(InputError, match=r"unknown split .train.\. Known: all, dev, test"):
+    with pytest.raises(InputError, match="train"):
         load_questions(beir, "train")
     (beir / "qrels" / "test.tsv").rename(beir / "qrels" / "train.tsv")
     assert [q.qid for q in load_questions(beir)] == ["q1", "q2"]  # the first, as with every data set

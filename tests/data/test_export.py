@@ -32,12 +32,13 @@ def test_a_collection_is_exported_as_a_beir_folder(tmp_path):
     found = verdicts[["qid", "docno", "supports"]].values.tolist()
     assert found == [["c1", "d2", False], ["t1", "d1", True]]  # what was judged not to support is kept
     (tmp_path / "set" / "thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match=r"holds 'thesis\.tex'"):
+    with pytest.raises(InputError, match=r"thesis\.tex"):
         export_collection(tmp_path / "set", [TEA], passages, gold)
-    with pytest.raises(InputError, match="unknown layout 'bear'"):
+    with pytest.raises(InputError, match="'bear'"):
         export_collection(tmp_path / "other", [TEA], passages, gold, layout="bear")
-    with pytest.raises(InputError, match=r"\[split\]"):
+    with pytest.raises(InputError) as refused:
         export_collection(tmp_path / "other", [TEA], passages, gold, split="../test")
+    assert refused.value.field == "split"
 
 
 def test_a_collection_is_exported_as_official_rows(tmp_path):
@@ -89,7 +90,7 @@ def test_a_collection_is_exported_as_diversity_qrels(tmp_path):
     ours = score_run(run, gold, [TEA], [alpha_nDCG @ 5])
     assert ours.loc["t1"].iloc[0] == pytest.approx(theirs)
     (tmp_path / "set" / "thesis.tex").write_text("years of work")
-    with pytest.raises(InputError, match=r"holds 'thesis\.tex'"):
+    with pytest.raises(InputError, match=r"thesis\.tex"):
         export_collection(tmp_path / "set", [TEA], passages, gold, layout="trec")
-    with pytest.raises(InputError, match="blank"):
+    with pytest.raises(InputError, match="t 1"):
         export_collection(tmp_path / "other", [TEA._replace(qid="t 1")], passages, gold, layout="trec")

@@ -21,7 +21,6 @@ from berdslib.data.formats import (
     iter_passages,
     prediction_fields,
     read_berds,
-    read_expansions,
     read_passages,
     read_questions,
     write_berds,
@@ -81,30 +80,6 @@ def folder(tmp_path_factory):
 # ---------------------------------------------------------------- questions
 
 
-def question_table(delimiter):
-    file = io.StringIO()
-    writer = csv.writer(file, delimiter=delimiter, lineterminator="\r\n")
-    writer.writerow(["qid", "question", "perspectives", "stances", "source", "split"])
-    for q in (TEA, CATS):
-        stances = json.dumps(q.stances) if any(q.stances) else ""
-        writer.writerow([q.qid, q.text, json.dumps(q.perspectives), stances, q.source, q.split])
-    return file.getvalue()
-
-
-@pytest.mark.parametrize("name", ["q.csv", "q.tsv", "q.tsv.gz"])
-def test_questions_from_every_kind_of_table(tmp_path, name):
-    content = question_table("," if "csv" in name else "\t")
-    assert read_questions(put(tmp_path, name, content)) == [TEA, CATS]
-
-
-def test_questions_without_ids_are_numbered_from_0_and_take_source_and_split_of_the_call(tmp_path):
-    path = put(tmp_path, "q.jsonl", jsonl({"question": "One?"}, {"text": "Two?", "split": "test"}))
-    assert read_questions(path, source="s", split="dev") == [
-        Question("0", "One?", source="s", split="dev"),
-        Question("1", "Two?", source="s", split="test"),
-    ]
-
-
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_any_questions_are_read_back_as_written(folder, data):
@@ -146,53 +121,18 @@ def test_unicode_line_separators_do_not_end_a_line(tmp_path):
 # ---------------------------------------------------------------- recorded expansions
 
 
-def expansion(text, name="N", question="Q?", **more):
-    return {"org_q": question, "perspective": name, "text": text, "perspectives": ["Yes.", "No."], **more}
-
-
-def test_expansions_are_grouped_by_question_in_the_order_of_the_file(tmp_path):
-    rows = [expansion("x1", "A"), expansion("y1", "B", "R?"), expansion("x2", "C"), expansion("x2", "C")]
-    path = put(tmp_path, "e.jsonl.gz", jsonl(*rows))
-    found = read_expansions(path, source="set", split="dev")
-    asked = [(f"set-{i}", text) for i, text in enumerate(("Q?", "R?"))]
-    questions = [Question(*pair, ("Yes.", "No."), (None, None), "set", "dev") for pair in asked]
-    assert found == list(zip(questions, [[("A", "x1"), ("C", "x2"), ("C", "x2")], [("B", "y1")]], strict=True))
-    assert read_questions(path, source="set", split="dev") == questions
-
-
 # ---------------------------------------------------------------- passages
-
-
-QUOTING = [
-    Passage("1", 'She said "no" twice.', "Refusals"),
-    Passage("2", "A comma, a\ttab and\na line break", 'The "second"'),
-    Passage("3", "plain", ""),
-]
-
-
-@pytest.mark.parametrize("zipped", ["", ".gz"])
-def test_passages_of_the_wikipedia_layout(tmp_path, zipped):
-    """psgs_w100.tsv: id, text, title, quoted by Python's csv writer."""
-    rows = (
-        "id\ttext\ttitle\n"
-        '1\t"She said ""no"" twice."\tRefusals\n'
-        '2\t"A comma, a\ttab and\na line break"\t"The ""second"""\n'
-        "3\tplain\t\n"
-    )
-    assert read_passages(put(tmp_path, f"w.tsv{zipped}", rows)) == QUOTING
 
 
 def test_rows_are_never_swallowed_by_a_quotation_mark(tmp_path):
     """Nobody quoted these cells: rows 2 to 4 would be one."""
     rows = '1\tHe said 5" is fine\n2\t" opening quote\n3\tthird\n4\tthe end"\n5\tfifth\n'
-    path = put(tmp_path, "p.tsv", f"id\ttext\n{rows}")
-    with pytest.raises(InputError, match=r"p\.tsv:3: a quoted cell runs on to line 5, .* double the mark"):
-        read_passages(path)
-    put(tmp_path, "p.tsv", 'id\ttext\ttitle\n1\t" a\tT\n\n2\tb"\tT\n')  # a blank line between them
-    with pytest.raises(InputError, match=r"p\.tsv:2: a quoted cell runs on to line 4"):
-        read_passages(path)
-    path.unlink()
-    assert [p.docno for p in read_passages(put(tmp_path, "p.csv", 'id,text\n1,"a\nb, c"\n'))] == ["1"]
+    with pytest.raises(InputError) as refused:
+        read_passages(put(tmp_path, "p.tsv", f"id\ttext\n{rows}"))
+    assert refused.value.line == 3
+    with pytest.raises(InputError) as refused:  # a blank line between them
+        read_passages(put(tmp_path, "p.tsv", 'id\ttext\ttitle\n1\t" a\tT\n\n2\tb"\tT\n'))
+    assert refused.value.line == 2
 
 
 plain_cells = st.text(st.sampled_from('"" a\'é,'), min_size=1, max_size=4).filter(str.strip)
@@ -231,12 +171,8 @@ def test_a_table_that_the_csv_module_quoted_is_read_as_it_was(folder, rows):
         {"docno": "d", "text": "t", "title": "T"},
         {"_id": "d", "text": "t", "title": "T", "metadata": {}},
         {"id": "d", "contents": "t", "title": "T"},
-        {"id": "d", "content": "t", "title": "T"},
         {"pid": "d", "passage": "t", "spans": "(0,1)", "docid": "D1", "title": "T"},  # MS MARCO v2: passages
         {"url": "u", "title": "T", "headings": "H", "body": "t", "docid": "d"},  # its documents
-        {"docid": "d", "url": "u", "title": "T", "headings": "H", "segment": "t", "start_char": 0},  # v2.1
-        {"docid": "d", "title": "T", "text": "t"},  # MIRACL and Tevatron, from `datasets`
-        {"doc_id": "d", "text": "t", "title": "T", "body": "another"},
         {"passage_id": "d", "passage_text": "t", "page_title": "T"},
         {"id": "d", "docid": "D1", "url": "u", "sha": "0f", "title": "T", "chunk_id": 3, "raw": "t"},  # Sphere
         {"_id": "d", "id": "7", "docid": "D1", "doc_id": "D2", "text": "t", "wikipedia_title": "T"},
@@ -252,31 +188,31 @@ def test_all_texts_may_be_blank_but_one_has_to_be_there(tmp_path):
     blank = [{"id": 1, "text": ""}, {"id": 2, "contents": None, "body": ""}, {"id": 3, "raw": " "}]
     path = put(tmp_path, "p.jsonl", jsonl(*blank))
     assert [p.text for p in iter_passages(path)] == ["", "", " "]
-    put(tmp_path, "p.jsonl", jsonl({"id": 1, "abstract": "t"}))
-    words = r"p\.jsonl:1 \[text\]: missing; looked for text, contents, .*, body; the row has: id, abstract"
-    with pytest.raises(InputError, match=words):
-        read_passages(path)
+    with pytest.raises(InputError) as refused:
+        read_passages(put(tmp_path, "p.jsonl", jsonl({"id": 1, "abstract": "t"})))
+    assert (refused.value.line, refused.value.field) == (1, "text")
+
+
+TWO_LINES, TWO_ROWS = jsonl({"id": 1, "text": "a"}, {"id": 2, "text": "b"}).encode(), b"id\ttext\n1\ta\n2\tb\n"
 
 
 @pytest.mark.parametrize(
-    ("name", "head", "broken", "words"),
+    ("name", "content", "line"),
     [
-        ("p.jsonl", jsonl({"id": 1, "text": "a"}, {"id": 2, "text": "b"}), '{"id": 3, "te', ":3: not valid JSON"),
-        ("p.jsonl", jsonl({"id": 1, "text": "a"}, {"id": 2, "text": "b"}), '{"id": 3}', r":3 \[text\]: missing"),
-        ("p.tsv", "id\ttext\ttitle\n1\ta\tT\n2\tb\tT\n", "3\tc\n", ":4: 2 columns where the header has 3"),
-        ("p.tsv", 'id\ttext\ttitle\n1\t"a\na"\tT\n2\tb\tT\n', '3\tc\t"never closed\n', ":5: not a readable table"),
-        ("p.tsv", "id\ttext\ttitle\n1\ta\tT\n2\tb\tT\n", "3\tcaf\xe9\tT\n".encode("latin-1"), ":4: is not UTF-8"),
-        ("p.tsv", "id\ttext\ttitle\n1\ta\tT\n2\tb\tT\n", "3\tc\0c\tT\n", ":4: holds a null byte"),
+        ("p.jsonl", TWO_LINES + b'{"id": 3, "te', 3),
+        ("p.tsv", TWO_ROWS + b"3\n", 4),
+        ("p.tsv", TWO_ROWS + b'3\t"never closed\n', 4),
+        ("p.tsv", TWO_ROWS + "3\tcaf\xe9\n".encode("latin-1"), 4),
+        ("p.tsv.gz", TWO_ROWS + b"3\tc\0c\n", 4),
     ],
-    ids=["truncated JSON", "missing field", "short row", "open quote", "latin-1", "null byte"],
+    ids=["truncated JSON", "short row", "open quote", "latin-1", "null byte"],
 )
-@pytest.mark.parametrize("zipped", ["", ".gz"])
-def test_passages_are_streamed_up_to_the_broken_line(tmp_path, name, head, broken, words, zipped):
-    content = head.encode() + (broken if isinstance(broken, bytes) else broken.encode())
-    stream = iter_passages(put(tmp_path, name + zipped, content))
+def test_passages_are_streamed_up_to_the_broken_line(tmp_path, name, content, line):
+    stream = iter_passages(put(tmp_path, name, content))
     assert [p.docno for p in itertools.islice(stream, 2)] == ["1", "2"]
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError) as refused:
         next(stream)
+    assert refused.value.line == line
 
 
 def test_a_cut_gzip_file_yields_what_is_whole(tmp_path):
@@ -284,15 +220,11 @@ def test_a_cut_gzip_file_yields_what_is_whole(tmp_path):
     path = tmp_path / "p.jsonl.gz"
     path.write_bytes(whole[: len(whole) // 2])
     got = []
-    with pytest.raises(InputError, match=r"p\.jsonl\.gz: damaged gzip file, readable up to line \d+"):
+    with pytest.raises(InputError) as refused:
         for passage in iter_passages(path):
             got.append(passage.docno)  # not by a comprehension: what came before the error counts
+    assert refused.value.path == path
     assert len(got) > 500 and got == [str(i) for i in range(len(got))]
-
-
-def test_gzip_is_told_by_its_first_bytes(tmp_path):
-    content = gzip.compress(jsonl({"id": 1, "text": "a"}).encode())
-    assert read_passages(put(tmp_path, "p.jsonl", content)) == [Passage("1", "a", "")]
 
 
 def test_an_empty_cell_hides_nothing_and_labels_are_those_of_the_perspectives(tmp_path):
@@ -305,11 +237,6 @@ def test_an_empty_cell_hides_nothing_and_labels_are_those_of_the_perspectives(tm
 
 
 # ---------------------------------------------------------------- runs
-
-
-def test_a_run_is_ordered_by_score_then_docno():
-    run = make_run(["b", "a", "a", "a"], ["x", "x", "z", "y"], [0.5, 1.0, 2.0, 1.0])
-    assert run[["qid", "docno", "rank"]].values.tolist() == [["a", "z", 1], ["a", "x", 2], ["a", "y", 3], ["b", "x", 1]]
 
 
 def test_ties_are_set_apart_so_that_single_precision_sees_them():
@@ -330,9 +257,8 @@ def test_a_run_with_ranks_only_is_left_as_it_is():
     assert by_score["docno"].tolist() == ["c", "b", "a"] and set(by_score["qid"]) == {"7"}
 
 
-@pytest.mark.parametrize("zipped", ["", ".gz"])
-def test_a_trec_run(tmp_path, zipped):
-    path = put(tmp_path, f"run.trec{zipped}", "\ufeffq1 Q0 d2 2 1.5 x\r\n\r\nq1\tQ0\td1  1 2e0 x\nq0 Q0 d1 1 -3 x")
+def test_a_trec_run(tmp_path):
+    path = put(tmp_path, "run.trec.gz", "\ufeffq1 Q0 d2 2 1.5 x\r\n\r\nq1\tQ0\td1  1 2e0 x\nq0 Q0 d1 1 -3 x")
     assert read_trec_run(path).values.tolist() == [["q0", "d1", 1, -3.0], ["q1", "d1", 1, 2.0], ["q1", "d2", 2, 1.5]]
 
 
@@ -347,21 +273,23 @@ def test_any_run_is_read_back_as_written(folder, table):
     assert_frame_equal(read_trec_run(folder / "run.trec"), run, check_exact=True)
 
 
-@pytest.mark.parametrize("docno", ["a b", "", "a\u00a0b", "a\u2003b", "a\u2028b", "a\nb", "\ufeffa", "a\0b"])
+@pytest.mark.parametrize("docno", ["", "a\u2003b", "\ufeffa", "a\0b"])
 def test_an_id_that_a_trec_file_cannot_carry_is_refused_before_anything_is_written(tmp_path, docno):
-    with pytest.raises(InputError, match=r"\[docno\]: .* is empty or holds a blank"):
-        write_trec_run(tmp_path / "run.trec", ranked_run({"q": [docno]}))
-    with pytest.raises(InputError, match=r"\[docno\]"):
-        write_trec_qrels(tmp_path / "v.qrels", make_verdicts([("q", 0, docno, 1.0, True)], "j"))
-    with pytest.raises(InputError, match=r"\[qid\]: '#' is empty or holds a blank, or is # alone"):
-        write_trec_run(tmp_path / "run.trec", ranked_run({"#": ["d"]}))
-    with pytest.raises(InputError, match=r"\[tag\]"):
-        write_trec_run(tmp_path / "run.trec", ranked_run({"q": ["d"]}), tag="two words")
+    path, verdicts = tmp_path / "out.trec", make_verdicts([("q", 0, docno, 1.0, True)], "j")
+    refused = [
+        (lambda: write_trec_run(path, ranked_run({"q": [docno]})), "docno"),
+        (lambda: write_trec_run(path, ranked_run({"#": ["d"]})), "qid"),
+        (lambda: write_trec_run(path, ranked_run({"q": ["d"]}), tag="two words"), "tag"),
+        (lambda: write_trec_qrels(path, verdicts), "docno"),
+        (lambda: check_trec_ids([TEA._replace(qid=docno)], []), "qid"),
+        (lambda: check_trec_ids([TEA], [Passage(docno, "t")]), "docno"),
+    ]
+    for call, field in refused:
+        with pytest.raises(InputError) as caught:
+            call()
+        assert caught.value.field == field
     assert list(tmp_path.iterdir()) == []
     check_trec_ids([TEA], [Passage("d", "t")])
-    for questions, passages in (([TEA._replace(qid=docno)], []), ([TEA], [Passage(docno, "t")])):
-        with pytest.raises(InputError, match=r"\[(qid|docno)\]: .*blank"):
-            check_trec_ids(questions, passages)
 
 
 # ---------------------------------------------------------------- verdicts
@@ -372,25 +300,18 @@ VERDICTS = make_verdicts(
 )
 
 
-@pytest.mark.parametrize("zipped", ["", ".gz"])
-def test_diversity_qrels(tmp_path, zipped):
-    path = put(tmp_path, f"v.qrels{zipped}", "q 1 d 0\nq 0 d 2\n\np 0 e 1\nq 2 d -1\n")
+def test_diversity_qrels(tmp_path):
+    path = put(tmp_path, "v.qrels.gz", "q 1 d 0\nq 0 d 2\n\np 0 e 1\nq 2 d -1\n")
     assert read_verdicts(path).values.tolist() == [
         ["p", 0, "e", 1.0, True, "gold", 1.0],
         ["q", 0, "d", 1.0, True, "gold", 2.0],
         ["q", 1, "d", 0.0, False, "gold", 0.0],
         ["q", 2, "d", 0.0, False, "gold", -1.0],
     ]
-    write_trec_qrels(tmp_path / f"again.qrels{zipped}", VERDICTS)
-    again = read_verdicts(tmp_path / f"again.qrels{zipped}")
+    write_trec_qrels(tmp_path / "again.qrels", VERDICTS)
+    again = read_verdicts(tmp_path / "again.qrels")
     found = again[["qid", "pid", "docno", "supports"]].values.tolist()
     assert found == [["p", 0, "e", True], ["q", 0, "d", True], ["q", 1, "d", False]]
-
-
-@pytest.mark.parametrize("name", ["v.tsv", "v.csv.gz"])
-def test_verdicts_are_read_back_as_written(tmp_path, name):
-    write_verdicts(tmp_path / name, VERDICTS)
-    assert_frame_equal(read_verdicts(tmp_path / name), VERDICTS, check_exact=True)
 
 
 cells = texts.filter(lambda s: "\r" not in s and "\0" not in s)
@@ -423,8 +344,9 @@ def test_a_frame_of_verdicts_from_elsewhere():
         ["1", 1, "7", 0.0, False, "unknown"],
     ]
     for wrong in (["no", "no"], [1.0, None], [2, 0]):  # the text "no" is true to Python
-        with pytest.raises(InputError, match=r"\[supports\]"):
+        with pytest.raises(InputError) as refused:
             check_verdicts(frame.assign(supports=wrong, p_yes=0.5))
+        assert refused.value.field == "supports"
 
 
 # ---------------------------------------------------------------- official BeRDS JSONL
@@ -440,15 +362,13 @@ def supported(verdicts):
 
 VALUES = [
     [[1, 0], [0, 1]],
-    [[True, False], [False, True]],
     [["Yes", "No"], ["no", " YES "]],
     [["True", "False"], ["false", "true"]],
     [["1", "0"], ["0", "1"]],
 ]
 
 
-@pytest.mark.parametrize("where", ["document", "row"])
-@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.parametrize(("values", "where"), [(VALUES[0], "row"), *((values, "document") for values in VALUES)])
 def test_recorded_predictions_in_every_spelling(tmp_path, values, where):
     contexts = [{"title": "T", "text": "first", "score": "9.5"}, {"title": "", "text": "second"}]
     if where == "document":
@@ -479,12 +399,11 @@ def test_a_document_listed_for_two_questions_is_one_passage(tmp_path):
     assert run[["qid", "docno", "rank"]].values.tolist() == [["a", "d", 1], ["b", "b/1", 1], ["b", "d", 2]]
 
 
-@pytest.mark.parametrize("threshold", [0.12, 0.5, 0.9])
-def test_an_official_file_is_read_back_as_written_with_what_the_judge_called_support(tmp_path, threshold):
+def test_an_official_file_is_read_back_as_written_with_what_the_judge_called_support(tmp_path):
     passages = {d: Passage(d, f"text of {d}", "T") for d in ("a", "b")}
     run = ranked_run({"t1": ["b", "a"]})  # the cats got no answer
     said = [(0, "a", 0.45), (0, "b", 0.9), (1, "a", 0.2), (1, "b", 0.0)]
-    verdicts = make_verdicts([("t1", i, d, p, p >= threshold) for i, d, p in said], "mine-preds")
+    verdicts = make_verdicts([("t1", i, d, p, p >= 0.12) for i, d, p in said], "mine-preds")
     path = tmp_path / "out.jsonl.gz"
     write_berds(path, [TEA, CATS], passages, run, verdicts, "mine-preds")
     assert prediction_fields(path) == ["mine-preds"]
@@ -498,13 +417,12 @@ def test_an_official_file_is_read_back_as_written_with_what_the_judge_called_sup
 # ---------------------------------------------------------------- writing
 
 
-@pytest.mark.parametrize("name", ["q.jsonl", "q.jsonl.gz", "deep/er/q.jsonl"])
-def test_a_file_appears_when_it_is_complete_by_the_umask_and_always_the_same(tmp_path, name):
+def test_a_file_appears_when_it_is_complete_by_the_umask_and_always_the_same(tmp_path):
     def questions():
         yield TEA
         raise RuntimeError("stopped")
 
-    path, found = tmp_path / name, set()
+    path, found = tmp_path / "deep" / "er" / "q.jsonl.gz", set()
     for mask, mode in ((0o077, 0o600), (0o022, 0o644)):
         before = os.umask(mask)
         try:
@@ -642,12 +560,6 @@ def test_subtopics_that_are_numbered_from_1_as_in_trec_web(tmp_path, caplog):
         assert read_verdicts(path)[["qid", "pid"]].values.tolist() == [["51", 0], ["51", 1], ["52", 2]]
     assert len(caplog.records) == 1 and str(path) in caplog.text  # said once a file
     assert read_verdicts(path, first_subtopic=0)["pid"].tolist() == [1, 2, 3]  # as ours are that never name the first
-    mixed = put(tmp_path, "mixed.qrels", "51 1 d 1\n52 0 e 0\n")
-    for first_subtopic in (None, 1):  # a topic with 0 alone has no subtopics
-        assert read_verdicts(mixed, first_subtopic=first_subtopic)["pid"].tolist() == [0, 0]
-    assert read_verdicts(mixed, first_subtopic=0)["pid"].tolist() == [1, 0]
-    ours = put(tmp_path, "ours.qrels", "51 0 d 1\n51 1 e 1\n52 1 d 1\n")
-    assert read_verdicts(ours)["pid"].tolist() == [0, 1, 1]
     assert read_verdicts(put(tmp_path, "late.qrels", "51 2 d 1\n"))["pid"].tolist() == [2]  # nothing says 1
 
 
@@ -659,7 +571,7 @@ def test_a_row_without_an_id_is_named_after_its_line(tmp_path, caplog):
     assert str(path) in message and "'line-1'" in message
     path = put(tmp_path, "p.csv", 'text\n"two\nlines"\nthree\n')
     assert [p.docno for p in read_passages(path)] == ["line-2", "line-4"]
-    with pytest.raises(InputError, match=r"docno 'line-1' occurs twice"):
+    with pytest.raises(InputError, match="'line-1'"):
         read_passages(put(tmp_path, "p.jsonl", jsonl({"text": "a"}, {"id": "line-1", "text": "b"})))
 
 

@@ -80,14 +80,6 @@ def test_a_data_set_without_a_corpus_or_recordings(tmp_path):
 # ---------------------------------------------------------------- files
 
 
-@pytest.mark.parametrize("corpus", ["corpus.jsonl", "list"])
-def test_a_file_of_questions_with_corpus_and_verdicts(mine, corpus):
-    found = load(mine, passages=CORPUS if corpus == "list" else corpus, gold="verdicts.tsv")
-    assert list(found.passages) == CORPUS
-    pd.testing.assert_frame_equal(found.gold, GOLD)
-    pd.testing.assert_frame_equal(load(mine, gold=GOLD).gold, GOLD)
-
-
 def test_several_are_searched_together_in_one_corpus(mine, tmp_path):
     write_questions(tmp_path / "other.jsonl", [Question("o", "Other?", ("Yes.",), (None,), "other", "dev")])
     found = load(["mine.jsonl", tmp_path / "other.jsonl"], passages="corpus.jsonl", limit=1)
@@ -117,10 +109,9 @@ def test_a_json_file_of_one_task_or_several(tmp_path):
     (tmp_path / "two.json").write_text(json.dumps({"stories": content["stories"], "more": content["stories"]}))
     same(load("two.json:stories"), task)
     assert load("two.json:more").name == "more"
-    with pytest.raises(InputError, match=r"two.json \[task\]: holds several tasks; name one of: stories, more"):
+    with pytest.raises(InputError) as refused:
         load("two.json")
-    with pytest.raises(InputError, match=r"unknown PIR task 'mroe'. Did you mean 'more'"):
-        load("two.json:mroe")
+    assert refused.value.field == "task"
 
 
 # ---------------------------------------------------------------- names and folders beside one
@@ -140,7 +131,7 @@ def test_a_name_comes_before_a_folder_beside_you_which_is_opened_by_its_path(tmp
     assert list(load("sample").questions) == load_questions("sample")
     with pytest.raises(MissingDataError, match="'theperspective', "):
         load("theperspective")
-    with pytest.raises(InputError, match="unknown data set 'sample:baseline'"):
+    with pytest.raises(InputError, match="'sample:baseline'"):
         load("sample:baseline")
     for name in ("./theperspective", Path("theperspective"), pir):
         assert [q.text for q in load(name).questions] == ["r"]
@@ -164,8 +155,9 @@ def test_a_function_of_ones_own_which_may_take_the_split():
     assert DATASETS["made"].title == "Two questions."
     assert list(load("made").questions) == [ZOO] and load("made").passages == CORPUS  # "dev" where there are splits
     assert list(load("made", split="all").questions) == [ZOO, TEA] and load("made", limit=1).questions == (ZOO,)
-    with pytest.raises(InputError, match=r"made \[split\]: holds no questions of the split 'train'"):
+    with pytest.raises(InputError) as refused:
         load("made", split="train")
+    assert refused.value.field == "split"
     register("dataset", "of", lambda split=None: Collection("of", [TEA if split == "test" else ZOO]))
     assert load("of", split="test").questions == (TEA,) and load("of").questions == (ZOO,)
 
@@ -189,17 +181,15 @@ def test_a_name_of_ones_own_stands_wherever_a_name_does(mine, tmp_path):
 
 def test_what_a_name_of_ones_own_does_not_have_is_said():
     register("dataset", "asked", lambda: Collection("asked", [ZOO]))
-    for part, words in (("passages", "passages"), ("gold", "gold verdicts")):
-        with pytest.raises(
-            InputError, match=rf"'asked' has no {words} of its own \(see its card\); these have: sample, "
-        ):
+    for part in ("passages", "gold"):
+        with pytest.raises(InputError, match="'asked'"):
             load("sample", **{part: "asked"})
     register("dataset", "other", lambda: [ZOO])
-    with pytest.raises(InputError, match=r"the data set 'other' must make a Collection, not list"):
+    with pytest.raises(InputError, match=r"'other'.*list"):
         load("other")
     register("dataset", "twice", lambda: Collection("twice", [ZOO], [CORPUS[0], CORPUS[0]]))
     refused = tried("data", "export", "out", "-c", "twice")
-    assert refused.exit_code == 1 and "docno 'a' occurs twice" in refused.stderr
+    assert refused.exit_code == 1 and "'a'" in refused.stderr
 
 
 # ---------------------------------------------------------------- what is in memory, and Parquet
@@ -237,39 +227,28 @@ def test_questions_passages_and_verdicts_of_ones_own(tmp_path, made):
 
 
 def test_what_is_wrong_in_memory_or_in_parquet_is_named_by_row(tmp_path):
-    for rows, words in (
-        ([{"question": "Q?", "perspectivs": ["A."]}], r"list:1 \[perspectivs\]: is not read; did you mean 'persp"),
-        ([ROWS[0], {"query_id": 9}], r"list:2 \[question\]: missing; looked for question, text, title, query"),
-        ([ROWS[0], ROWS[0]], r"list:2 \[qid\]: question id '3' occurs twice"),
-        ([ROWS[0], "zoos"], r"list:2: a mapping of fields was expected, not str"),
-        (pd.DataFrame([{**ROWS[0], "perspectives": "They should."}]), r"DataFrame:1 \[perspectives\]"),
-        (pd.DataFrame([]), "DataFrame: holds no questions"),
-    ):
-        with pytest.raises(InputError, match=words):
-            load(rows)
-    with pytest.raises(InputError, match=r"DataFrame:2 \[docno\]: docno '1' occurs twice"):
-        load(ROWS, passages=pd.DataFrame([TEXTS[0]] * 2))
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(InputError, match=r"broken.parquet: is not a readable Parquet file"):
-        load(tmp_path / "broken.parquet")
-    with pytest.raises(InputError, match=r"gone.parquet: no such file"):
-        load(tmp_path / "gone.parquet")
+    for given, path, line, field in (
+        ([{"question": "Q?", "perspectivs": ["A."]}], "list", 1, "perspectivs"),
+        ([ROWS[0], {"query_id": 9}], "list", 2, "question"),
+        ([ROWS[0], ROWS[0]], "list", 2, "qid"),
+        ([ROWS[0], "zoos"], "list", 2, None),
+        (pd.DataFrame([{**ROWS[0], "perspectives": "They should."}]), "DataFrame", 1, "perspectives"),
+        (pd.DataFrame([]), "DataFrame", None, None),
+        (tmp_path / "broken.parquet", tmp_path / "broken.parquet", None, None),
+        (tmp_path / "gone.parquet", tmp_path / "gone.parquet", None, None),
+    ):
+        with pytest.raises(InputError) as refused:
+            load(given)
+        assert (str(refused.value.path), refused.value.line, refused.value.field) == (str(path), line, field)
 
 
 def test_gold_of_another_corpus_is_refused_where_it_would_score_nothing():
     gold = pd.DataFrame(SAID)
-    with pytest.raises(InputError, match=r"\[gold\]: none of its passages, such as '1', is in the corpus"):
+    with pytest.raises(InputError) as refused:
         load(ROWS, passages=[{"docno": "x", "text": "Something else."}], gold=gold)
+    assert refused.value.field == "gold"
     assert len(load(ROWS, passages=[{"docno": "x", "text": "Else."}, TEXTS[0]], gold=gold).gold)
-
-
-def test_topics_of_trec_take_their_subtopics_from_the_qrels(tmp_path):
-    write_jsonl(tmp_path / "topics.jsonl", [{"qid": "51", "query": "horse hooves"}, {"qid": "52", "query": "tea"}])
-    (tmp_path / "qrels.txt").write_text("51 1 1 1\n51 3 2 2\n51 2 1 0\n")
-    found = load("topics.jsonl", passages=TEXTS, gold="qrels.txt")
-    assert found.questions[0].perspectives == ("subtopic 1", "subtopic 3")  # nothing is relevant to 2
-    assert found.questions[1].perspectives == ("tea",)  # nobody judged it
-    assert found.gold[["pid", "docno", "supports"]].values.tolist() == [[0, "1", True], [1, "2", True]]
 
 
 def test_qrels_of_relevance_alone_score_questions_without_perspectives_only(mine, tmp_path):
@@ -283,7 +262,7 @@ def test_qrels_of_relevance_alone_score_questions_without_perspectives_only(mine
     (tmp_path / "zoo.trec").write_text("zoo Q0 c 1 9 x\nzoo Q0 a 2 8 x\n")
     frame = pd.DataFrame(ir_measures.read_trec_qrels("plain.txt"))
     for gold in ("beir", "plain.txt", frame, frame.rename(columns={"iteration": "subtopic_id"}).to_dict("records")):
-        with pytest.raises(InputError, match="qrels name no perspectives, and question 'zoo' has 2; diversity qrels"):
+        with pytest.raises(InputError, match="'zoo'"):
             load(mine, passages="corpus.jsonl", gold=gold)
         found = load("bare.jsonl", passages="corpus.jsonl", gold=gold)
         assert found.questions[0].perspectives == ("Should zoos close?",)
@@ -295,22 +274,15 @@ def test_qrels_of_relevance_alone_score_questions_without_perspectives_only(mine
         )  # fmt: skip
     for command in ("experiment --gold", "evaluate --verdicts"):
         refused = tried(*command.split(), "beir", "-q", "mine.jsonl", "-c", "corpus.jsonl", "--run", "zoo.trec")
-        assert refused.exit_code and "these qrels name no perspectives" in refused.stderr
+        assert refused.exit_code and "'zoo'" in refused.stderr
     bare = ("evaluate", "-q", "bare.jsonl", "--run", "zoo.trec", "--verdicts")
     assert "50.0" in berds(*bare, "beir", "-m", "P@2").stdout
 
 
-@pytest.mark.parametrize("first", [0, 1])
-def test_qrels_in_a_frame_are_taken_as_those_of_a_file(mine, tmp_path, caplog, first):
-    rows = [("zoo", first, "a", 2), ("zoo", first + 1, "b", 1), ("tea", first, "c", 0)]
-    (tmp_path / "q.qrels").write_text("".join("{} {} {} {}\n".format(*row) for row in rows))
-    frame = pd.DataFrame(rows, columns=["query_id", "iteration", "doc_id", "relevance"]).astype({"iteration": str})
-    for given in (frame, frame.rename(columns={"iteration": "subtopic_id"})):
-        found = [load(mine, passages="corpus.jsonl", gold=gold).gold for gold in ("q.qrels", given)]
-        pd.testing.assert_frame_equal(*found)
-        assert found[1].query("supports")["pid"].tolist() == [0, 1]
+def test_relevance_in_a_frame_that_is_no_number_is_named_by_row(mine):
+    frame = pd.DataFrame({"query_id": ["zoo"], "iteration": ["0"], "doc_id": ["a"], "relevance": ["x"]})
     with pytest.raises(InputError) as refused:
-        load(mine, gold=frame.astype({"relevance": object}).replace({"relevance": {2: "x"}}))
+        load(mine, gold=frame)
     assert (refused.value.field, refused.value.line) == ("relevance", 1)
 
 
@@ -347,6 +319,6 @@ def test_a_data_set_of_ir_datasets_with_subtopics():
     assert found.gold[["pid", "docno", "supports"]].values.tolist() == [[0, "b", False], [1, "a", True]]
     assert found.passages == [Passage("a", "A shoe."), Passage("b", "A hoof.")]
     assert load("ir_datasets:berds-test/horses", passages=TEXTS).passages[0].docno == "1"
-    for name, split, words in (("horses", "dev", "no questions of the split 'dev'"), ("cows", None, "knows no 'berds")):
-        with pytest.raises(InputError, match=words):
+    for name, split in (("horses", "dev"), ("cows", None)):
+        with pytest.raises(InputError, match=split or name):
             load(f"ir_datasets:berds-test/{name}", split=split)

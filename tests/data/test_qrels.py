@@ -172,7 +172,7 @@ def test_trec_web_qrels_score_as_in_ndeval(rows, order):
     np.testing.assert_allclose(ours.loc[qids].to_numpy(), expected, atol=1e-5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 3)), unique_by=lambda r: r, min_size=1))
 @example([(0, 1, 0), (1, 0, 0)])
 def test_what_is_written_is_read_back_for_questions_that_list_their_perspectives(pairs):
@@ -186,7 +186,7 @@ def test_what_is_written_is_read_back_for_questions_that_list_their_perspectives
 # ---------------------------------------------------------------- grades
 
 
-@pytest.mark.parametrize("level", [None, 1, 2, 3, 0.5])
+@pytest.mark.parametrize("level", [None, 2, 0.5])
 def test_a_yes_is_a_relevance_that_reaches_the_level_as_in_trec_eval(level):
     relevance = {"q0": {"a": 1, "b": 2, "c": 0, "d": 3, "e": -1, "f": -2}, "q1": {"a": 2, "c": 1, "d": 3}}
     run = {qid: {d: float(-i) for i, d in enumerate("fecxabd")} for qid in relevance}
@@ -243,7 +243,7 @@ def test_the_scores_of_a_beir_folder_are_grades(tmp_path):
     assert refused.value.field == "relevance_level"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.dictionaries(
         st.tuples(st.sampled_from(["q0", "q1"]), st.integers(0, 2), st.sampled_from("abc")),
@@ -286,31 +286,24 @@ def words(word):
 
 
 GOLD_FILES = {
-    **{f"{name}{i}.{end}": cells(words(word), apart) for i, (name, word, apart, end) in enumerate([
-        ("blanks", 0, " ", "txt"), ("tabs", 0, "\t", "tsv"), ("named", 0, "  ", "csv"), ("commas", 0, ",", "csv"),
-        ("semicolons", 0, ";", "csv"), ("q0", "Q0", "\t", "tsv"), ("iter", "ITER", " ", "qrels"),
-        ("x", "x", " ", "tsv.gz"), ("one", 1, " ", "txt"), ("zipped", 0, " ", "txt.gz"),
-    ])},
-    "plain": cells(ROWS, " "),
+    "blanks.txt": cells(words(0), " "),
+    "named.csv": cells(words(0), "  "),
+    "commas.csv": cells(words(0), ","),
+    "q0.tsv": cells(words("Q0"), "\t"),
+    "one.txt": cells(words(1), " "),
+    "zipped.txt.gz": cells(words("ITER"), " "),
+    "header.txt": cells(ROWS, " ", "qid", "iter", "docno", "rel"),
     "beir.tsv": cells(THREE, "\t", "query-id", "corpus-id", "score"),
     "bare.tsv": cells(THREE, "\t"),
-    "bare.txt": cells(THREE, " "),
     "semicolons.csv": cells(THREE, ";", "query_id", "doc_id", "relevance"),
-    "ir_measures.csv": cells(ROWS, ",", "query_id", "iteration", "doc_id", "relevance"),
-    "Capitals.csv": cells(THREE, ",", "Query_ID", "Doc_ID", "Relevance"),
     "Blanks.csv": cells(THREE, ",", "Query ID", " Doc ID", "Relevance"),
     "pyterrier.csv": cells([(i, *row) for i, row in enumerate(THREE)], ",", "", "qid", "docno", "label"),
-    "ranx.csv": cells(THREE, ",", "q_id", "doc_id", "score"),
-    "msmarco.tsv": cells(THREE, "\t", "qid", "pid", "rel"),
-    "header.txt": cells(ROWS, " ", "qid", "iter", "docno", "rel"),
     "dict.json": json.dumps(DICT, default=int),
-    "indented.json": json.dumps(DICT, default=int, indent=1),
-    "rows.json": json.dumps(NAMED),
     "rows.jsonl": jsonl(*NAMED),
     "columns.json": pd.DataFrame(NAMED).to_json(),
     "split.json": pd.DataFrame(NAMED).to_json(orient="split"),
     "nested.json": json.dumps({q: {d: {"0": int(r)} for d, r in of.items()} for q, of in DICT.items()}),
-}  # fmt: skip
+}
 
 
 def as_expected(gold):
@@ -344,20 +337,15 @@ RANKED = [(qid, docno, rank) for qid, _, docno, rank, _, _ in RUN]
 RUNS = {
     "blanks.trec": cells(RUN, " "),
     "tabs.tsv": cells(RUN, "\t"),
-    "commas.csv": cells(RUN, ","),
     "header.txt": cells(RUN, " ", "qid", "Q0", "docno", "rank", "score", "tag"),
     "three.txt": cells(SCORED, " "),
-    "three.tsv.gz": cells(SCORED, "\t"),
     "msmarco.tsv": cells(RANKED, "\t"),
-    "msmarco.txt": cells(RANKED, " "),
     "pyterrier.csv": cells(
         [(q, d, r - 1, s, '"a, b"') for q, _, d, r, s, _ in RUN], ",", "qid", "docno", "rank", "score", "query"
     ),
-    "ir_measures.csv": cells(SCORED, ",", "query_id", "doc_id", "score"),
     "Blanks.csv": cells(SCORED, ",", "Query ID", "Doc ID", "Score"),
     "rank.csv": cells(RANKED, ",", "qid", "docno", "rank"),
     "ranx.json": json.dumps({"7": {"d1": 9.5, "d2": 3}, "9": {"d2": 2}}),
-    "rows.json": json.dumps([{"q_id": q, "doc_id": d, "score": s} for q, d, s in SCORED]),
     "rows.jsonl": jsonl(*({"qid": q, "docno": d, "score": s} for q, d, s in SCORED)),
     "sentence-transformers": jsonl(
         {"query_id": "7", "query": "x", "results": [{"corpus_id": "d1", "score": 2}, {"corpus_id": "d2", "score": 1}]},
@@ -396,16 +384,13 @@ def test_what_is_not_certain_of_a_run_is_said(caplog):
 BAD = [  # what reads it, the file, line, field
     (read_verdicts, "q.txt", "q Q0 a 1\nq 1 b 1\n", 1, "subtopic"),
     (read_verdicts, "q.txt", "q 0 a 1\nq 0 b high\n", 2, "relevance"),
-    (read_verdicts, "q.txt", "q 0 a 1\nq 0 b nan\n", 2, "relevance"),
     (read_verdicts, "q.txt", "q 0 a 1\nq 0 a 2\n", 2, "docno"),
     (read_verdicts, "q.txt", "q 0 a 1\nq 0 b\n", 2, None),
     (read_verdicts, "q.csv", "qid,docno,label\nq,,1\n", 2, "docno"),
-    (read_verdicts, "q.csv", "qid,docno,label\nq,a,1e999\n", 2, "label"),
     (read_verdicts, "q.csv", "qid,docno,text\nq,a,b\n", 2, "relevance"),
     (read_verdicts, "run.trec", RUNS["blanks.trec"], 1, None),
     (read_verdicts, "v.csv", "qid,pid,docno,p_yes,grade\nq,0,a,1,high\n", 2, "grade"),
     (read_run, "q.txt", cells(ROWS, " "), 1, None),
-    (read_run, "r.txt", "q Q0 a 1 9\n", 1, None),
     (read_run, "r.txt", "q Q0 a 1 9 x\nq Q0 b 2\n", 2, None),
     (read_run, "r.txt", "q Q0 a 1 high x\n", 1, "score"),
     (read_run, "r.csv", "qid,docno,score\nq,a,\n", 2, "score"),

@@ -84,10 +84,8 @@ def test_of_three_perspectives_only_what_is_told_is_known():
     [
         (jsonl(by_text(ZOOS, 0, SUPPORT), {"qid": "zoos", "perspective": "Who knows?", "stance": SUPPORT}), 2,
          "perspective"),
-        (jsonl(by_number(ZOOS, 0, SUPPORT), {"qid": "zoos", "pid": 2, "stance": SUPPORT}), 2, "perspective"),
         (jsonl({"qid": "zoos", "pid": -1, "stance": SUPPORT}), 1, "perspective"),
         (jsonl({"qid": "zoos", "stance": SUPPORT}), 1, "perspective"),
-        (jsonl(by_text(ZOOS, 1, "in favour")), 1, "stance"),
         (jsonl({"qid": "zoos", "pid": 0}), 1, "stance"),
         (jsonl(by_text(ZOOS, 1, SUPPORT), by_text(TRAMS, 1, SUPPORT), by_number(ZOOS, 1, OPPOSE)), 3, "stance"),
         (jsonl(as_question(ZOOS, 0, SUPPORT) | {"stances": [SUPPORT]}), 1, "stances"),
@@ -95,7 +93,6 @@ def test_of_three_perspectives_only_what_is_told_is_known():
         (jsonl(as_question(ZOOS, 0, SUPPORT) | {"perspectives": ["Else.", "They should not."]}), 1, "perspective"),
         ("qid\tpid\tstance\nzoos\t0\tsupport\nzoos\t1\tpro\n", 3, "stance"),
         (jsonl(by_text(ZOOS, 0, SUPPORT) | {"qid": "zoo"}), None, "qid"),  # of no question that is asked
-        (jsonl(as_question(ZOOS, 0, SUPPORT) | {"stances": [None, None]}), None, "qid"),
         ("qid\tpid\tstance\n", None, "qid"),
     ],
 )  # fmt: skip

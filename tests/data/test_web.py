@@ -297,8 +297,7 @@ def test_a_search_engine_that_refuses(serper, status, named):
 
 @pytest.mark.parametrize(
     "answer",
-    [b"<html>", b"[]", b"{}", b'{"organic": 3}', b'{"organic": [{"title": "no link"}]}', b"\xff\xfe", b"[" * 99999,
-     b'{"organic": [{"link": 3}]}'],
+    [b"<html>", b"{}", b'{"organic": 3}', b"[" * 99999, b'{"organic": [{"link": 3}]}'],
 )  # fmt: skip
 def test_an_answer_in_another_form_is_an_error_and_not_kept(server, serper, answer):
     web = web_of(server, serper)
