@@ -460,7 +460,8 @@ def language_model_numbers(checkpoint: str = "") -> torch.dtype:
     import torch
 
     if checkpoint in PACKAGED and PACKAGED[checkpoint].numbers == "bfloat16":
-        return getattr(torch, fastest_format("torch"))
+        numbers: torch.dtype = getattr(torch, fastest_format("torch"))
+        return numbers
     return torch.bfloat16 if device() == "cuda" and torch.cuda.is_bf16_supported() else torch.float32
 
 
