@@ -259,7 +259,7 @@ class Endpoint:
         InputError: an unusable address or setting.
     """
 
-    _path = "/chat/completions"  # what the address of a request has behind the endpoint's
+    _path = "/chat/completions"  # appended to the address of the endpoint
 
     def __init__(
         self,
