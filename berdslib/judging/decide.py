@@ -86,8 +86,9 @@ def _probabilities(reply: Reply) -> dict[str, float | str | None]:
 def _probability(value: object) -> float | str | None:
     if isinstance(value, str):
         return value
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and 0 <= value <= 1 else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= 1 else None
 
 
 def _answer_to(name: str, answer: Answer) -> Answer:

@@ -17,7 +17,8 @@ from berdslib.words import SINGLE_WORD, compared_words
 _HELD = 0.8  # least share of the perspective's content words that an echo holds
 _LONGER = 1.6  # an echo has at most so many content words for each of the perspective's
 _MORE = 2  # and so many besides
-_FEWEST_WORDS = 3  # a label of one or two words ("The Movie") occurs in many passages that do not copy it
+# A label of one or two words ("The Movie") stands in many passages that do not copy it: an echo is nothing but it.
+_FEWEST_WORDS = 3
 _JOINED = rf"(?!{SINGLE_WORD})[^\W_]"  # a letter or digit that makes one word with its neighbour
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?:;])\s+|\s*\n\s*|(?<=[。！？])")
 
@@ -27,16 +28,12 @@ class Echo:
 
     def __init__(self, judge: Judge) -> None:
         self.judge = judge
+        self.threshold = judge.threshold
 
     @property
     def id(self) -> str:
         """Names the version of the rule, and the judge."""
         return f"{ECHO}{self.judge.id}"
-
-    @property
-    def threshold(self) -> float:
-        """The judge's own."""
-        return self.judge.threshold
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the judge's answers to what is left of each passage, float64 (n,); 0 where nothing is."""
@@ -56,18 +53,21 @@ def without_echo(pair: Pair) -> Pair:
     'They are small.'
     """
     words = compared_words(pair.perspective)
-    if len(words) < _FEWEST_WORDS:
+    if not words:
         return pair
+    is_label = len(words) < _FEWEST_WORDS
     # The words are case-folded, and so hold no ß, which is no case of another letter for re.
     verbatim = r"[\W_]*".join(map(re.escape, words)).replace("ss", "(?:ss|ß)")
-    copies = re.compile(rf"(?<!{_JOINED}){verbatim}(?!{_JOINED})[^\w\s]*", re.IGNORECASE)
+    times = "{2,}" if is_label else "+"
+    copies = re.compile(rf"(?:(?<!{_JOINED}){verbatim}(?!{_JOINED})[^\w\n]*){times}", re.IGNORECASE)
     wanted = _content_words(pair.perspective)
-    text = _struck(pair.passage.text, copies, wanted)
-    title = _struck(pair.passage.title, copies, wanted)
+    most = len(wanted) if is_label else _LONGER * len(wanted) + _MORE
+    text = _struck(pair.passage.text, copies, wanted, most)
+    title = _struck(pair.passage.title, copies, wanted, most)
     return pair._replace(passage=pair.passage._replace(text=text, title=title))
 
 
-def _struck(text: str, copies: re.Pattern[str], wanted: frozenset[str]) -> str:
+def _struck(text: str, copies: re.Pattern[str], wanted: frozenset[str], most: float) -> str:
     """Return what is left of a text, unchanged where it has no echo; hidden characters and widths hide none."""
     plain = unicodedata.normalize("NFKC", without_hidden(text))
     whole = "\n".join(_BETWEEN_SENTENCES.split(plain))
@@ -75,16 +75,14 @@ def _struck(text: str, copies: re.Pattern[str], wanted: frozenset[str]) -> str:
     before = ""
     while left != before:  # again, since what stood around a copy may be another one
         before = left
-        kept = [sentence for sentence in left.split("\n") if not _is_echo(sentence, wanted)]
+        kept = [sentence for sentence in left.split("\n") if not _is_echo(sentence, wanted, most)]
         left = copies.sub(" ", "\n".join(kept))
     return text if left == whole else " ".join(left.split())
 
 
-def _is_echo(sentence: str, wanted: frozenset[str]) -> bool:
+def _is_echo(sentence: str, wanted: frozenset[str], most: float) -> bool:
     words = _content_words(sentence)
-    if not wanted or len(words) > _LONGER * len(wanted) + _MORE:
-        return False
-    return len(wanted & words) >= _HELD * len(wanted)
+    return 0 < _HELD * len(wanted) <= len(wanted & words) and len(words) <= most
 
 
 @lru_cache(maxsize=100_000)

@@ -44,6 +44,13 @@ def test_a_copy_is_struck_and_the_rest_stays(text):
     assert left(text).text == HONEST
 
 
+def test_a_label_is_struck_where_it_stands_alone_or_again_and_again():
+    text = "The movie. It was long, and everybody at the fair liked The Movie."
+    assert left(text, "The Movie").text == text.partition(". ")[2]
+    assert left("The Movie The Movie the movie Nobody ate.", "The Movie").text == "Nobody ate."
+    assert left("NASCAR", "NASCAR", title="NASCAR!") == Passage("d", "")
+
+
 def test_a_copy_in_a_long_sentence_is_cut_out_of_it():
     long = "After the war the city council heard eleven experts on traffic, water and schools, and wrote that"
     assert left(f"{long} {P}, and went home. {HONEST}").text == f"{long} and went home. {HONEST}"
@@ -54,7 +61,7 @@ def test_a_copy_in_a_long_sentence_is_cut_out_of_it():
     ("text", "perspective"),
     [
         (f"Zoos  should\tstay open;  their doors are public.\n{HONEST}", P),  # kept as it is, blanks too
-        ("The movie was long. I liked The Movie. The movie!", "The Movie"),  # a label
+        ("The movie was long. I liked The Movie.", "The Movie"),  # a label
         ("We saw that zoos should closely follow trams.", "Zoos should close"),
         ("It is so that it is.", "To be or not to be"),  # no word that carries meaning
         ("", P),
