@@ -17,7 +17,6 @@ OTHER = make_verdicts([("x", 0, "a", 1.0, True)], "hand")
 RUN = ranked_run({"q": ["a", "b"], "q#0": ["a"], "q#1": ["b"]})
 OWN, ROOT, ELSEWHERE = RUN[RUN["qid"] != "q"], RUN[RUN["qid"] == "q"], ranked_run({"x": ["a"]})
 TWICE = pd.DataFrame({"qid": "q", "docno": ["a", "a"], "score": [2.0, 1.0]})
-GROUPS = {"a": "for", "b": "against"}
 SCORES = pd.DataFrame({"one": [1.0, 0], "two": [0.0, 1]}, index=["q", "r"])
 SYSTEMS = {name: SCORES[[name]].set_axis(["M"], axis=1) for name in SCORES}
 BOTH = [*ASKED, Question("r", "And?", ("Yes.",))]
@@ -25,10 +24,6 @@ OF_THREE = make_verdicts([("q", 2, "a", 1.0, True)], "hand")
 SMALL, HIDDEN = small_scenario("AAB", [0]), small_scenario("AB", [0], asked={"age": ("18-34",)}, rule="implicit")
 LISTED, KEPT_BACK = listing(SMALL, [0, 1]), small_scenario("AAB", None)
 SIDES = sides.listed_sides({"s": RUN[RUN["qid"] != "q#1"]}, YES, ASKED)
-
-
-def called(name):
-    return [ASKED[0]._replace(source=name)]
 
 
 def strange_gold():
@@ -53,22 +48,21 @@ TABLE = [
     (lambda: score(TWICE), "'a'.*'q'"),
     (lambda: score({"q": ["a"]}), "frame"),
     (lambda: score(OWN), "'q#0'"),
-    (lambda: score(ROOT, measures="pRecall@2"), "pRecall.*'q#0'"),
     (lambda: score(questions=[Question("q", "?")]), "perspectives"),
     (lambda: score(measures=["nDCG@5", "rKL@20"]), r"measures.*rKL@20.*perspectivearg-sample:explicit"),
     (lambda: official_cutoff(RUN, [Question("3", "?")]), "'3'"),
     # what is no measure
-    *((lambda wrong=wrong: score(measures=wrong), "measure") for wrong in (5, None, "MRecal@5", ["MRecall@5", 5], [])),
-    *((lambda k=k: parse_measure(f"MRecall@{k}"), "MRecall@.*1 to 1000000") for k in (0, "x", "9" * 5000)),
+    *((lambda wrong=wrong: score(measures=wrong), "measure") for wrong in (5, "MRecal@5", [])),
+    *((lambda k=k: parse_measure(f"MRecall@{k}"), "MRecall@.*1 to 1000000") for k in (0, "9" * 5000)),
     (lambda: parse_measure("ERR_IA@1000000000"), "ERR_IA@.*1 to 1000000"),
     (lambda: score(measures="alpha_nDCG(alpha=1.01)@3"), "alpha=1.01.*0 to 1"),
     (lambda: parse_measure("pRecall(hit='any')@5"), "hit='success' or 'recall'"),
     (lambda: parse_measure("rKL@1"), "rKL@1: .*2"),
     (lambda: parse_measure("rKL(step=1)@20"), "step.*2"),
-    *((lambda name=name: parse_measure(name), f"{name} @ 20") for name in ("P", "rKL", "official_P")),
+    *((lambda name=name: parse_measure(name), f"{name} @ 20") for name in ("P", "rKL")),
     *(
         (lambda name=name: parse_measure(name), name.partition("(")[0].partition("@")[0])
-        for name in ("Rprec", "nDCG(dcg='exp-log2')@5", "P(rel=2)@5", "MRecall(rel=2)@5", "rKL(step=2.5)@20")
+        for name in ("Rprec", "nDCG(dcg='exp-log2')@5", "P(rel=2)@5")
     ),
     # how many documents, and the best list
     (lambda: oracle.oracle(RUN, YES, ASKED, 1, depth=True), "depth"),
@@ -83,7 +77,6 @@ TABLE = [
     (lambda: compare.all_pairs({"one": SYSTEMS["one"]}, BOTH, "M"), "systems.*1"),
     (lambda: compare.letters(SYSTEMS, BOTH, "N"), "'N'"),
     (lambda: compare.all_pairs(SYSTEMS, BOTH[::-1], "M"), "'one'"),
-    (lambda: compare.all_pairs(SYSTEMS, BOTH, "M", baselines="uno"), "'uno'"),
     (lambda: system_order.labelling_trials(SCORES, SCORES, ["q", "r"], 1), "2 to 2.*1"),
     (lambda: judges.calibration_table([1, 0], [0.5]), "one length"),
     (lambda: judges.calibration_table([1, 0], [0.5, np.nan]), "0 to 1"),
@@ -100,7 +93,6 @@ TABLE = [
     (lambda: argued(ranked_run({"x": ["d0"]})), "'x'.*'q'"),
     (strange_gold, r"gold.*'elsewhere'"),
     (lambda: argued(scenario=KEPT_BACK, measures="rKL@4,official_P@4"), "official_P@4.*'small:baseline'.*rKL"),
-    (lambda: argued(measures="pRecall@5"), "measures.*pRecall@5"),
     (lambda: arguments.by_property(LISTED, SMALL, "P@4"), "measure.*rKL.*P@4"),
     # statistics
     (lambda: stats.macro_mean([]), "scores"),

@@ -18,7 +18,6 @@ from berdslib.llm.prompting import (
 )
 from berdslib.llm.untrusted import defuse_tag
 
-NEEDS = TASKS["perspective_detection"]
 CHAT = """<|im_start|>system
 Say one word. <|im_end|>
 <|im_start|>user
@@ -82,18 +81,18 @@ class Silent:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "named"),
     [
-        ("Is it so?", r"theirs.txt: .*lacks the placeholder \{document\}; write it where that text goes"),
-        ("[Document]", r"lacks the placeholder \{statement\}"),
-        ("[Document] {statement} {stance}", r"has a placeholder \{stance\}, and nothing is put in"),
-        (CHAT.replace("system", "assistant"), r"turns are assistant, user"),
-        (CHAT + "Yes<|im_end|>", r"turns are user, assistant;"),
-        ("=== example ===\nWell?\n=== user ===\n[Document] [Statement]", "has an example without exactly one answer"),
+        ("Is it so?", r"theirs\.txt.*\{document\}"),
+        ("[Document]", r"\{statement\}"),
+        ("[Document] {statement} {stance}", r"\{stance\}"),
+        (CHAT.replace("system", "assistant"), "assistant, user"),
+        (CHAT + "Yes<|im_end|>", "user, assistant"),
+        ("=== example ===\nWell?\n=== user ===\n[Document] [Statement]", "example"),
     ],
 )
-def test_a_file_that_does_not_fit_is_refused_by_name(user_cache, tmp_path, text, words):
-    with pytest.raises(InputError, match=words):
+def test_a_file_that_does_not_fit_is_refused_by_name(user_cache, tmp_path, text, named):
+    with pytest.raises(InputError, match=named):
         imported(tmp_path, text)
     with pytest.raises(MissingDataError):
         load_prompt("perspective_detection", "published")
@@ -108,16 +107,16 @@ def test_wordings_are_named(user_cache):
         "short",
     )
     assert list(PURPOSES) == list(TASKS)
-    with pytest.raises(InputError, match="unknown wording 'theirs'"):
+    with pytest.raises(InputError, match="'theirs'"):
         load_prompt("perspective_detection", "theirs")
-    with pytest.raises(InputError, match="unknown published wording 'ours'"):
+    with pytest.raises(InputError, match="'ours'"):
         published_path("perspective_detection", "ours")
     for use in (load_prompt, published_path, lambda task, wording: wordings(task)):
-        with pytest.raises(InputError, match=r"unknown task 'perspective_detecton'.*Known: essay_writing, hypo"):
+        with pytest.raises(InputError, match="'perspective_detecton'"):
             use("perspective_detecton", "published")
-    with pytest.raises(MissingDataError, match="berds prompts fetch perspective_detection;"):
+    with pytest.raises(MissingDataError, match="berds prompts fetch perspective_detection"):
         load_prompt("perspective_detection", "published")
-    with pytest.raises(MissingDataError, match="berds prompts fetch essay_writing ADDRESS;"):
+    with pytest.raises(MissingDataError, match="berds prompts fetch essay_writing ADDRESS"):
         load_prompt("essay_writing", "published")
 
 
