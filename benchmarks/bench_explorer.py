@@ -41,7 +41,7 @@ from berdslib.data.records import Passage
 from berdslib.models.cards import model_card
 from berdslib.models.encoders import get_encoder
 from berdslib.models.vectors import CachedEncoder
-from berdslib.study.explorer.session import QUESTION
+from berdslib.study.explorer.session import AS_ASKED
 
 SYSTEMS = ("bm25", "minilm+mmr:0.75")
 ACTIONS = ("question", "system", "stance", "places", "passage", "typed", "order")
@@ -98,7 +98,7 @@ class _Driven:
         qids = [qid for qid, _ in it.choices["questions"]]
         before = it.asked.qid or qids[0]
         qid = qids[(qids.index(before) + 1) % len(qids)]
-        of_data = {"qid": qid, "typed": "", "perspectives": [], "asked": QUESTION}
+        of_data = {"qid": qid, "typed": "", "perspectives": [], "asked": AS_ASKED}
         if name == "question":
             return partial(self.ask, **of_data), lambda view: view["question"]["qid"] == qid
         if name in ("stance", "passage"):  # of another question than the time before
@@ -119,7 +119,7 @@ class _Driven:
             return partial(it.open_passage, docno), lambda _: it.passage["docno"] == docno and it.passage["opinions"]
         if name == "typed":
             text = f"Should {TOPICS[turn]} be banned?"
-            typed = {"qid": "", "typed": text, "asked": QUESTION}
+            typed = {"qid": "", "typed": text, "asked": AS_ASKED}
             return partial(
                 self.ask, **typed
             ), lambda view: view["question"]["text"] == text and view["lists"][1]["figures"]

@@ -25,7 +25,7 @@ import berdslib as bd
 from berdslib.construction.build import MAX_TOKENS as BUILD_TOKENS
 from berdslib.construction.build import make, read_items
 from berdslib.construction.pipeline import ByChat
-from berdslib.construction.reading import choice, fields, one_line
+from berdslib.construction.reading import choice, fields, sentence
 from berdslib.data.tables import read_jsonl, write_jsonl
 from berdslib.errors import InputError
 from berdslib.llm.answers import parse_perspectives
@@ -51,8 +51,8 @@ _YES, _ONE = {"yes": ("yes",), "no": ("no",)}, {"first": ("1",), "second": ("2",
 READ: dict[str, Callable[[str], Any]] = {
     "perspective_detection": lambda answer: choice(answer, _YES),
     "supporting_side": lambda answer: choice(answer, _ONE),
-    "question_from_arguments": one_line,
-    "opposing_statement": one_line,
+    "question_from_arguments": sentence,
+    "opposing_statement": sentence,
     "statement_and_negation": lambda answer: fields(answer, {"yes": ("statement",), "no": ("negation",)}),
     "perspective_extraction": read_extraction,
     "perspective_generation": parse_perspectives,

@@ -15,12 +15,12 @@ from berdslib.cli.options import (
     FOLDER,
     JSON,
     NATURAL,
-    choice,
     flag,
     number,
+    one_of,
     print_frame,
+    print_result,
     refuse,
-    show,
     tell,
     text,
     wants_json,
@@ -43,7 +43,7 @@ _BUILDERS = ("arguana", "kialo", "opinionqa", "questions", "stances", *_PIR)
       "endpoint's model (BERDS_CHAT_URL).", "rule")  # fmt: skip
 @flag("--dry-run", "Count the remaining requests and the tokens of their prompts; send none.")
 @number("--workers", 4, "Requests in flight at the same time.")
-@choice(
+@one_of(
     "--wording",
     ["ours", "short", "published"],
     "Wording of the prompts; fetch published ones first (berds prompts list).",
@@ -128,14 +128,14 @@ def _report(built: Built, examples: int) -> None:
         left_out += islice(items, examples)
     if wants_json():
         summary = {"folder": built.folder, "steps": built.counts.to_dict("records"), "questions": stats}
-        show({**summary, "examples": [item.as_row() for item in left_out]}, "")
+        print_result({**summary, "examples": [item.as_row() for item in left_out]}, "")
         return
     print_frame(built.counts)
     for item in left_out:
         draft = item.draft
         texts = [draft.question or " / ".join(draft.sources), *draft.perspectives]
         words = shorten(" | ".join(texts), 240, placeholder="…")
-        show(None, f"{item.reason} ({item.step}) {draft.key}: {item.detail}\n    {words}")
+        print_result(None, f"{item.reason} ({item.step}) {draft.key}: {item.detail}\n    {words}")
     tell(f"{stats['n']} questions ({stats['dev']} dev, {stats['test']} test), {stats['mean_perspectives']:.2f} "
          f"perspectives of {stats['mean_words']:.2f} words → {built.folder}")  # fmt: skip
     if built.rejected:

@@ -9,7 +9,7 @@ import click
 
 from berdslib.cli import options
 from berdslib.cli.inputs import is_predictions, read_collection, read_runs, split_names
-from berdslib.cli.options import FOLDER, JSON, choice, flag, number, refuse, say, show, tell, text, wants_json
+from berdslib.cli.options import FOLDER, JSON, flag, number, one_of, print_result, refuse, say, tell, text, wants_json
 from berdslib.cli.root import main
 from berdslib.errors import InputError, printable
 
@@ -23,14 +23,15 @@ def data() -> None:
 @JSON
 def data_list() -> None:
     """List the known data sets."""
-    from berdslib.data.datasets import dataset, names
+    from berdslib.data.catalogue import DATASETS
+    from berdslib.data.datasets import dataset
 
-    sets = [dataset(name) for name in names()]
+    sets = [dataset(name) for name in DATASETS]
     width = max(len(one.name) for one in sets)
     lines = [f"{one.name:{width}} {one.kind:10} {one.paper:15} {one.title}" for one in sets]
     fields = ("name", "kind", "paper", "title", "licence")
     rows = [{field: getattr(one, field) for field in fields} for one in sets]
-    show(rows, "\n".join(lines))
+    print_result(rows, "\n".join(lines))
 
 
 @data.command("card")
@@ -43,7 +44,7 @@ def data_card(name: str) -> None:
     from berdslib.data.datasets import card, dataset
 
     described = dataset(name)
-    show(asdict(described) | {"loaders": list(described.loaders)}, lambda: card(name))
+    print_result(asdict(described) | {"loaders": list(described.loaders)}, lambda: card(name))
 
 
 @data.command("fetch")
@@ -54,7 +55,7 @@ def data_fetch(name: str) -> None:
     from berdslib.data.datasets import fetch
 
     paths = [str(path) for path in fetch(name)]
-    show(paths, "\n".join(paths))
+    print_result(paths, "\n".join(paths))
 
 
 @data.command("stats")
@@ -128,9 +129,9 @@ def data_leaks(threshold: float, across: bool, **given: Any) -> None:
 @text("--layout", "A BEIR folder, the official BeRDS JSONL, or a folder with TREC's diversity qrels. [by PATH: .jsonl "
       "is berds, else beir]", type=click.Choice(["beir", "berds", "trec"]))  # fmt: skip
 @options.RUNS
-@choice("--cut", ["none", "words"], "Keep rows as passages, or cut them after --words words.")
+@one_of("--cut", ["none", "words"], "Keep rows as passages, or cut them after --words words.")
 @number("--words", 100, "Words of a passage, with --cut words.")
-@choice("--duplicates", ["keep", "exact"], "Passages of a corpus with an equal text: exact drops all but the first.")
+@one_of("--duplicates", ["keep", "exact"], "Passages of a corpus with an equal text: exact drops all but the first.")
 @JSON
 def data_export(
     path: Path, gold: str | None, layout: str | None, runs: tuple[str, ...], cut: str, words: int, duplicates: str,
@@ -335,7 +336,7 @@ def _validate_release(release: str, rule: str, split: str, predictions: tuple[st
     for problem in failed:
         tell(f"berds: {problem}")
     if not wants_json():
-        show(None, repr(read))
+        print_result(None, repr(read))
         unknown = pd.Series(summary["unknown"], name="unknown for").rename_axis("property").reset_index()
         options.print_tables({"queries": pd.DataFrame(summary["queries"]), "unknown": unknown})
     checked = list[dict[str, Any]]()
@@ -348,11 +349,11 @@ def _validate_release(release: str, rule: str, split: str, predictions: tuple[st
             with options.costs_itself_only(of_file):
                 answered = read_predictions(path, scenario, **reading)["qid"].nunique()
                 if not wants_json():
-                    show(None, f"{path}: good; {answered} of {len(scenario.questions)} queries answered")
+                    print_result(None, f"{path}: good; {answered} of {len(scenario.questions)} queries answered")
             checked.append({"path": path, "problem": of_file[0] if of_file else None})
             failed += of_file
     if wants_json():
-        show({**summary, "problems": list(map(str, problems)), "predictions": checked}, "")
+        print_result({**summary, "problems": list(map(str, problems)), "predictions": checked}, "")
     wrong = summary["contradictions"]
     if wrong and wrong["contradicting"]:
         counts = f"{wrong['contradicting']} of {wrong['relevant']} relevant arguments, in {wrong['queries']} queries,"

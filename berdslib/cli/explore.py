@@ -18,11 +18,11 @@ _FILE = ("limit", "runs", "qrels", "question", "sides", "opinions", "aspect_judg
 _SERVED = ("port", "host", "browser", "idle")
 
 
-@main.command()
+@main.command("explore")
 @options.questions(required=False, default="sample", show_default=True)
 @options.systems(None, " Two of them. [bm25,minilm]")
 @number("-k", 5, "Places of each list; at most 20 in a served page.")
-@options.judge(None, " [recorded verdicts if there are any, and laptop for the rest]")
+@options.judge_option(None, " [recorded verdicts if there are any, and laptop for the rest]")
 @options.output("Write a page (.html) and serve nothing.", required=False)
 @options.RUNS
 @click.option(
@@ -37,7 +37,7 @@ _SERVED = ("port", "host", "browser", "idle")
 @flag("--browser/--no-browser", "Open the page.")
 @number("--idle", 600, "Seconds until an unused kernel is ended.")
 @JSON
-def explore(output: Path | None, **given: Any) -> None:
+def explore_command(output: Path | None, **given: Any) -> None:
     """Compare two systems side by side: which perspectives does each list show, and which does it hide?
 
     Serves a web page, on this machine only unless --host says otherwise. With -o FILE.html the lists go into one page,

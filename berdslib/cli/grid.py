@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from berdslib.cli import options
-from berdslib.cli.options import JSON, end, flag, print_frame, refuse, say, show, wants_json
+from berdslib.cli.options import JSON, end, flag, print_frame, print_result, refuse, say, wants_json
 from berdslib.cli.root import main
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def grid_plan(checked: Grid) -> None:
     if missing:
         lines.append(f"not on this machine: {', '.join(missing)}")
     about = {"grid": checked.name, "runs": len(rows), "finished": len(seconds), "missing": missing}
-    show(about | {"plan": [row["parameters"] for row in rows]}, "\n".join(lines))
+    print_result(about | {"plan": [row["parameters"] for row in rows]}, "\n".join(lines))
 
 
 @grid.command("run")
@@ -117,7 +117,7 @@ def grid_status(checked: Grid) -> None:
 
     rows = status(checked)
     if wants_json():
-        show(rows, "")
+        print_result(rows, "")
         return
     parameters = pd.DataFrame([row.pop("parameters") for row in rows])
     varied = [name for name in parameters if parameters[name].astype(str).nunique() > 1]

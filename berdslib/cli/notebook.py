@@ -35,7 +35,7 @@ def notebook_list() -> None:
         lines.append(stem)
         lines += [f"    {parameter.name} = {parameter.default!r}    {parameter.help}" for parameter in parameters]
         summary[stem] = [parameter._asdict() for parameter in parameters]
-    options.show(summary, "\n".join(lines))
+    options.print_result(summary, "\n".join(lines))
 
 
 @notebook.command("run")
@@ -75,7 +75,7 @@ def notebook_students(folder: Path, repository: str, overwrite: bool) -> None:
     lines = [f"{count:2}  {path}" for path, count in counts.items()]
     lines.append(f"{sum(counts.values())} exercises, all blank")
     written = {str(path): count for path, count in counts.items()}
-    options.show({"written": written, "kept": [str(path) for path in kept]}, "\n".join(lines))
+    options.print_result({"written": written, "kept": [str(path) for path in kept]}, "\n".join(lines))
 
 
 @notebook.command("check")
@@ -135,7 +135,7 @@ def demo() -> None:
         _show_results(done)
     lines = [f"finished in {done.record['seconds']} s", f"notebook: {done.notebook}"]
     lines += [f"picture:  {picture}" for picture in pictures]
-    options.show({**done.record, "output": done.notebook, "pictures": pictures}, "\n".join(lines))
+    options.print_result({**done.record, "output": done.notebook, "pictures": pictures}, "\n".join(lines))
 
 
 @main.command(context_settings={"ignore_unknown_options": True})

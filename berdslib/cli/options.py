@@ -64,7 +64,7 @@ def text(names: str, description: str, default: str | None = None, **how: Any) -
     return click.option(*names.split(), help=description, **settings | how)
 
 
-def choice(names: str, values: Sequence[str], description: str) -> Option:
+def one_of(names: str, values: Sequence[str], description: str) -> Option:
     """Return an option for one of several words, by default the first."""
     return text(names, description, values[0], type=click.Choice(values))
 
@@ -125,7 +125,7 @@ def systems(default: str | None, more: str = "") -> Option:
     return text("-r --systems", parts + more, default, shell_complete=completes("retriever"))
 
 
-def judge(default: str | None = "gold", more: str = "") -> Option:
+def judge_option(default: str | None = "gold", more: str = "") -> Option:
     """Return the option for the judge."""
     names = (
         "gold, random, overlap, similarity, laptop, laptop-mpnet, mistral-berds, nli-t5, causal:MODEL, nli:MODEL, "
@@ -146,7 +146,7 @@ RUNS = text("--run runs", "A finished run in TREC's six columns, or a prediction
 READING = together(
     number("--least", 20, "Arguments that a predictions file must list for each query; with 0, a query may have no "
            "answer, which scores as an empty list.", NATURAL),
-    choice("--repeats", ["error", "once"], "Treat an id that a predictions file lists twice for a query as an error, "
+    one_of("--repeats", ["error", "once"], "Treat an id that a predictions file lists twice for a query as an error, "
            "or count it once, at its first place."),
 )  # fmt: skip
 STORE = text("--store", "Verdict store. [user cache]", type=FILE)
@@ -213,7 +213,7 @@ def tell(sentence: str) -> None:
     click.echo(printable(sentence), err=True)
 
 
-def show(made: Any, lines: str | Callable[[], str]) -> None:
+def print_result(made: Any, lines: str | Callable[[], str]) -> None:
     """Print a result on stdout, as JSON or as lines for people."""
     if wants_json():
         click.echo(json.dumps(made, indent=1, default=str))
@@ -224,7 +224,7 @@ def show(made: Any, lines: str | Callable[[], str]) -> None:
 def say(summary: Mapping[str, Any] | list[Any], sentence: str) -> None:
     """Print a summary: a sentence on stderr for people, or JSON on stdout for programs."""
     if wants_json():
-        show(summary, "")
+        print_result(summary, "")
     else:
         tell(sentence)
 
@@ -249,7 +249,7 @@ def print_tables(tables: Mapping[str, Any], more: Mapping[str, Any] | None = Non
     """Print several tables, or one JSON object of `more` and name → rows."""
     if wants_json():
         rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
-        show({**(more or {}), **rows}, "")
+        print_result({**(more or {}), **rows}, "")
         return
     shown = [table for table in tables.values() if len(table)]
     for place, table in enumerate(shown):

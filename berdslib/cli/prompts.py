@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from berdslib.cli.options import JSON, show, tell, text
+from berdslib.cli.options import JSON, print_result, tell, text
 from berdslib.cli.root import main
 from berdslib.errors import InputError
 from berdslib.llm.prompting import OURS, PUBLISHED, PURPOSES, TASKS, Published, published_path, wordings
@@ -31,7 +31,7 @@ def prompts_list() -> None:
     for task, (purpose, published) in PURPOSES.items():
         imported = [w for w in wordings(task)[len(OURS) :] if published_path(task, w).is_file()]
         rows.append({"task": task, "imported": imported, "published in": published, "what for": purpose})
-    show(rows, "\n".join(map(_line, rows)))
+    print_result(rows, "\n".join(map(_line, rows)))
 
 
 def _line(row: dict[str, Any]) -> str:

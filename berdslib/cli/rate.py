@@ -43,7 +43,7 @@ def _judges(default: str) -> options.Option:
     "Similarity from which a document repeats an earlier one of its question and is left out.",
     options.SHARE,
 )
-@options.judge(None, " [none: people fill in the labels]")
+@options.judge_option(None, " [none: people fill in the labels]")
 @options.STORE
 @options.output("TSV to write.")
 @JSON

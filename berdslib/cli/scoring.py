@@ -97,15 +97,15 @@ def _written(path: str, run: pd.DataFrame, found: Collection, system: str, stem:
     return summary
 
 
-@main.command()
+@main.command("judge")
 @options.questions()
 @options.RUNS
-@options.judge()
+@options.judge_option()
 @options.number("-k", 5, "Passages of each list to judge.")
 @options.STORE
 @options.output("Verdicts to write: .tsv, .csv or .qrels (.gz too).", click.Path(dir_okay=False))
 @JSON
-def judge(runs: tuple[str, ...], judge: str, k: int, store: Path | None, output: str, **given: Any) -> None:
+def judge_command(runs: tuple[str, ...], judge: str, k: int, store: Path | None, output: str, **given: Any) -> None:
     """Judge the top k of runs against every perspective of their questions."""
     from berdslib.data.trec import write_trec_qrels, write_verdicts
     from berdslib.judging.base import short_name
@@ -127,7 +127,7 @@ def judge(runs: tuple[str, ...], judge: str, k: int, store: Path | None, output:
     say(summary, f"{len(verdicts)} pairs by {short_name(chosen.id)}: {yes} supported → {output}")
 
 
-@main.command()
+@main.command("evaluate")
 @click.argument("files", nargs=-1, metavar="[FILES]...", type=click.Path())
 @options.questions(required=False)
 @options.RUNS
@@ -138,7 +138,7 @@ def judge(runs: tuple[str, ...], judge: str, k: int, store: Path | None, output:
       "question (a BeRDS JSONL file only). [the cut-off of each measure]", type=click.Choice(["official"]))  # fmt: skip
 @options.flag("--per-question", "Print one row per question instead of means.")
 @JSON
-def evaluate(
+def evaluate_command(
     files: tuple[str, ...], runs: tuple[str, ...], verdicts: str | None, measures: str | None, cutoff: str | None,
     per_question: bool, least: int, repeats: str, **given: Any,
 ) -> None:  # fmt: skip
@@ -264,14 +264,14 @@ def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[An
     return questions, scores
 
 
-@main.command()
+@main.command("experiment")
 @options.questions()
 @options.systems(None, " [bm25,minilm, without --run]")
 @_INDEX
 @options.RUNS
 @options.READING
 @options.SEARCHING
-@options.judge()
+@options.judge_option()
 @options.MEASURES
 @options.verdicts("--gold")
 @text("--baseline", "System to test the others against. [the first]")
@@ -280,7 +280,7 @@ def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[An
 @options.flag("--letters", "Systems that share a letter are not shown to differ.")
 @options.flag("--pairs", "Instead of the table, compare every two systems (p-values by Holm).")
 @JSON
-def experiment(
+def experiment_command(
     systems: str | None, runs: tuple[str, ...], least: int, repeats: str, measures: str | None, baseline: str | None,
     output: Path | None, letters: bool, pairs: bool, **given: Any,
 ) -> None:  # fmt: skip
@@ -335,7 +335,7 @@ def experiment(
     elif plain:
         print_frame(result.table)  # printed before files are written, which may fail
     else:
-        options.show(None, repr(result.with_letters() if letters else result))
+        options.print_result(None, repr(result.with_letters() if letters else result))
     if output:
         write_experiment(output, result)
         longest = max(result.longest_lists.values())
@@ -347,7 +347,7 @@ def experiment(
 @options.questions()
 @options.systems("bm25,minilm")
 @options.RUNS
-@options.judge()
+@options.judge_option()
 @options.number("-k", 5, "Passages of each list.")
 @text(
     "--stances",
@@ -356,7 +356,7 @@ def experiment(
     "recorded",
     metavar="[recorded|by order|FILE]",
 )
-@options.choice(
+@options.one_of(
     "--form", ["statement", "question first"], "Search with the perspective alone, or with the question before it."
 )
 @options.SEARCHING
@@ -386,7 +386,7 @@ def sides_command(systems: str, runs: tuple[str, ...], k: int, output: Path | No
     if wants_json():
         options.print_tables(tables)
     else:
-        options.show(None, repr(result))
+        options.print_result(None, repr(result))
     if output:
         options.write_tables(output, tables)
         use_style()

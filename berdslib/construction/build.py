@@ -35,8 +35,8 @@ from berdslib.statements.contradiction import same_text
 
 EXCHANGES = "exchanges.jsonl"
 REJECTED = "rejected.jsonl"
-UNANSWERED = "unanswered.jsonl"
-FAILED = "failed.jsonl"
+UNANSWERED_FILE = "unanswered.jsonl"
+FAILED_FILE = "failed.jsonl"
 LOCK = "build.lock"
 COUNTS = ["step", "items", "asked", "left_out", "unanswered"]
 _CHECKS = "checks"
@@ -245,8 +245,8 @@ def build(
         made = make(builder, items.drafts, answers, wording)
         rejected = [*items.unusable, *made.rejected]
         if not made.drafts:
-            _write(folder / FAILED, rejected)
-            why = f"{len(made.rejected)} were left out ({folder / FAILED}) and {len(made.unanswered)} not answered"
+            _write(folder / FAILED_FILE, rejected)
+            why = f"{len(made.rejected)} were left out ({folder / FAILED_FILE}) and {len(made.unanswered)} not answered"
             raise InputError(f"nothing is left of {len(items.drafts)} items: {why}", path=raw)
         found = [draft.as_question(name) for draft in made.drafts]
         collection = Collection(name, split_questions(found, dev=dev, seed=seed) if dev else found, passages)
@@ -268,8 +268,8 @@ def build(
         more = {draft.key: _origin(draft) for draft in made.drafts}
         write_collection(folder, collection, card | {"made": facts}, more=more)
         _write(folder / REJECTED, rejected)
-        _write(folder / UNANSWERED, made.unanswered)
-        (folder / FAILED).unlink(missing_ok=True)  # of an earlier run that ended with nothing
+        _write(folder / UNANSWERED_FILE, made.unanswered)
+        (folder / FAILED_FILE).unlink(missing_ok=True)  # of an earlier run that ended with nothing
     unusable = len(items.unusable)
     counts = pd.DataFrame([("read", items.usable + unusable, 0, unusable, 0), *made.counts], columns=COUNTS)
     return Built(collection, rejected, made.unanswered, counts, folder)
@@ -322,7 +322,7 @@ def _check_folder(folder: Path, raw: Path, builder: str) -> None:
         made = read_card(folder).get("made", {})
         if (made.get("builder"), made.get("raw")) != (builder, raw.name):
             raise InputError("holds another data set; name another folder", path=folder)
-    elif not any((folder / name).exists() for name in (EXCHANGES, FAILED, LOCK)):
+    elif not any((folder / name).exists() for name in (EXCHANGES, FAILED_FILE, LOCK)):
         check_nothing_foreign(folder)
 
 

@@ -62,16 +62,16 @@ def read_arguments(path: Path) -> tuple[list[Draft], list[Rejection]]:
     return drafts, lone
 
 
-QUESTION = Step(
+QUESTION_STEP = Step(
     "question",
     "question_from_arguments",
     lambda draft: dict(zip(("first", "second"), draft.sources, strict=True)),
-    lambda draft, answer: draft._replace(question=as_typed(reading.one_line(answer, ["question"]))),
+    lambda draft, answer: draft._replace(question=as_typed(reading.sentence(answer, ["question"]))),
     by_rule=lambda _: None,  # nothing but reading tells what two arguments are about
     usual=lambda _: "Should the city close its old town to private cars?",
 )
 
-ARGUMENT_STEPS = (QUESTION, STATEMENTS)
+ARGUMENT_STEPS = (QUESTION_STEP, STATEMENTS)
 
 # ---------------------------------------------------------------- discussions
 
@@ -136,7 +136,7 @@ def _draft(key: str, where: str, question: str, statement: str, answers: Sequenc
 
 
 def _read_opposite(draft: Draft, answer: str) -> Draft:
-    opposite = reading.one_line(answer, ["negative statement", "opposing statement", "statement", "opposite"])
+    opposite = reading.sentence(answer, ["negative statement", "opposing statement", "statement", "opposite"])
     return draft._replace(perspectives=(draft.perspectives[0], opposite), stances=(SUPPORT, OPPOSE))
 
 
@@ -152,7 +152,7 @@ OPPOSITE = Step(
 
 
 def _read_one_each(draft: Draft, answer: str) -> Draft:
-    found = reading.lines(answer, STATEMENT_LABELS)
+    found = reading.sentences(answer, STATEMENT_LABELS)
     if len(found) != len(draft.options):
         problem = f"{len(found)} statements for {len(draft.options)} answers"
         raise Rejected(OTHER_NUMBER, problem, ask_again=True)

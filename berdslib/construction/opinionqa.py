@@ -16,7 +16,7 @@ from berdslib.data.tables import read_table
 from berdslib.errors import InputError
 from berdslib.statements import two_sides
 
-PERSONAL = "personal experience"
+_PERSONAL = "personal experience"
 FEW_OPTIONS = "fewer than two options"
 # Ways of not answering, which surveys list beside the answers.
 _NO_ANSWER = {"refused", "don't know", "dont know", "not sure", "no answer", "skipped", "na", "n/a", "does not apply"}
@@ -57,7 +57,7 @@ def shown(draft: Draft) -> str:
 
 def _read_personal(draft: Draft, answer: str) -> Draft:
     if reading.choice(answer, {"yes": ["yes"], "no": ["no"]}) == "yes":
-        raise Rejected(PERSONAL, draft.sources[0])
+        raise Rejected(_PERSONAL, draft.sources[0])
     return draft
 
 
@@ -71,7 +71,7 @@ def _personal_by_rule(draft: Draft) -> str | None:
     return None if is_life == is_mind else "Yes" if is_life else "No"
 
 
-FILTER = Step(
+FILTER_STEP = Step(
     "filter",
     "personal_experience",
     lambda draft: {"question": shown(draft)},
@@ -105,7 +105,7 @@ def _survey_by_rule(draft: Draft) -> str | None:
     return f"question: {question}\nyes: {sides[0]}\nno: {sides[1]}" if sides else None
 
 
-SIDES = Step(
+_SIDES = Step(
     "sides",
     "survey_statements",
     lambda draft: {"question": shown(draft)},
@@ -116,4 +116,4 @@ SIDES = Step(
     ),
 )
 
-STEPS = (FILTER, SIDES)
+STEPS = (FILTER_STEP, _SIDES)

@@ -94,7 +94,7 @@ STATEMENT_LABELS = ("statement", "perspective", "position", "answer")
 
 
 def _read_positions(draft: Draft, answer: str) -> Draft:
-    found = tuple(dict.fromkeys(reading.lines(answer, STATEMENT_LABELS)))
+    found = tuple(dict.fromkeys(reading.sentences(answer, STATEMENT_LABELS)))
     if len(found) < 2:
         raise Rejected(TOO_FEW, "only one is named", ask_again=True)
     return draft._replace(perspectives=found)

@@ -19,19 +19,19 @@ _QUOTED = re.compile(r"^(?:\"(.*)\"|“(.*)”|'(.*)'|‘(.*)’)$")
 _LABEL = re.compile(r"^[\s*#-]{0,4}([A-Za-z][A-Za-z /-]{1,40}?)(?:\s*\d)?\*{0,2}:[\s*]{0,4}(?=\S)")
 
 
-def one_line(answer: str, labels: Sequence[str] = ()) -> str:
+def sentence(answer: str, labels: Sequence[str] = ()) -> str:
     """Return an answer that is one sentence, without a label before it.
 
     >>> one_line('Question: "Should zoos close?"', ["question"])
     'Should zoos close?'
     """
-    found = lines(answer, labels)
+    found = sentences(answer, labels)
     if len(found) != 1:
         raise InputError(f"one line was expected, not {len(found)}")
     return found[0]
 
 
-def lines(answer: str, labels: Sequence[str] = ()) -> list[str]:
+def sentences(answer: str, labels: Sequence[str] = ()) -> list[str]:
     r"""Return the lines of an answer that hold text, or the texts of a JSON list.
 
     List marks, labels and quotation marks around a line are left out.

@@ -61,11 +61,6 @@ IR_DATASETS = "ir_datasets:"
 # ---------------------------------------------------------------- names
 
 
-def names() -> list[str]:
-    """Return the names of all data sets."""
-    return list(DATASETS)
-
-
 def find(name: str | Path) -> Dataset:
     """Return the data set of a name or a path.
 

@@ -26,7 +26,7 @@ from berdslib.files import StrPath, unguarded
 
 logger = logging.getLogger(__name__)
 
-Expanded = dict[str, list[tuple[str, str]]]  # qid → [(name of the perspective, text), …]
+_Expanded = dict[str, list[tuple[str, str]]]  # qid → [(name of the perspective, text), …]
 
 
 def _local_file(dataset: Dataset) -> Path:
@@ -78,9 +78,9 @@ def _sample_questions(dataset: Dataset, splits: Sequence[str]) -> list[Question]
     return [question for question in formats.read_questions(path) if question.split in splits]
 
 
-def _sample_expansions(dataset: Dataset, splits: Sequence[str]) -> Expanded:
+def _sample_expansions(dataset: Dataset, splits: Sequence[str]) -> _Expanded:
     qids = [question.qid for question in _sample_questions(dataset, splits)]
-    return saved.read_expansions(paths.shipped(dataset.shipped) / "expansions.jsonl", qids)
+    return saved.saved_expansions(paths.shipped(dataset.shipped) / "expansions.jsonl", qids)
 
 
 # ---------------------------------------------------------------- BeRDS
@@ -90,7 +90,7 @@ def _berds_questions(dataset: Dataset, splits: Sequence[str]) -> list[Question]:
     return [question for split in splits for question in _berds_split(dataset, split)]
 
 
-def _berds_expansions(dataset: Dataset, splits: Sequence[str]) -> Expanded:
+def _berds_expansions(dataset: Dataset, splits: Sequence[str]) -> _Expanded:
     if tuple(splits) != ("dev",):
         problem = f"expansions of {dataset.name!r} were published for its dev split only"
         raise MissingDataError(f"{problem}; use split = 'dev'")

@@ -20,10 +20,10 @@ from berdslib.files import StrPath, write_text
 FORMAT = "berdslib-dataset-1"
 CARD = "dataset.json"
 QUESTIONS = "questions.jsonl"
-CORPUS = "corpus.jsonl"
-GOLD = "gold.tsv"
+CORPUS_FILE = "corpus.jsonl"
+GOLD_FILE = "gold.tsv"
 EXPANSIONS = "expansions.jsonl"
-_FILES = (QUESTIONS, CORPUS, GOLD, EXPANSIONS)
+_FILES = (QUESTIONS, CORPUS_FILE, GOLD_FILE, EXPANSIONS)
 # Field of the card that tells whether the file exists → part of the data set.
 _PARTS = {"corpus": "passages", "gold": "gold", "expansions": "expansions"}
 
@@ -74,9 +74,9 @@ def write_collection(
         new = Path(place)
         write_jsonl(new / QUESTIONS, ({**_row(q), **(more or {}).get(q.qid, {})} for q in questions))
         if card["corpus"]:
-            formats.write_passages(new / CORPUS, collection.passages)
+            formats.write_passages(new / CORPUS_FILE, collection.passages)
         if gold is not None:
-            trec.write_verdicts(new / GOLD, gold)
+            trec.write_verdicts(new / GOLD_FILE, gold)
         if card["expansions"]:
             write_jsonl(new / EXPANSIONS, _expansion_rows(collection))
         with write_text(new / CARD) as file:
@@ -167,7 +167,7 @@ def splits_of(questions: Sequence[Question]) -> tuple[str, ...]:
     return tuple(sorted(splits, key=lambda split: (split != "dev", split != "test", split)))
 
 
-def read_expansions(path: Path, qids: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+def saved_expansions(path: Path, qids: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
     """Return the recorded expansions of some questions: qid → [(name, text), …]."""
     wanted = set(qids)
     expansions: dict[str, list[tuple[str, str]]] = {}
@@ -185,9 +185,9 @@ def _questions(dataset: Dataset, splits: Sequence[str]) -> list[Question]:
 
 READER: Mapping[str, Callable[..., Any]] = {
     "questions": _questions,
-    "passages": lambda dataset: Path(dataset.place) / CORPUS,
-    "gold": lambda dataset: trec.read_verdicts(Path(dataset.place) / GOLD),
-    "expansions": lambda dataset, splits: read_expansions(
+    "passages": lambda dataset: Path(dataset.place) / CORPUS_FILE,
+    "gold": lambda dataset: trec.read_verdicts(Path(dataset.place) / GOLD_FILE),
+    "expansions": lambda dataset, splits: saved_expansions(
         Path(dataset.place) / EXPANSIONS, [question.qid for question in _questions(dataset, splits)]
     ),
 }

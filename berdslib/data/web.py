@@ -73,7 +73,7 @@ class Web:
 # ---------------------------------------------------------------- searching
 
 
-def search(query: str, web: Web | None = None) -> list[Result]:
+def search_web(query: str, web: Web | None = None) -> list[Result]:
     """Return the results for a query, cached after the first search; each page once (BeRDS section 4.2)."""
     web = web or Web()
     service = f"serper({web.service})"
@@ -151,7 +151,7 @@ def web_corpora(
     with atomic_path(Path(folder), marker=_LIST) as unfinished:
         for question in bar(questions, desc="web corpora", unit="question"):
             if addresses is None:
-                results = search(question.text, web)
+                results = search_web(question.text, web)
             else:
                 urls = dict.fromkeys(addresses[question.qid])
                 results = [Result(url, "", position) for position, url in enumerate(urls, start=1)]

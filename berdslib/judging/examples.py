@@ -38,7 +38,7 @@ class Example(NamedTuple):
     p: float | None = None
 
 
-def build(sources: Iterable[StrPath], seed: int = 0) -> list[Example]:
+def build_examples(sources: Iterable[StrPath], seed: int = 0) -> list[Example]:
     """Return the examples of all sources ("sample" or files, see :func:`read_examples`), shuffled."""
     examples: list[Example] = []
     for source in sources:

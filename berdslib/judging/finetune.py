@@ -25,7 +25,7 @@ from berdslib.errors import InputError
 from berdslib.files import StrPath, write_text
 from berdslib.judging.base import Pair
 from berdslib.judging.causal import TRAINED_BY, Causal, answer_tokens, common_start, load_causal
-from berdslib.judging.examples import Example, build
+from berdslib.judging.examples import Example, build_examples
 from berdslib.judging.memory import in_bf16, require_memory
 from berdslib.models.loading import padded, quiet_loading, quiet_peft, weights_hash
 from berdslib.models.pair_classifier import encode_pairs
@@ -147,7 +147,7 @@ def fine_tune(
 
 
 def _examples(pairs: StrPath | Sequence[Example]) -> list[Example]:
-    return build([pairs]) if isinstance(pairs, str | os.PathLike) else list(pairs)
+    return build_examples([pairs]) if isinstance(pairs, str | os.PathLike) else list(pairs)
 
 
 def fine_tune_causal(

@@ -41,7 +41,7 @@ MPNET_WEIGHTS = WEIGHTS.with_name("laptop-mpnet")  # an adapter; its base model 
 STATEMENT_TOKENS = 64
 DOCUMENT_TOKENS = 192  # 100 words are about 130 word pieces
 TENSORS = "model.safetensors"
-SETTINGS = "settings.json"
+_SETTINGS = "settings.json"
 _MOST_REMEMBERED = 50_000  # texts whose vectors a judge keeps in memory, about 100 MB
 _STEP_WIDTH = 4.0  # scales the features so that the head, which starts near 0, learns as fast as the encoder
 
@@ -285,11 +285,11 @@ def load_trained(folder: Path) -> tuple[StanceModel, Calibration]:
     """Load a saved judge's model, with LoRA matrices unmerged so that training can continue, and its calibration."""
     from safetensors.torch import load_file
 
-    for name in (TENSORS, SETTINGS):
+    for name in (TENSORS, _SETTINGS):
         if not (folder / name).is_file():
             problem = f"no {name} of a laptop judge in {folder}; train one with scripts/train_judges.py, or reinstall"
             raise MissingDataError(problem)
-    design, calibration = _read_settings(folder / SETTINGS)
+    design, calibration = _read_settings(folder / _SETTINGS)
     path = folder / TENSORS
     model = load_model(str(folder), lambda _: new_model(design))
     tensors = load_model(str(path), lambda _: {name: weight.float() for name, weight in load_file(path).items()})
@@ -321,10 +321,10 @@ def save_laptop(model: StanceModel, calibration: Calibration, folder: Path, fact
 
     facts = {"calibration": calibration._asdict(), "design": model.design._asdict(), **facts}
     # The folder is replaced as a whole, so that weights and calibration always belong together.
-    with atomic_path(folder, marker=SETTINGS) as unfinished:
+    with atomic_path(folder, marker=_SETTINGS) as unfinished:
         unfinished.mkdir()
         tensors = {name: weight.half().contiguous() for name, weight in learned(model).items()}
         save_file(tensors, unfinished / TENSORS)
-        with write_text(unfinished / SETTINGS) as file:
+        with write_text(unfinished / _SETTINGS) as file:
             json.dump(facts, file, indent=1)
     return folder

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from berdslib.errors import InputError, known
-from berdslib.llm.chat import FILTER, Reply, UnreadError
+from berdslib.llm.chat import CONTENT_FILTER, Reply, UnreadError
 
 NESTED = ("all", "first")
 CUT_OFF = "cut off before an answer"
 # Characters. A hundred perspectives as long as those of BeRDS (44 words, A.7) have 30,000; json5 is written in Python
 # and takes 8 to 50 microseconds for each, and some milliseconds for each place at which it finds no JSON.
-LONGEST = 50_000
+_LONGEST = 50_000
 MOST_BLOCKS = 500
 # In {"name": "Animal welfare", "statement": "…"} the one is the name of the other. "perspective" is used for both.
 _NAME_KEYS = ("name", "title", "label", "perspective")
@@ -53,8 +53,8 @@ def parse_perspectives(text: str, nested: str = "all") -> list[tuple[str, str]]:
     [('Animal Welfare', 'Zoos are cruel.')]
     """
     known("reading of nested answers", nested, NESTED)
-    if len(text) > LONGEST:
-        raise InputError(f"it has {len(text)} characters; at most {LONGEST} are read")
+    if len(text) > _LONGEST:
+        raise InputError(f"it has {len(text)} characters; at most {_LONGEST} are read")
     found: list[tuple[str, str]] = []
     for value in _json_values(strip_reasoning(text)):
         for entry in _entries(value):
@@ -73,7 +73,7 @@ def answer_of(reply: Reply) -> str:
             while the model was thinking.
     """
     if reply.finish == "content_filter":
-        raise UnreadError("the server's content filter ended it", FILTER)
+        raise UnreadError("the server's content filter ended it", CONTENT_FILTER)
     if reply.finish == "refusal":
         raise UnreadError(f"it is a refusal: {reply.text[:80]!r}", "refused by the model")
     if reply.finish == "tool_calls" and not reply.text:

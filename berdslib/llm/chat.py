@@ -38,7 +38,7 @@ _LONGEST_WAIT = 30.0
 _PASSING = {"408", "409", "429", "rate_limit_exceeded", "rate_limit_error", "overloaded_error", "server_error"}
 _REFUSED = {"400", "413", "422", "context_length_exceeded"}
 # How providers say that their content filter stopped a request or an answer; "sensitive" is a finish reason.
-FILTER = "content filter"
+CONTENT_FILTER = "content filter"
 _FILTERED = re.compile(
     r"content.?(filter|policy|management)|data.?inspection|moderation|flagged|prohibited.content|^sensitive$|^safety$",
     re.IGNORECASE,
@@ -426,7 +426,7 @@ class Endpoint:
         failure = self._failure(said, codes, status, asked_wait)
         # Templates that refuse a turn, and fields that are not implemented, end some servers in an error of their own.
         may_name_a_field = not isinstance(failure, _PassingError) or status in (200, 500, 501)
-        about_the_text = isinstance(failure, UnreadError) and failure.reason == FILTER
+        about_the_text = isinstance(failure, UnreadError) and failure.reason == CONTENT_FILTER
         return _ChangedError() if may_name_a_field and not about_the_text and self._learn(asked, said) else failure
 
     def _key_header(self) -> dict[str, str]:
@@ -501,7 +501,7 @@ class Endpoint:
         if codes & _NO_MONEY:  # which no waiting mends
             return ChatError(what)
         if status not in (401, 408, 409, 429) and any(map(_FILTERED.search, {said, *codes})):
-            return UnreadError(what, FILTER)
+            return UnreadError(what, CONTENT_FILTER)
         if status in (401, 403):
             state = "set" if os.environ.get(_KEY) else "not set"
             return ChatError(f"{what} (if that is about the key: the variable {_KEY} is {state})")

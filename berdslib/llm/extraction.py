@@ -30,7 +30,7 @@ _ABOUT_WITHIN = re.compile(_ABOUT + r"\s+", re.IGNORECASE)
 _COLON = re.compile(r"\s*:\s+")  # not that of a time or an address
 _WHICH = re.compile(r"\b(?:that|which|who|as|is|are)\b", re.IGNORECASE)
 _LINE = re.compile(r"^[ \t]*(angle|topic)[ \t]*:(.*)$", re.IGNORECASE | re.MULTILINE)
-MAX_TOKENS = 1000  # of an answer, which repeats the query; stories, the longest queries of PIR, have some 200 words
+_MAX_TOKENS = 1000  # of an answer, which repeats the query; stories, the longest queries of PIR, have some 200 words
 
 
 class Extracted(NamedTuple):
@@ -89,7 +89,7 @@ def extract_by(
         return [extract(query) for query in queries]
     if blank := [i for i, query in enumerate(queries) if not query.strip()]:
         raise InputError(f"query {blank[0]} is blank; it has neither root nor perspective")
-    chat = make_chat(model, max_tokens=MAX_TOKENS)
+    chat = make_chat(model, max_tokens=_MAX_TOKENS)
     chat = Recorded(recordings, chat) if recordings else chat
     prompt = load_prompt("perspective_extraction", needs=("query",), asked=chat.id)
     # A query that closes the tag around it could go on as if it were the instruction.

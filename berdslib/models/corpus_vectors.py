@@ -21,12 +21,12 @@ from berdslib.data.records import Passage
 from berdslib.errors import BerdsError, InputError, errors_in
 from berdslib.files import atomic_path
 from berdslib.models.cards import Encoder
-from berdslib.models.manifest import MANIFEST, check_manifest
+from berdslib.models.manifest import MANIFEST_FILE, check_manifest
 from berdslib.models.vectors import CachedEncoder
 from berdslib.paths import cache_dir
 from berdslib.progress import bar
 
-VECTORS = "vectors.npy"
+VECTORS_FILE = "vectors.npy"
 _SHARD = 2048  # passages, the most that each worker loses if it is killed
 _AHEAD = 64  # submitted shards at a time, since an executor keeps their arguments, including texts of a list
 
@@ -122,7 +122,7 @@ class _Work(NamedTuple):
         """Encode the shards of a part that have no file yet."""
         shards = [self.shards[number] for number in part_of(len(self.shards), part)]
         for waits in (False, True):  # first the shards that no other call encodes, then those it did not finish
-            if (self.folder / VECTORS).exists():
+            if (self.folder / VECTORS_FILE).exists():
                 return
             missing = [shard for shard in shards if not shard.file.exists()]
             jobs = (self._job(shard, waits) for shard in missing)
@@ -141,13 +141,13 @@ class _Work(NamedTuple):
     def join(self) -> np.ndarray:
         """Return the vectors of all shards."""
         with _locked(self.folder):
-            if not (self.folder / VECTORS).exists():
+            if not (self.folder / VECTORS_FILE).exists():
                 vectors = (open_vectors(shard.file) for shard in self.shards)
-                with atomic_path(self.folder / VECTORS) as unfinished, errors_in(self.folder):
+                with atomic_path(self.folder / VECTORS_FILE) as unfinished, errors_in(self.folder):
                     write_vectors(unfinished, len(self.passages), vectors)
             # Removes leftovers of workers that were killed or outlived their caller.
             shutil.rmtree(self.folder / "shards", ignore_errors=True)
-        return open_vectors(self.folder / VECTORS, len(self.passages))
+        return open_vectors(self.folder / VECTORS_FILE, len(self.passages))
 
 
 def _prepared(
@@ -165,7 +165,7 @@ def _prepared(
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder):
         check_manifest(folder, _about(encoder, corpus, len(passages)))
-        for unfinished in folder.glob(f".{VECTORS}.*"):
+        for unfinished in folder.glob(f".{VECTORS_FILE}.*"):
             unfinished.unlink()  # only the holder of the lock writes it, so its writer was killed
     shards = []
     for number, digest in enumerate(digests):
@@ -178,7 +178,7 @@ def _prepared(
 def _locked(folder: Path) -> Any:
     from filelock import FileLock
 
-    read_only = (folder / MANIFEST).exists() and not os.access(folder, os.W_OK)
+    read_only = (folder / MANIFEST_FILE).exists() and not os.access(folder, os.W_OK)
     return nullcontext() if read_only else FileLock(folder / ".lock")  # a complete folder never changes
 
 
@@ -244,7 +244,7 @@ def _encode_shard(
     """Encode one shard into its file, unless another call has finished it or is encoding it."""
     from filelock import FileLock, Timeout
 
-    result = target.parents[1] / VECTORS
+    result = target.parents[1] / VECTORS_FILE
     try:
         with FileLock(target.with_suffix(".lock"), timeout=-1 if waits else 0):
             if target.exists() or result.exists():

@@ -10,17 +10,17 @@ from typing import Any
 from berdslib.errors import InputError
 from berdslib.files import atomic_path
 
-MANIFEST = "manifest.json"
+MANIFEST_FILE = "manifest.json"
 _FORMAT = 1  # raise it with every change of the format
 
 
 def check_manifest(folder: Path, wanted: Mapping[str, Any]) -> None:
     """Raise InputError for a folder with another manifest than `wanted`; an empty folder gets this manifest."""
-    if not (folder / MANIFEST).exists():
-        if any(entry.name != ".lock" and not entry.name.startswith(f".{MANIFEST}.") for entry in folder.iterdir()):
+    if not (folder / MANIFEST_FILE).exists():
+        if any(entry.name != ".lock" and not entry.name.startswith(f".{MANIFEST_FILE}.") for entry in folder.iterdir()):
             raise InputError("has other content; choose an empty or a new folder", path=folder)
         write_manifest(folder, wanted)
-    check_about(read_manifest(folder), wanted, folder)
+    check_about(read_folder_manifest(folder), wanted, folder)
 
 
 def check_about(about: Mapping[str, Any], wanted: Mapping[str, Any], folder: Path | None = None) -> None:
@@ -31,9 +31,9 @@ def check_about(about: Mapping[str, Any], wanted: Mapping[str, Any], folder: Pat
         raise InputError(problem, path=folder) if folder else InputError(problem, field="index")
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_folder_manifest(folder: Path) -> dict[str, Any]:
     """Read the manifest of a folder."""
-    path = folder / MANIFEST
+    path = folder / MANIFEST_FILE
     try:
         about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         written = about.pop("format")
@@ -47,5 +47,5 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def write_manifest(folder: Path, about: Mapping[str, Any]) -> None:
     """Write the manifest of a folder."""
-    with atomic_path(folder / MANIFEST) as unfinished:
+    with atomic_path(folder / MANIFEST_FILE) as unfinished:
         unfinished.write_text(json.dumps({"format": _FORMAT, **about}, indent=1), encoding="utf-8")

@@ -22,7 +22,7 @@ import pandas as pd
 from berdslib.data.records import AnyQuery, Passage
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import atomic_path
-from berdslib.models.manifest import MANIFEST, read_manifest, write_manifest
+from berdslib.models.manifest import MANIFEST_FILE, read_folder_manifest, write_manifest
 from berdslib.progress import bar
 from berdslib.retrieval.base import docno_order, gather_run, top_k
 from berdslib.words import IN_WORD, SINGLE_WORD, prepare, words
@@ -261,13 +261,13 @@ class BM25(_BM25Base):
 
         logging.getLogger("bm25s").setLevel(logging.WARNING)
         path = Path(path)
-        about = read_manifest(path)
+        about = read_folder_manifest(path)
         if about.get("bm25") != _FORMAT:
             problem = f"expected a BM25 index of format {_FORMAT}; save it again"
-            raise InputError(problem, path=path / MANIFEST)
+            raise InputError(problem, path=path / MANIFEST_FILE)
         loaded = cls.__new__(cls)
         loaded._analyser = str(about.get("analyser"))
-        with errors_in(path / MANIFEST):
+        with errors_in(path / MANIFEST_FILE):
             loaded._analyse = analyser(loaded._analyser)
         try:
             loaded._docnos = json.loads((path / "docnos.json").read_text(encoding="utf-8"))

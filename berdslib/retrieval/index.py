@@ -20,8 +20,8 @@ import numpy as np
 
 from berdslib.errors import InputError, MissingDataError, known
 from berdslib.files import atomic_path
-from berdslib.models.corpus_vectors import VECTORS, open_vectors, part_of, write_vectors
-from berdslib.models.manifest import MANIFEST, check_manifest, read_manifest, write_manifest
+from berdslib.models.corpus_vectors import VECTORS_FILE, open_vectors, part_of, write_vectors
+from berdslib.models.manifest import MANIFEST_FILE, check_manifest, read_folder_manifest, write_manifest
 
 Hits = list[tuple[np.ndarray, np.ndarray]]  # for each query: numbers of vectors, and their scores
 # Maps the numbers of vectors with equal scores to sort keys, smaller first; keys of different calls do not compare.
@@ -71,7 +71,7 @@ class Index:
     def save(self, path: Path) -> None:
         """Write the index into a folder, which gets its name when it is complete."""
         self._check_filled()
-        with atomic_path(path, marker=MANIFEST) as folder:
+        with atomic_path(path, marker=MANIFEST_FILE) as folder:
             folder.mkdir()
             self._save(folder / self._FILE)
             write_manifest(folder, self.about())
@@ -82,7 +82,7 @@ class Index:
         path = Path(path)
         if not path.is_dir():
             return cls._opened(path)
-        about = read_manifest(path)
+        about = read_folder_manifest(path)
         index = cls._opened(path / cls._FILE)
         index.about = lambda: about
         return index
@@ -108,7 +108,7 @@ class Index:
 class NumpyIndex(Index):
     """Exact search; candidates from float32 are scored again, so that a score depends on its two vectors alone."""
 
-    _FILE = VECTORS
+    _FILE = VECTORS_FILE
     _vectors: np.ndarray
 
     def _add(self, vectors: np.ndarray) -> None:
@@ -500,7 +500,7 @@ def build_kept(
         if isinstance(index, FaissIndex) and part[1] > 1:
             index.learn(vectors, folder / "learnt.faiss")
     with FileLock(folder / f".{target.name}.lock"):
-        if not (target / MANIFEST).exists():
+        if not (target / MANIFEST_FILE).exists():
             index.add(vectors[rows.start : rows.stop])
             index.about = lambda: about
             index.save(target)
@@ -523,14 +523,14 @@ def _opened(name: str, about: dict[str, Any]) -> Index | None:
         collection = MilvusIndex(place, about)
         return collection if len(collection) else None
     folder = Path(place)
-    if not (folder / MANIFEST).exists():
+    if not (folder / MANIFEST_FILE).exists():
         return None
     check_manifest(folder, {**about, "index": kind})
     error = None
-    manifests = folder.glob(f"[0-9]*-of-*/{MANIFEST}")
+    manifests = folder.glob(f"[0-9]*-of-*/{MANIFEST_FILE}")
     for n in {int(manifest.parent.name.partition("-of-")[2]) for manifest in manifests}:
         folders = {number: folder / f"{number}-of-{n}" for number in range(1, n + 1)}
-        missing = [number for number, of_part in folders.items() if not (of_part / MANIFEST).exists()]
+        missing = [number for number, of_part in folders.items() if not (of_part / MANIFEST_FILE).exists()]
         if not missing:
             parts = [FaissIndex.open(of_part) for of_part in folders.values()]
             return parts[0] if n == 1 else Parts(parts)

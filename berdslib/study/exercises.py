@@ -45,7 +45,7 @@ CHECK = "# Check"
 REPOSITORY = 'repository = ""'  # the line of a notebook's opening cell that says where Colab finds the project
 
 
-class Answer(NamedTuple):
+class _Answer(NamedTuple):
     """The result of :func:`check_answer`: whether the answer is right, which is its truth value, and a sentence."""
 
     right: bool
@@ -63,7 +63,9 @@ _NOTHING = f"{_BLANK} (A function that returns nothing counts as blank.)"
 Case = tuple[tuple[Any, ...], Any]
 
 
-def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float | None = None, hint: str = "") -> Answer:
+def check_answer(
+    exercise: int, given: Any, expected: Any, *, tolerance: float | None = None, hint: str = ""
+) -> _Answer:
     """Compare an answer with the expected one, and describe a mistake in a sentence.
 
     Args:
@@ -88,12 +90,12 @@ def check_answer(exercise: int, given: Any, expected: Any, *, tolerance: float |
     compare = _wrong_function if _are_cases(expected) else _difference
     problem = _BLANK if _is_blank(given) else compare(given, expected, tolerance)
     if problem in (_BLANK, _NOTHING):
-        return Answer(False, f"Exercise {exercise} {problem}")
+        return _Answer(False, f"Exercise {exercise} {problem}")
     if problem:
         message = f"Exercise {exercise}: not yet. {problem}"
-        return Answer(False, f"{message} Hint: {hint}" if hint else message)
+        return _Answer(False, f"{message} Hint: {hint}" if hint else message)
     message = f"Exercise {exercise}: right."
-    return Answer(True, message if callable(given) else f"{message} {shortened(_plain(given))}")
+    return _Answer(True, message if callable(given) else f"{message} {shortened(_plain(given))}")
 
 
 def _is_blank(given: Any) -> bool:

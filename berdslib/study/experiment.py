@@ -29,7 +29,7 @@ from berdslib.judging.base import Judge, short_name
 from berdslib.judging.baselines import Gold
 from berdslib.retrieval.retrievers import OwnDense
 from berdslib.study import scoring
-from berdslib.study.scoring import AnyJudge, Data, Settings, Store, System, Systems, is_recorded, judge_of
+from berdslib.study.scoring import AnyJudge, AnySystem, Data, Settings, Store, Systems, is_recorded, judge_of
 from berdslib.study.tables import (
     MACRO,
     WHY_NO_INTERVAL,
@@ -298,7 +298,7 @@ class _Scored(NamedTuple):
 
 
 def _scored(
-    named: Mapping[str, System],
+    named: Mapping[str, AnySystem],
     collection: Collection,
     measures: Sequence[Measure],
     k: int,
@@ -307,7 +307,7 @@ def _scored(
     options: Mapping[str, Any],
 ) -> _Scored:
     """Search, judge and score one collection."""
-    runs = scoring.search(named, collection, k, settings, **options)
+    runs = scoring.run_systems(named, collection, k, settings, **options)
     verdicts = scoring.verdicts_on(runs, collection, scorer, k, settings.store)
     recorded = scorer is None or isinstance(scorer, Gold)
     asked = scoring.to_be_scored(collection, verdicts, [*runs.values()], recorded)
@@ -386,7 +386,7 @@ def choose(
     means = tried.table[tried.table["dataset"] == MACRO].set_index("system")["mean"]
     best_of = min if measuring.less_is_better(str(measures[0])) else max
     best = best_of(named, key=means.__getitem__)
-    rows: dict[str, System] = {first: named[first], best: named[best]}
+    rows: dict[str, AnySystem] = {first: named[first], best: named[best]}
     if is_recorded(options.get("judge")) and scored_on.gold is not None:
         candidates = experiment({first: named[first]}, scored_on, f"MRecall@{depth}", **options).runs[first]
         best_order = f"oracle (best order of {first}'s {depth}, knows the verdicts)"
@@ -395,7 +395,7 @@ def choose(
 
 
 def _check(
-    collections: Sequence[Collection], measures: Sequence[Measure], judge: AnyJudge, named: Mapping[str, System]
+    collections: Sequence[Collection], measures: Sequence[Measure], judge: AnyJudge, named: Mapping[str, AnySystem]
 ) -> None:
     """Refuse, before the search, input that would fail or give meaningless scores after it."""
     for collection in collections:

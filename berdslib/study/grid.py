@@ -48,7 +48,7 @@ from berdslib.study.notebooks import FAILED, RECORD, Notebook, NotebookRun, run_
 from berdslib.study.tables import MACRO
 from berdslib.study.tuning import NONE, systems_of
 
-SCORES = "scores.csv"  # what the summary reads in each run's folder
+_SCORES = "scores.csv"  # what the summary reads in each run's folder
 _PROFILE = ("fixed", "grid", "runs", "exclude", "resources")
 _FIELDS = ("notebook", *_PROFILE, "profiles")
 LARGEST_FILE = 1_000_000  # bytes of a grid file
@@ -620,7 +620,7 @@ _ABOUT_FILES = ("notebook", "parameters", "environment", "files", "finished")  #
 
 def _scores_of(run: Run) -> pd.DataFrame:
     """Return the scores of a run, or one row of nothing."""
-    path = run.folder / SCORES
+    path = run.folder / _SCORES
     try:
         scores = pd.read_csv(path) if path.exists() else pd.DataFrame()
     except ValueError as error:

@@ -158,7 +158,7 @@ def judge_systems(
     k = scoring.deepest(wanted)
     _check(collection, list(named), judges, wanted)
     chosen = {name: make_judge(name) for name in judges}  # before anything is searched
-    runs = scoring.search(named, collection, k, settings)
+    runs = scoring.run_systems(named, collection, k, settings)
     gold = scoring.verdicts_on(runs, collection, None, k, store)
     questions = scoring.to_be_scored(collection, gold, [*runs.values()], recorded=True)
     finished = [name for name, system in named.items() if isinstance(system, pd.DataFrame)]

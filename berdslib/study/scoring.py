@@ -67,9 +67,9 @@ _OF_WHOLE_LISTS = ("RR", "AP", "nDCG")  # as trec_eval has them
 _NUMBERED = re.compile(r"subtopic \d+")  # loading names a perspective so if only its number is known
 UNASKED = (Question("", ""),)  # the questions of a collection that has passages only
 _OF_NETWORKS = re.compile(r"\||^(echo1:)?laptop\(")  # ids of our encoders and judges, which do not mention float32
-System = str | Retriever | OwnDense | pd.DataFrame
+AnySystem = str | Retriever | OwnDense | pd.DataFrame
 Given = TypeVar("Given")
-Systems = System | Sequence[System] | Mapping[str, System]
+Systems = AnySystem | Sequence[AnySystem] | Mapping[str, AnySystem]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Settings:
 # ---------------------------------------------------------------- arguments of users
 
 
-def named_systems(systems: Systems) -> dict[str, System]:
+def named_systems(systems: Systems) -> dict[str, AnySystem]:
     """Return name → system; a string is its own name, a retriever has a name, and a run is checked here.
 
     If a list names a system twice, perhaps in two spellings ("bm25+mmr:.9", "BM25+mmr:0.90"), the first name is kept.
@@ -103,7 +103,7 @@ def named_systems(systems: Systems) -> dict[str, System]:
         pairs = _without_repeats([(_name_of(system), system) for system in several])
     if not pairs:
         raise InputError("at least one system is needed, such as 'bm25'", field="systems")
-    named: dict[str, System] = {}
+    named: dict[str, AnySystem] = {}
     for name, system in pairs:
         if name in named:
             raise InputError(f"two systems are called {name!r}; give a mapping, name → system")
@@ -111,8 +111,8 @@ def named_systems(systems: Systems) -> dict[str, System]:
     return named
 
 
-def _without_repeats(named: Sequence[tuple[str, System]]) -> list[tuple[str, System]]:
-    kept: dict[object, tuple[str, System]] = {}
+def _without_repeats(named: Sequence[tuple[str, AnySystem]]) -> list[tuple[str, AnySystem]]:
+    kept: dict[object, tuple[str, AnySystem]] = {}
     for place, (name, system) in enumerate(named):
         # Only strings can be compared; two other systems with the same name are refused later.
         meaning = canonical(name) if isinstance(system, str) else place
@@ -122,7 +122,7 @@ def _without_repeats(named: Sequence[tuple[str, System]]) -> list[tuple[str, Sys
     return list(kept.values())
 
 
-def named_as(name: str, named: Mapping[str, System]) -> str:
+def named_as(name: str, named: Mapping[str, AnySystem]) -> str:
     """Return the name of the system that a string means, perhaps in another spelling; else the string itself."""
     if name in named:
         return name
@@ -136,7 +136,7 @@ def named_as(name: str, named: Mapping[str, System]) -> str:
     return name
 
 
-def _as_system(name: object, system: Any) -> System:
+def _as_system(name: object, system: Any) -> AnySystem:
     if not isinstance(name, str):
         problem = f"the name of a system must be a string, not {type(name).__name__}: {name!r}"
         raise InputError(problem, field="systems")
@@ -169,7 +169,7 @@ def _transforms(system: object) -> bool:
     return of_pyterrier or not _searches(system)
 
 
-def _name_of(system: System) -> str:
+def _name_of(system: AnySystem) -> str:
     if isinstance(system, str):
         return system.strip()
     if isinstance(system, pd.DataFrame):
@@ -349,7 +349,7 @@ def _questions_of(asked: Sequence[AnyQuery]) -> list[Question]:
 
 
 def held(
-    named: Mapping[str, System],
+    named: Mapping[str, AnySystem],
     collection: Collection,
     settings: Settings,
     *,
@@ -393,8 +393,8 @@ def held(
     return {name: HeldRetriever(name, collection, built[name], shop, parsed.get(name)) for name in searching}
 
 
-def search(
-    named: Mapping[str, System],
+def run_systems(
+    named: Mapping[str, AnySystem],
     collection: Collection,
     k: int,
     settings: Settings,
@@ -696,7 +696,7 @@ def _of_corpora(
     return [copied, notes.ceiling(questions, pd.concat(reachable), measures)]
 
 
-def number_formats(named: Mapping[str, System], judge_id: str) -> str:
+def number_formats(named: Mapping[str, AnySystem], judge_id: str) -> str:
     """Return the number format of encoders and judges; "" if there are none or it is unknown."""
     formats = {_number_format(judge_id)}
     for system in named.values():

@@ -21,13 +21,13 @@ from berdslib.files import StrPath
 from berdslib.judging.base import short_name
 from berdslib.judging.baselines import Gold
 from berdslib.study import scoring
-from berdslib.study.scoring import AnyJudge, Data, Settings, Store, System, Systems, judge_of
+from berdslib.study.scoring import AnyJudge, AnySystem, Data, Settings, Store, Systems, judge_of
 from berdslib.study.tables import NO_INTERVAL, Shown, splits
 
 STATEMENT = "statement"
 QUESTION_FIRST = "question first"
-FORMS = (STATEMENT, QUESTION_FIRST)
-RECORDED = "recorded"
+_FORMS = (STATEMENT, QUESTION_FIRST)
+_RECORDED = "recorded"
 BY_ORDER = "by order"
 FIGURE_2 = "Share of questions by what their lists show, %"
 FIGURE_3 = "Leaning, (p - n) / (p + n), by what was searched with"
@@ -140,7 +140,7 @@ def sides(
     k: int = 5,
     *,
     judge: AnyJudge = None,
-    stances: StrPath = RECORDED,
+    stances: StrPath = _RECORDED,
     form: str = STATEMENT,
     aspect_judge: AnyJudge = "laptop",
     depth: int = 100,
@@ -171,7 +171,7 @@ def sides(
         MissingDataError: a model that is neither on this machine nor reachable.
     """
     check_k(k)
-    known("form", form, FORMS)
+    known("form", form, _FORMS)
     settings = Settings(judge, aspect_judge, depth, recordings, store)
     named = scoring.named_systems(systems)
     collection = scoring.collection_of(data)
@@ -193,11 +193,13 @@ def sides(
 
 
 def _runs_of_sides(
-    named: Mapping[str, System], collection: Collection, k: int, settings: Settings, form: str
+    named: Mapping[str, AnySystem], collection: Collection, k: int, settings: Settings, form: str
 ) -> dict[str, pd.DataFrame]:
     """Return each system's lists for the questions and for their perspectives."""
     judging = partial(judge_of, settings.aspect_judge, collection)
-    runs = scoring.search(named, collection, k, settings, perspectives=form == QUESTION_FIRST, aspect_judge=judging)
+    runs = scoring.run_systems(
+        named, collection, k, settings, perspectives=form == QUESTION_FIRST, aspect_judge=judging
+    )
     searching = {}
     for name, system in named.items():
         if not isinstance(system, pd.DataFrame):
@@ -207,7 +209,7 @@ def _runs_of_sides(
             raise InputError(f"{name!r} lists nothing for perspectives, such as {missing!r}", field="qid")
     if form == STATEMENT:
         # A system looks up expansions by question id, so statements need a system of their own.
-        of_statements = scoring.search(searching, statements(collection), k, settings, aspect_judge=judging)
+        of_statements = scoring.run_systems(searching, statements(collection), k, settings, aspect_judge=judging)
         for name, run in of_statements.items():
             runs[name] = pd.concat([runs[name], run], ignore_index=True)
     return runs
@@ -215,12 +217,12 @@ def _runs_of_sides(
 
 def with_stances(questions: Sequence[Question], stances: StrPath) -> list[Question]:
     """Return questions with stances from the source that `stances` names, see :func:`sides`."""
-    if stances == RECORDED:
+    if stances == _RECORDED:
         return [*questions]
     if stances == BY_ORDER:
         return leaning.sides_by_order(questions)
     if not Path(stances).is_file():
-        known("way to tell stances, or file,", str(stances), (RECORDED, BY_ORDER))
+        known("way to tell stances, or file,", str(stances), (_RECORDED, BY_ORDER))
     return read_stances(stances, questions)
 
 

@@ -13,7 +13,7 @@ from chat_server import SECRET, Scheduled, chat_server
 from debater import TOPICS, Debater, asks, labelled, says, write_arguments
 
 import berdslib as bd
-from berdslib.construction.build import EXCHANGES, FAILED, REJECTED, UNANSWERED, build, rehearse
+from berdslib.construction.build import EXCHANGES, FAILED_FILE, REJECTED, UNANSWERED_FILE, build, rehearse
 from berdslib.construction.review import read_sources
 from berdslib.data.saved import read_card
 from berdslib.data.tables import read_jsonl
@@ -99,7 +99,7 @@ def test_a_second_run_asks_only_what_was_not_answered(arguments, tmp_path):
     gone = Debater(faults=faults)
     first = build("arguana", arguments, tmp_path / "set", gone)
     assert sorted(r.draft.key for r in first.unanswered) == ["tuitions-pro01", "zoos-pro01"]
-    assert len(list(read_jsonl(tmp_path / "set" / UNANSWERED))) == 2
+    assert len(list(read_jsonl(tmp_path / "set" / UNANSWERED_FILE))) == 2
     back = Debater()
     second = build("arguana", arguments, tmp_path / "set", back)
     assert sum(back.asked.values()) == 4  # zoos: three steps; tuitions: the label
@@ -177,9 +177,9 @@ def test_a_failed_build_leaves_the_finished_one(tmp_path):
     with pytest.raises(InputError, match="'d1'"):
         build("questions", raw, tmp_path / "set", passages=twice)
     raw.write_text("Should zoos close?\n")
-    assert (tmp_path / "set" / FAILED).exists()
+    assert (tmp_path / "set" / FAILED_FILE).exists()
     build("questions", raw, tmp_path / "set")
-    assert not (tmp_path / "set" / FAILED).exists()
+    assert not (tmp_path / "set" / FAILED_FILE).exists()
 
 
 def test_a_corpus_of_an_earlier_build_is_no_part_of_a_later_one(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from debater import Debater, write_arguments
 
 import berdslib as bd
-from berdslib.construction.build import FAILED, build, read_items
+from berdslib.construction.build import FAILED_FILE, build, read_items
 from berdslib.construction.debates import read_arguments, read_discussions
 from berdslib.construction.opinionqa import read_survey
 from berdslib.construction.review import (
@@ -135,6 +135,6 @@ def test_nothing_left_is_an_error_that_says_why(tmp_path):
     (tmp_path / "my.txt").write_text("What is best?\n")
     with pytest.raises(InputError):
         bd.build("questions", tmp_path / "my.txt", tmp_path / "set")
-    assert next(read_jsonl(tmp_path / "set" / FAILED))[1]["reason"] == "no rule"
+    assert next(read_jsonl(tmp_path / "set" / FAILED_FILE))[1]["reason"] == "no rule"
     with pytest.raises(bd.MissingDataError, match="table-8"):
         build("arguana", write_arguments(tmp_path / "a.jsonl"), tmp_path / "b", Debater(), wording="published")

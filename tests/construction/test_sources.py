@@ -7,7 +7,7 @@ import pytest
 
 from berdslib.construction.build import read_items
 from berdslib.construction.debates import LONE, NO_ANSWERS, read_arguments, read_discussions
-from berdslib.construction.opinionqa import FEW_OPTIONS, FILTER, read_survey, shown
+from berdslib.construction.opinionqa import FEW_OPTIONS, FILTER_STEP, read_survey, shown
 from berdslib.construction.pipeline import ByRule, take
 from berdslib.construction.questions import read_list
 
@@ -108,7 +108,7 @@ def test_b16_survey_questions_without_ways_of_not_answering(tmp_path):
 )
 def test_the_filter_by_rule(tmp_path, question, out):
     path = wrote(tmp_path / "s.jsonl", {"key": "a", "question": question, "options": ["Yes", "No"]})
-    passed = take(FILTER, read_survey(path)[0], ByRule())
+    passed = take(FILTER_STEP, read_survey(path)[0], ByRule())
     assert [r.reason for r in passed.rejected] == ([out] if out else [])
 
 

@@ -11,6 +11,7 @@ import pytest
 from layouts import write_questions
 
 from berdslib.data import fetch as fetching
+from berdslib.data.catalogue import DATASETS
 from berdslib.data.datasets import (
     card,
     dataset,
@@ -20,7 +21,6 @@ from berdslib.data.datasets import (
     load_gold,
     load_passages,
     load_questions,
-    names,
     passage_file,
     statistics,
 )
@@ -79,7 +79,7 @@ def digest(text):
 
 
 def test_entries_are_complete_and_their_cards_print(data):
-    for name in names():
+    for name in DATASETS:
         one, text = dataset(name), card(name)
         assert one.name == name and one.paper in ("berds", "pir", "perspectivearg", "support")
         assert one.kind in ("questions", "passages", "both", "pairs")

@@ -97,7 +97,7 @@ def test_a_smaller_collection_takes_the_place_of_a_larger_one(folder):
     bd.save(bd.Collection("less", [ZOO]), folder)
     found = bd.load(folder)
     assert (found.name, found.questions, found.passages, found.gold, found.expansions) == ("less", (ZOO,), (), None, {})
-    assert (folder / saved.CORPUS).exists()  # but nothing is thrown away
+    assert (folder / saved.CORPUS_FILE).exists()  # but nothing is thrown away
 
 
 def test_a_card_that_cannot_be_written_leaves_the_set_that_is_there(folder):

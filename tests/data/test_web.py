@@ -25,7 +25,7 @@ from nasty_server import PUBLIC, SENTENCE, SMALL, FakeSerper, NastyServer, Priva
 from berdslib.data.datasets import describe_corpus
 from berdslib.data.formats import read_passages
 from berdslib.data.records import Question
-from berdslib.data.web import SearchError, Web, cache_path, corpus_name, open_web_corpora, search, web_corpora
+from berdslib.data.web import SearchError, Web, cache_path, corpus_name, open_web_corpora, search_web, web_corpora
 from berdslib.data.webpage import (
     AGENT,
     Fetcher,
@@ -278,7 +278,7 @@ def test_the_key_is_nowhere(server, serper, user_cache, tmp_path, monkeypatch, c
     for failures in ([], [(400, {}, {"message": "bad another-k3y"})], [(302, {"Location": serper.url}, {})]):
         serper.failures = failures
         with pytest.raises(SearchError) as caught:
-            search("another", Web(serper.url))
+            search_web("another", Web(serper.url))
         assert "k3y" not in f"{caught.value!r} {caught.value.__cause__!r}"
     assert "k3y" not in caplog.text
 
@@ -290,9 +290,9 @@ def test_a_search_engine_that_refuses(serper, status, named):
     body = {"message": "Not enough credits", "statusCode": status}
     serper.failures = [(status, {"Location": "http://10.0.0.7/"}, body)]
     with pytest.raises(SearchError, match=re.escape(serper.url)) as caught:
-        search("x", Web(serper.url))
+        search_web("x", Web(serper.url))
     assert named in str(caught.value) and len(serper.seen) == 1
-    assert search("x", Web(serper.url)) == []  # a failure is not kept
+    assert search_web("x", Web(serper.url)) == []  # a failure is not kept
 
 
 @pytest.mark.parametrize(
@@ -303,8 +303,8 @@ def test_an_answer_in_another_form_is_an_error_and_not_kept(server, serper, answ
     web = web_of(server, serper)
     serper.failures = [(200, {}, answer)]
     with pytest.raises(SearchError, match=re.escape(serper.url)):
-        search("x", web)
-    assert search("x", web) == []
+        search_web("x", web)
+    assert search_web("x", web) == []
     assert len(serper.seen) == 2
 
 
@@ -436,7 +436,7 @@ def test_what_cannot_be_had(corpus, tmp_path, monkeypatch):
     refused = [
         (lambda: corpus(Web(extractor="trafilature")), InputError, "trafilature"),
         (lambda: open_web_corpora(tmp_path), InputError, str(tmp_path)),
-        (lambda: search("x", Web(nobody)), SearchError, nobody),
+        (lambda: search_web("x", Web(nobody)), SearchError, nobody),
         (lambda: web_corpora(questions(), tmp_path / "out", addresses={"q1": []}), InputError, "q/2"),
     ]
     for call, error, named in refused:
@@ -444,7 +444,7 @@ def test_what_cannot_be_had(corpus, tmp_path, monkeypatch):
             call()
     monkeypatch.delenv("SERPER_API_KEY")
     with pytest.raises(SearchError, match="SERPER_API_KEY"):
-        search("x", Web(nobody))
+        search_web("x", Web(nobody))
     monkeypatch.setattr("berdslib.data.webpage.find_spec", lambda name: None)
     for call, package in ((Fetcher, "protego"), (lambda: check_extractor("readability+html2text"), "readability")):
         with pytest.raises(MissingDataError, match=package):
@@ -532,8 +532,8 @@ def test_b22_the_papers_extractor_and_ours(server, serper, corpus):
 
 def test_the_contract_of_serper(server, serper):
     serper.links = [server.url("good"), server.url("good#part"), "https://other.example/a"]
-    results = search("Who pays?", web_of(server, serper, num=50))
-    assert search("Who pays?", web_of(server, serper, num=50)) == results  # of the cache
+    results = search_web("Who pays?", web_of(server, serper, num=50))
+    assert search_web("Who pays?", web_of(server, serper, num=50)) == results  # of the cache
     assert serper.seen == [(KEY, {"q": "Who pays?", "num": 50})]
     assert [(r.url, r.title, r.position) for r in results] == [
         (server.url("good"), "Result 1", 1),

@@ -17,7 +17,7 @@ import berdslib as bd
 from berdslib.cli.finetune import finetune as command
 from berdslib.data.datasets import load_passages
 from berdslib.judging.causal import load_causal
-from berdslib.judging.examples import build, write_examples
+from berdslib.judging.examples import build_examples, write_examples
 from berdslib.judging.finetune import Recipe, fine_tune_causal, split_by_question
 from berdslib.judging.registry import make_judge
 from berdslib.models.loading import weights_hash
@@ -53,7 +53,7 @@ def _one_thread(monkeypatch):
 @pytest.fixture
 def pairs(tmp_path):
     """A table of pairs from three questions."""
-    examples = build(["sample"])
+    examples = build_examples(["sample"])
     topics = sorted({e.topic for e in examples})[:3]
     path = tmp_path / "pairs.tsv"
     write_examples(path, [e for topic in topics for e in [e for e in examples if e.topic == topic][:6]])
@@ -63,7 +63,7 @@ def pairs(tmp_path):
 @pytest.mark.slow
 def test_a_table_is_trained_on_as_its_examples_are(tiny, pairs, tmp_path):
     trained = bd.fine_tune(pairs, tmp_path / "door", str(tiny), held_out=0.3, **QUICK)
-    learn, check = split_by_question(build([pairs]), 0.3)
+    learn, check = split_by_question(build_examples([pairs]), 0.3)
     assert len({e.topic for e in learn}) == 2 and len({e.topic for e in check}) == 1
     behind = fine_tune_causal(load_causal(str(tiny)), learn, Recipe(**QUICK), tmp_path / "behind", check)
     assert trained.losses == behind.losses and len(trained.held_out)

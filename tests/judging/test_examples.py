@@ -17,7 +17,7 @@ from berdslib.judging.base import EachByItself, Pair
 from berdslib.judging.baselines import Overlap
 from berdslib.judging.examples import (
     Example,
-    build,
+    build_examples,
     detection_pairs,
     draw_pairs,
     draw_questions,
@@ -194,7 +194,7 @@ def test_any_text_survives_the_file(tmp_path_factory, texts):
 
 
 def test_only_development_questions_of_our_sample():
-    examples = build(["sample"])
+    examples = build_examples(["sample"])
     dev, gold = {q.qid: q for q in load_questions("sample", "dev")}, load_gold("sample")
     texts = {p.docno: p.full_text for p in load_passages("sample")}
     wanted = [
@@ -202,5 +202,5 @@ def test_only_development_questions_of_our_sample():
         for r in gold.itertuples() if r.qid in dev
     ]  # fmt: skip
     assert sorted(examples) == sorted(wanted) != examples and 0 < len(wanted) < len(gold)
-    assert examples == build(["sample"]) != build(["sample"], seed=1)
+    assert examples == build_examples(["sample"]) != build_examples(["sample"], seed=1)
     assert not {e.topic for e in examples} & {q.text for q in load_questions("sample", "test")}

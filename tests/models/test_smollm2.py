@@ -11,7 +11,7 @@ from tiny import sample_pairs
 
 from berdslib.construction.build import make, read_items
 from berdslib.construction.pipeline import ByChat
-from berdslib.construction.reading import choice, fields, one_line
+from berdslib.construction.reading import choice, fields, sentence
 from berdslib.data.datasets import load_questions
 from berdslib.judging.causal import answer_tokens, load_causal
 from berdslib.judging.chat import Chat
@@ -80,8 +80,8 @@ def sides(answer):
     [
         ("perspective_detection", [{"document": t["statement"], **t} for t in TEXTS], lambda a: {"Yes": 1, "No": 0}[a]),
         ("supporting_side", SIDES, lambda a: choice(a, {"first": ("1",), "second": ("2",)})),
-        ("question_from_arguments", SIDES, one_line),
-        ("opposing_statement", TEXTS, one_line),
+        ("question_from_arguments", SIDES, sentence),
+        ("opposing_statement", TEXTS, sentence),
         ("statement_and_negation", TEXTS, sides),
         ("perspective_extraction", [{"query": f"Find a text on: {t['statement']}"} for t in TEXTS], read_extraction),
     ],

@@ -9,7 +9,7 @@ import pytest
 
 from berdslib.data.records import Passage, Question
 from berdslib.errors import InputError, MissingDataError
-from berdslib.models.manifest import MANIFEST
+from berdslib.models.manifest import MANIFEST_FILE
 from berdslib.retrieval import bm25
 from berdslib.retrieval import index as module
 from berdslib.retrieval.bm25 import BM25, VARIANTS
@@ -232,12 +232,12 @@ def test_bm25_that_is_not_whole_is_refused(tmp_path):
                 BM25.load(tmp_path / "index")
             assert caught.value.path in (tmp_path / "index", file)
             file.write_bytes(content)
-    made = json.loads((tmp_path / "index" / MANIFEST).read_text())
+    made = json.loads((tmp_path / "index" / MANIFEST_FILE).read_text())
     for wrong in ({"bm25": 99}, {"bm25": None}, {"format": 99}, {"analyser": "gone"}, {"analyser": None}):
-        (tmp_path / "index" / MANIFEST).write_text(json.dumps(made | wrong))
+        (tmp_path / "index" / MANIFEST_FILE).write_text(json.dumps(made | wrong))
         with pytest.raises(InputError) as caught:
             BM25.load(tmp_path / "index")
-        assert caught.value.path == tmp_path / "index" / MANIFEST
+        assert caught.value.path == tmp_path / "index" / MANIFEST_FILE
     with pytest.raises(InputError):
         BM25.load(tmp_path / "nothing")
     (tmp_path / "other" / "photos").mkdir(parents=True)

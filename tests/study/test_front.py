@@ -395,11 +395,11 @@ def test_diversifiers_use_the_perspectives_of_the_model_and_never_a_hypothetical
     names = [f"bm25+expand:{kind}+coverage:0.5" for kind in ("chat:m", "hyde:m", "rule")]
     bare = bd.Collection("bare", two.questions, two.passages)
     chains = {name: name for name in names}
-    scoring.search(chains, bare, 5, ASPECTS)
+    scoring.run_systems(chains, bare, 5, ASPECTS)
     rule = template_expansions(two.questions)
     assert used == [made["chat:m"], rule, rule]
     used.clear()
-    scoring.search({names[1]: names[1]}, two, 5, ASPECTS)
+    scoring.run_systems({names[1]: names[1]}, two, 5, ASPECTS)
     assert used == [two.expansions | {q: rule[q] for q in rule if q not in two.expansions}]
 
 

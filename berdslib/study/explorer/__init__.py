@@ -3,5 +3,5 @@
 from pathlib import Path
 
 HERE = ("127.0.0.1", "localhost", "::1")  # addresses that no other machine reaches
-SETTINGS = "BERDS_APP"  # the variable by which the app's notebook gets them
+APP_SETTINGS = "BERDS_APP"  # the variable by which the app's notebook gets them
 STATIC = Path(__file__).with_name("static")

@@ -17,7 +17,7 @@ from jupyter_core.paths import jupyter_config_path
 from traitlets import default
 
 from berdslib.errors import MissingDataError
-from berdslib.study.explorer import HERE, SETTINGS
+from berdslib.study.explorer import APP_SETTINGS, HERE
 
 try:
     from voila.app import Voila  # type: ignore[import-untyped]
@@ -60,7 +60,7 @@ def serve(settings: dict[str, Any], *, port: int, host: str, browser: bool, idle
     """
     paths = [str(TEMPLATES), *filter(None, [os.environ.get("JUPYTER_PATH")])]
     os.environ["JUPYTER_PATH"] = os.pathsep.join(paths)
-    os.environ[SETTINGS] = json.dumps({"folder": os.getcwd(), **settings})  # the folder that paths start from
+    os.environ[APP_SETTINGS] = json.dumps({"folder": os.getcwd(), **settings})  # the folder that paths start from
     options = {
         "port": port,
         "Voila.ip": host,

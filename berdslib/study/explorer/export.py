@@ -13,7 +13,7 @@ from berdslib.errors import InputError
 from berdslib.files import StrPath, write_text
 from berdslib.progress import bar
 from berdslib.study.explorer import STATIC
-from berdslib.study.explorer.session import QUESTION, Request, Session
+from berdslib.study.explorer.session import AS_ASKED, Session, ViewRequest
 from berdslib.study.explorer.views import visible
 
 # Nothing may be fetched, sent, framed or run but the one script and the one style sheet in the file itself.
@@ -22,7 +22,9 @@ _POLICY = (
 )
 
 
-def export_page(path: StrPath, session: Session, request: Request, *, sides: bool = True, opinions: bool = True) -> int:
+def export_page(
+    path: StrPath, session: Session, request: ViewRequest, *, sides: bool = True, opinions: bool = True
+) -> int:
     """Write a page that shows two systems' lists for many questions, and opens by itself; return its size in bytes.
 
     With `sides` each perspective is searched with, too; with `opinions` the judge reads every listed passage.
@@ -36,7 +38,7 @@ def export_page(path: StrPath, session: Session, request: Request, *, sides: boo
         of_question = request._replace(qid=question.qid)
         listed: dict[str, Any] = {}
         views[question.qid] = {}
-        for asked in [QUESTION, *(range(len(question.perspectives)) if sides else [])]:
+        for asked in [AS_ASKED, *(range(len(question.perspectives)) if sides else [])]:
             view = _finished(session, of_question._replace(asked=asked))
             listed |= view.pop("passages")
             views[question.qid][asked] = view
@@ -46,7 +48,7 @@ def export_page(path: StrPath, session: Session, request: Request, *, sides: boo
         "views": views,
         "passages": passages,
         "details": details,
-        "questions": [[qid, by_way[QUESTION]["question"]["text"]] for qid, by_way in views.items()],
+        "questions": [[qid, by_way[AS_ASKED]["question"]["text"]] for qid, by_way in views.items()],
         "differences": session.labelled_questions(request),
         "first": request.qid,
         "corpus": visible(session.collection.name),
@@ -57,7 +59,7 @@ def export_page(path: StrPath, session: Session, request: Request, *, sides: boo
     return len(page.encode())
 
 
-def _finished(session: Session, request: Request) -> dict[str, Any]:
+def _finished(session: Session, request: ViewRequest) -> dict[str, Any]:
     """Return the last view of a request; a list that could not be made is an error here, not a remark in the page."""
     # All questions are searched in any case, so they are searched together, as in an experiment.
     for system in request.systems:
@@ -65,7 +67,7 @@ def _finished(session: Session, request: Request) -> dict[str, Any]:
     *_, view = session.render_steps(request, longest=0)
     problems = [listing["problem"] for listing in view["lists"] if listing["problem"]]
     # A foreign run need not hold lists of perspectives, and the page says so there.
-    if problems and request.asked == QUESTION:
+    if problems and request.asked == AS_ASKED:
         raise InputError(f"question {request.qid!r}: {problems[0]}")
     return view
 

@@ -41,15 +41,15 @@ from berdslib.study.scoring import (
 )
 from berdslib.study.sides import statements
 
-READER = "laptop"  # judges the passages that nobody has labelled
+READING_JUDGE = "laptop"  # judges the passages that nobody has labelled
 TYPED = "typed"
 DEPTH = 100  # candidates that a diversifier chooses from, unless told otherwise
-QUESTION = -1
-LONGEST = 600  # characters of a passage in a live list; an opened passage is sent whole
+AS_ASKED = -1
+_LONGEST = 600  # characters of a passage in a live list; an opened passage is sent whole
 ALONE = "Searched by itself: scores were divided by the largest of this question, not of all questions."
 
 
-class Request(NamedTuple):
+class ViewRequest(NamedTuple):
     """What somebody asks to see.
 
     A question of the data has a ``qid``. One that was ``typed`` has none, and its ``perspectives`` are typed too, or ()
@@ -60,7 +60,7 @@ class Request(NamedTuple):
     qid: str = ""
     typed: str = ""
     perspectives: tuple[str, ...] = ()
-    asked: int = QUESTION
+    asked: int = AS_ASKED
     systems: tuple[str, str] = ("bm25", "minilm")
     k: int = 5
 
@@ -77,7 +77,7 @@ class Session:
         *,
         judge: AnyJudge = None,
         own: Mapping[str, pd.DataFrame | Retriever] | None = None,
-        aspect_judge: AnyJudge = READER,
+        aspect_judge: AnyJudge = READING_JUDGE,
         depth: int = DEPTH,
         recordings: StrPath | None = None,
         store: VerdictStore | None = None,
@@ -100,12 +100,12 @@ class Session:
             depth=depth,
             recordings=None if recordings is None else Path(recordings).resolve(),
         )
-        self._workshops: dict[tuple[Request, bool], Workshop] = {}
-        self._runs: dict[Request, pd.DataFrame] = {}
+        self._workshops: dict[tuple[ViewRequest, bool], Workshop] = {}
+        self._runs: dict[ViewRequest, pd.DataFrame] = {}
 
     # ------------------------------------------------------------ what is asked
 
-    def question(self, request: Request) -> Question:
+    def question(self, request: ViewRequest) -> Question:
         """Return the question of a request, with the perspectives that its lists are judged by."""
         if request.qid:
             by_qid = {question.qid: question for question in self.collection.questions}
@@ -116,7 +116,7 @@ class Session:
             raise InputError(f"there is no perspective number {request.asked + 1} to search with", field="asked")
         return question
 
-    def is_recorded(self, request: Request) -> bool:
+    def is_recorded(self, request: ViewRequest) -> bool:
         """Return whether recorded verdicts mark the lists, as they do for questions of the data."""
         return bool(request.qid) and is_recorded(self._judge) and self.collection.gold is not None
 
@@ -130,7 +130,7 @@ class Session:
 
     # ------------------------------------------------------------ what is shown
 
-    def render_steps(self, request: Request, *, longest: int = LONGEST) -> Iterator[dict[str, Any]]:
+    def render_steps(self, request: ViewRequest, *, longest: int = _LONGEST) -> Iterator[dict[str, Any]]:
         """Yield views of a request (:func:`~.views.view_of`), each more complete than the one before.
 
         A system that cannot search has its problem in its list; a question that cannot be asked, or a judge that fails,
@@ -143,7 +143,7 @@ class Session:
             question,
             passages=self._passages,
             k=request.k,
-            asked="" if request.asked == QUESTION else question.perspectives[request.asked],
+            asked="" if request.asked == AS_ASKED else question.perspectives[request.asked],
             searched=f"{len(self._passages):,} passages of {name}" + " (invented)" * (name == "sample"),
             longest=longest,
         )
@@ -165,13 +165,13 @@ class Session:
         verdicts = judged([run], pool, self.reader, len(docnos), self._store)
         yield show(lists, verdicts=verdicts, judge=self._reader_name)
 
-    def _is_ready(self, request: Request, system: str) -> bool:
+    def _is_ready(self, request: ViewRequest, system: str) -> bool:
         """Return whether a list, or its problem, is known without a search."""
         if isinstance(self.own.get(system), pd.DataFrame) or self.problem_of(system):
             return True
         return self._search_for(request, system) in self._runs
 
-    def _listing(self, request: Request, question: Question, system: str) -> Listing:
+    def _listing(self, request: ViewRequest, question: Question, system: str) -> Listing:
         try:
             docnos = self._docnos(request, question, system)
         except BerdsError as error:
@@ -180,12 +180,12 @@ class Session:
         weighed = alone and any(part.kind in DIVERSIFIERS for part in parse_system(system).parts)
         return Listing(system, docnos, note=ALONE if weighed else "")
 
-    def _docnos(self, request: Request, question: Question, system: str) -> list[str]:
+    def _docnos(self, request: ViewRequest, question: Question, system: str) -> list[str]:
         finished = isinstance(self.own.get(system), pd.DataFrame)
         if finished and not request.qid:
             raise InputError("a finished run answers its own questions only; choose one of those")
         run = self.run(request, system)
-        qid = question.qid if request.asked == QUESTION else perspective_qid(question.qid, request.asked)
+        qid = question.qid if request.asked == AS_ASKED else perspective_qid(question.qid, request.asked)
         listed = run[(run["qid"] == qid) & (run["rank"] <= request.k)]
         if finished and listed.empty:
             raise InputError(f"the run holds no list for {qid!r}")
@@ -194,7 +194,7 @@ class Session:
             raise InputError(f"the run lists passage {unknown[0]!r}, which is not in the corpus")
         return docnos
 
-    def passage_details(self, request: Request, docno: str) -> dict[str, Any]:
+    def passage_details(self, request: ViewRequest, docno: str) -> dict[str, Any]:
         """Return a passage in full, and for each perspective its label and the judge's opinion."""
         if docno not in self._passages:
             raise InputError(f"there is no passage {docno!r} in the corpus")
@@ -202,7 +202,7 @@ class Session:
         texts = {"docno": docno, "title": visible(passage.title), "text": visible(passage.text)}
         return texts | self.judge_passages(request, [docno])[docno]
 
-    def judge_passages(self, request: Request, docnos: Sequence[str]) -> dict[str, dict[str, Any]]:
+    def judge_passages(self, request: ViewRequest, docnos: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return docno → the judge's opinion on each perspective, and the recorded labels where there are any."""
         question = self.question(request)
         judge = self.reader
@@ -227,7 +227,7 @@ class Session:
             details[place[0]]["opinions"].append(opinion)
         return details
 
-    def differences(self, request: Request) -> pd.DataFrame:
+    def differences(self, request: ViewRequest) -> pd.DataFrame:
         """Return how the right lists differ from the left ones, where they differ most first.
 
         A row for each question (index qid): text, MRecall and Coverage (right less left), and :func:`top_overlap`.
@@ -236,7 +236,7 @@ class Session:
         if not questions:
             raise InputError("no question has perspectives to order them by", field="perspectives")
         k = request.k
-        whole = Request(questions[0].qid, systems=request.systems, k=k)
+        whole = ViewRequest(questions[0].qid, systems=request.systems, k=k)
         runs = [self.run(whole, system, together=True) for system in request.systems]
         verdicts = self.collection.gold
         if verdicts is None or not self.is_recorded(whole):
@@ -251,7 +251,7 @@ class Session:
         by_size = size.assign(unlike=1 - table["overlap"]).sort_values([*size, "unlike"], ascending=False)
         return table.loc[by_size.index]
 
-    def labelled_questions(self, request: Request) -> list[list[str]]:
+    def labelled_questions(self, request: ViewRequest) -> list[list[str]]:
         """Return the qid of each question, and its text with the :meth:`differences` of its lists behind it."""
         rows = []
         for qid, row in self.differences(request).iterrows():
@@ -262,7 +262,7 @@ class Session:
 
     # ------------------------------------------------------------ searching
 
-    def run(self, request: Request, system: str, *, together: bool = False) -> pd.DataFrame:
+    def run(self, request: ViewRequest, system: str, *, together: bool = False) -> pd.DataFrame:
         """Return the run that holds a system's list for a request; `together` searches all questions of the data."""
         own = self.own.get(system)
         if isinstance(own, pd.DataFrame):
@@ -272,7 +272,7 @@ class Session:
             self._runs[search] = self._search(search)
         return self._runs[search]
 
-    def _search_for(self, request: Request, system: str, together: bool = False) -> Request:
+    def _search_for(self, request: ViewRequest, system: str, together: bool = False) -> ViewRequest:
         """Return the request without what does not change the run: no qid means all questions of the data."""
         search = request._replace(systems=(system, ""), asked=min(request.asked, 0))
         whole = search._replace(qid="")
@@ -288,7 +288,7 @@ class Session:
         asks_model = any(":" in value for value in parsed.values(*EXPANDING))
         return asks_model or parsed.uses_aspects or bool(parsed.values(CROSS))
 
-    def _search(self, search: Request) -> pd.DataFrame:
+    def _search(self, search: ViewRequest) -> pd.DataFrame:
         system = search.systems[0]
         own = self.own.get(system)
         projects = own is None and any(part.kind in PROJECTED for part in parse_system(system).parts)
@@ -299,17 +299,17 @@ class Session:
         retriever = shop.make([system])[system] if own is None else own
         assert not isinstance(retriever, pd.DataFrame)  # finished runs are not searched
         # A projection takes the perspective out of a full query.
-        full = projects and search.asked != QUESTION
+        full = projects and search.asked != AS_ASKED
         return retriever.search(shop.collection.queries if full else shop.collection.questions, search.k)
 
-    def _searched(self, search: Request, projects: bool) -> Collection:
+    def _searched(self, search: ViewRequest, projects: bool) -> Collection:
         """Return the collection to search with; its questions may be statements, as in :func:`bd.sides`."""
         collection = self.collection
         if search.typed:
             collection = replace(collection, questions=[self.question(search)], gold=None, expansions={})
         elif search.qid:
             collection = collection.only([self.question(search)])
-        return collection if projects or search.asked == QUESTION else statements(collection)
+        return collection if projects or search.asked == AS_ASKED else statements(collection)
 
     # ------------------------------------------------------------ judging
 
@@ -317,13 +317,13 @@ class Session:
     def reader(self) -> Judge:
         """The judge of the passages that nobody has labelled."""
         if self._reader is None:
-            self._reader = judge_of(READER if is_recorded(self._judge) else self._judge, self.collection)
+            self._reader = judge_of(READING_JUDGE if is_recorded(self._judge) else self._judge, self.collection)
         return self._reader
 
     @property
     def _reader_name(self) -> str:
         if is_recorded(self._judge):
-            return READER
+            return READING_JUDGE
         return self._judge if isinstance(self._judge, str) else self.reader.id
 
 
@@ -335,7 +335,7 @@ def session_for(
     k: int = 5,
     store: Store = None,
     **options: Any,
-) -> tuple[Session, Request]:
+) -> tuple[Session, ViewRequest]:
     """Return a session and the request to begin with; arguments and errors as :func:`berdslib.explore`."""
     check_k(k)
     named = named_systems(systems)
@@ -357,7 +357,7 @@ def session_for(
     qids = [question.qid for question in collection.questions]
     qid = qids[0] if question is None else known("question", question, qids)
     session = Session(collection, own=own, store=store_of(store), **options)
-    return session, Request(qid, systems=(left, right), k=k)
+    return session, ViewRequest(qid, systems=(left, right), k=k)
 
 
 def typed_question(text: str, perspectives: Sequence[str] = ()) -> Question:

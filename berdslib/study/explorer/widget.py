@@ -18,8 +18,8 @@ from berdslib.progress import stop_if_given_up
 from berdslib.retrieval.retrievers import RETRIEVERS, is_dense
 from berdslib.retrieval.systems import DIVERSIFIER, EXPANSION, PROJECTION, offers
 from berdslib.study import scoring
-from berdslib.study.explorer import SETTINGS, STATIC
-from berdslib.study.explorer.session import DEPTH, QUESTION, READER, Request, Session, session_for
+from berdslib.study.explorer import APP_SETTINGS, STATIC
+from berdslib.study.explorer.session import AS_ASKED, DEPTH, READING_JUDGE, Session, ViewRequest, session_for
 from berdslib.study.explorer.views import short_text, visible
 from berdslib.study.explorer.worker import Worker
 
@@ -30,7 +30,7 @@ FIRST = ("bm25", "minilm", "rank-bm25")  # retrievers whose models come with the
 class Explorer(anywidget.AnyWidget):
     """Two systems side by side on one question; display it in a notebook. Made by :func:`explore`.
 
-    ``request`` holds the fields of a :class:`~.session.Request`; set it, and the lists follow. A system that cannot be
+    ``request`` holds the fields of a :class:`~.session.ViewRequest`; set it, and the lists follow. A system that cannot be
     read has its problem in ``problems``, and the system before it stays. ``static/explorer.js`` draws the rest.
     """
 
@@ -44,7 +44,7 @@ class Explorer(anywidget.AnyWidget):
     passage = traitlets.Dict().tag(sync=True)
     status = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, session: Session, request: Request) -> None:
+    def __init__(self, session: Session, request: ViewRequest) -> None:
         self.session = session
         self.asked = request  # the last request whose systems could be read
         self._worker = Worker(self._tell)
@@ -60,7 +60,7 @@ class Explorer(anywidget.AnyWidget):
         asked: dict[str, Any] = dict(self.request)
         for name in ("perspectives", "systems"):
             asked[name] = tuple(asked[name])  # lists, where they come from the page
-        request = Request(**asked)
+        request = ViewRequest(**asked)
         self.problems = [self.session.problem_of(system) for system in request.systems]
         systems = list(self.asked.systems)
         for place, problem in enumerate(self.problems):
@@ -115,7 +115,7 @@ class Explorer(anywidget.AnyWidget):
         questions = self.session.labelled_questions(request)
         stop_if_given_up()
         self.differences = {"systems": list(request.systems), "k": request.k, "questions": questions}
-        first = {"qid": questions[0][0], "typed": "", "perspectives": [], "asked": QUESTION}
+        first = {"qid": questions[0][0], "typed": "", "perspectives": [], "asked": AS_ASKED}
         self.request = {**self.request, **first}
 
     def _tell(self, text: str, busy: bool, problem: str) -> None:
@@ -172,12 +172,12 @@ def _replace_in_cell(explorer: Explorer) -> None:
 
 def explore(
     data: scoring.Data = "sample",
-    systems: Sequence[scoring.System] | Mapping[str, scoring.System] = ("bm25", "minilm"),
+    systems: Sequence[scoring.AnySystem] | Mapping[str, scoring.AnySystem] = ("bm25", "minilm"),
     *,
     question: str | None = None,
     k: int = 5,
     judge: scoring.AnyJudge = None,
-    aspect_judge: scoring.AnyJudge = READER,
+    aspect_judge: scoring.AnyJudge = READING_JUDGE,
     depth: int = DEPTH,
     recordings: StrPath | None = None,
     store: scoring.Store = None,
@@ -212,7 +212,7 @@ def explore(
 
 def open_app() -> Explorer:
     """Return the explorer that the settings in the environment ask for; what the served notebook shows."""
-    settings = json.loads(os.environ.get(SETTINGS, "{}"))
+    settings = json.loads(os.environ.get(APP_SETTINGS, "{}"))
     if folder := settings.pop("folder", ""):  # the kernel starts in the folder of its notebook
         sys.path[:] = [place for place in sys.path if place]  # "" is where it is: modules that lie there are not ours
         os.chdir(folder)

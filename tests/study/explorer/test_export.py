@@ -12,9 +12,9 @@ from shell import berds, tried
 
 import berdslib as bd
 from berdslib.data.records import make_verdicts
-from berdslib.study.explorer import SETTINGS, app
+from berdslib.study.explorer import APP_SETTINGS, app
 from berdslib.study.explorer.export import export_page, page_of
-from berdslib.study.explorer.session import Request, Session
+from berdslib.study.explorer.session import Session, ViewRequest
 from berdslib.study.explorer.widget import Explorer, open_app
 
 HOSTILE = [
@@ -103,7 +103,7 @@ def tiny(texts=HOSTILE):
 
 def session_of(data, **options):
     here = Session(data, judge=lambda pairs: [0.25 for _ in pairs], **options)
-    return here, Request(data.questions[0].qid, systems=("bm25", "bm25+expand:rule"), k=3)
+    return here, ViewRequest(data.questions[0].qid, systems=("bm25", "bm25+expand:rule"), k=3)
 
 
 @pytest.fixture(autouse=True)
@@ -201,7 +201,9 @@ def test_what_it_is_told_reaches_the_notebook(served, monkeypatch):
         "systems": ["bm25", "bm25+expand:rule"],
         "judge": "laptop",
     }
-    monkeypatch.setenv(SETTINGS, json.dumps({"questions": ["sample"], "systems": ["bm25", "bm25+expand:rule"], "k": 2}))
+    monkeypatch.setenv(
+        APP_SETTINGS, json.dumps({"questions": ["sample"], "systems": ["bm25", "bm25+expand:rule"], "k": 2})
+    )
     opened = open_app()
     assert isinstance(opened, Explorer) and opened.wait(10)
     assert opened.asked.systems == ("bm25", "bm25+expand:rule") and opened.view["k"] == 2

@@ -304,12 +304,12 @@ def test_nothing_of_a_text_runs_in_an_exported_page(hostile, warm_cache):
 def test_a_copied_perspective_is_marked_in_the_page(tmp_path):
     import berdslib as bd
     from berdslib.study.explorer.export import export_page
-    from berdslib.study.explorer.session import Request, Session
+    from berdslib.study.explorer.session import Session, ViewRequest
 
     question = bd.Question("zoos", "Close zoos?", ("Zoos should be closed.", "Zoos should stay open."))
     passages = [bd.Passage("a", "It is false that zoos should be closed."), bd.Passage("b", "Zoos close at six.")]
     session = Session(bd.Collection("toy", [question], passages), judge=lambda pairs: [0.9 for _ in pairs])
-    export_page(tmp_path / "lists.html", session, Request("zoos", systems=("bm25", "bm25+expand:rule"), k=2))
+    export_page(tmp_path / "lists.html", session, ViewRequest("zoos", systems=("bm25", "bm25+expand:rule"), k=2))
     with chromium(offline=True) as page:
         page.goto((tmp_path / "lists.html").as_uri())
         page.locator(".berds-list button").first.wait_for()
@@ -353,12 +353,12 @@ def test_the_page_says_what_the_app_says(tmp_path, warm_cache):
         page.goto(page_file.as_uri())
         page.locator(".berds-list button").nth(9).wait_for()
         from berdslib.data.datasets import load
-        from berdslib.study.explorer.session import Request, Session
+        from berdslib.study.explorer.session import Session, ViewRequest
 
         session = Session(load("sample", split="all"))
         for asked in (-1, 0, 3):
             page.get_by_label("Search with").select_option(value=str(asked))
-            view = list(session.render_steps(Request("k03", asked=asked)))[-1]
+            view = list(session.render_steps(ViewRequest("k03", asked=asked)))[-1]
             assert listed(page) == [[row["docno"] for row in one["rows"]] for one in view["lists"]]
             figures = page.locator(".berds-figures dd").all_inner_texts()
             assert figures == [f"{100 * one['value']:.1f}%" for both in view["lists"] for one in both["figures"]]

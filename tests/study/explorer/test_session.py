@@ -15,7 +15,7 @@ from berdslib.models.cards import CARDS, ModelCard
 from berdslib.retrieval import retrievers as retrievers_module
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
-from berdslib.study.explorer.session import Request, Session, session_for
+from berdslib.study.explorer.session import Session, ViewRequest, session_for
 
 PASSAGES = [
     bd.Passage("cruel", "zoos are cruel to animals and must close"),
@@ -92,7 +92,7 @@ def session(collection=TOY, **options):
 
 
 def request_of(*systems, **options):
-    return Request(**{"qid": "zoos", "systems": systems or ("bm25", "letters"), "k": 3} | options)
+    return ViewRequest(**{"qid": "zoos", "systems": systems or ("bm25", "letters"), "k": 3} | options)
 
 
 def last(here, request, **options):

@@ -12,7 +12,7 @@ from berdslib.data.records import make_verdicts, ranked_run
 from berdslib.errors import InputError
 from berdslib.progress import chunk_starts
 from berdslib.retrieval.systems import parse_system
-from berdslib.study.explorer.session import QUESTION
+from berdslib.study.explorer.session import AS_ASKED
 from berdslib.study.explorer.widget import suggestions
 
 LONG = 60  # seconds after which a test gives up waiting
@@ -128,7 +128,7 @@ def test_another_request_changes_the_view(explored):
     assert ready(explorer)["question"]["text"] == TEA.text
     ask(explorer, asked=1)
     assert ready(explorer)["asked"] == "Coffee." and docnos(explorer) == [["coffee"], ["coffee"]]
-    ask(explorer, systems=["bm25", "bm25+multi:recorded"], asked=QUESTION, qid="zoos")
+    ask(explorer, systems=["bm25", "bm25+multi:recorded"], asked=AS_ASKED, qid="zoos")
     assert ready(explorer)["lists"][1]["system"] == "bm25+multi:recorded"
     ask(explorer, k=21)
     ready(explorer)
@@ -163,7 +163,7 @@ def test_a_question_and_perspectives_of_ones_own(explored):
         assert row["argues"] == [pid for pid, word in enumerate(("rare", "drink")) if word in text[row["docno"]]]
     ask(explorer, asked=1)
     assert set(docnos(explorer)[0] if ready(explorer) else ()) == {"tea", "coffee"}
-    ask(explorer, qid="zoos", typed="", perspectives=[], asked=QUESTION)
+    ask(explorer, qid="zoos", typed="", perspectives=[], asked=AS_ASKED)
     assert ready(explorer)["question"]["qid"] == "zoos"
 
 
