@@ -283,17 +283,18 @@ def _digest(recipe: Recipe, examples: Sequence[Example], model: str, held_out: S
 
 
 def _require_one_card() -> None:
-    """Refuse several cards: the Trainer would multiply batches, and the loss, by their number."""
+    """Refuse several cards: the Trainer would multiply the batch, and the loss, by their number."""
     cards = max(torch.cuda.device_count(), int(os.environ.get("WORLD_SIZE", "1")))
     if cards > 1:
         raise InputError(f"training uses one card, but {cards} are visible; set it to 0", field="CUDA_VISIBLE_DEVICES")
 
 
 def _scores(found: EvalPrediction) -> dict[str, float]:
-    """Return F1 of a yes from 0.5 on, as the judge says it, AUC, and by what the best checkpoint is chosen."""
-    supports = found.label_ids[:, 1]
-    f1 = float(f1_score(supports, found.predictions >= Causal.threshold, zero_division=0))
-    auc = float(roc_auc_score(supports, found.predictions))
+    """Return F1 at the judge's threshold, AUC, and the number by which the best checkpoint is chosen."""
+    supports = np.asarray(found.label_ids)[:, 1]
+    p_yes = np.asarray(found.predictions)
+    f1 = float(f1_score(supports, p_yes >= Causal.threshold, zero_division=0))
+    auc = float(roc_auc_score(supports, p_yes))
     return {"f1": f1, "auc": auc, _CHOICE: f1 + _LITTLE * auc}
 
 

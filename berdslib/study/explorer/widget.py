@@ -30,8 +30,8 @@ FIRST = ("bm25", "minilm", "rank-bm25")  # retrievers whose models come with the
 class Explorer(anywidget.AnyWidget):
     """Two systems side by side on one question; display it in a notebook. Made by :func:`explore`.
 
-    ``request`` holds the fields of a :class:`~.session.ViewRequest`; set it, and the lists follow. A system that cannot be
-    read has its problem in ``problems``, and the system before it stays. ``static/explorer.js`` draws the rest.
+    ``request`` holds the fields of a :class:`~.session.ViewRequest`; set it to change the lists. ``problems`` holds the
+    problem of an invalid system, and the system before it stays. ``static/explorer.js`` draws the widget.
     """
 
     _esm = STATIC / "explorer.js"
