@@ -291,9 +291,10 @@ def _require_one_card() -> None:
 
 def _scores(found: EvalPrediction) -> dict[str, float]:
     """Return F1 of a yes from 0.5 on, as the judge says it, AUC, and by what the best checkpoint is chosen."""
-    supports = found.label_ids[:, 1]
-    f1 = float(f1_score(supports, found.predictions >= Causal.threshold, zero_division=0))
-    auc = float(roc_auc_score(supports, found.predictions))
+    supports = np.asarray(found.label_ids)[:, 1]
+    p_yes = np.asarray(found.predictions)
+    f1 = float(f1_score(supports, p_yes >= Causal.threshold, zero_division=0))
+    auc = float(roc_auc_score(supports, p_yes))
     return {"f1": f1, "auc": auc, _CHOICE: f1 + _LITTLE * auc}
 
 
