@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import logging
 import math
 import random
 import re
@@ -20,6 +21,8 @@ from berdslib.errors import InputError
 from berdslib.files import StrPath, guarded, write_text
 from berdslib.judging.base import Judge, Pair, document_text, pairs_of
 from berdslib.judging.store import VerdictStore, judge_pairs
+
+logger = logging.getLogger(__name__)
 
 # The paper gives no rule for near-duplicates, only their number. At 0.8, a passage of 100 words is dropped if it
 # differs from an earlier one in two words, or starts up to ten words later on the same page.
@@ -136,15 +139,18 @@ def detection_pairs(
 ) -> list[Pair]:
     """Pair every perspective of every question with each document in the top k of a run.
 
-    Of a question's near-duplicate documents (`near`; None keeps all), the first by run and rank is kept.
+    Of a question's near-duplicate documents (`near`; None keeps all), the first by run and rank is kept. A question for
+    which a run lists nothing has only the documents of the other runs, and is counted in a warning.
     """
     check_questions(questions, need_perspectives=True)
     listed: dict[str, list[Passage]] = defaultdict(list)
     for number, run in enumerate(runs, start=1):
         first_pairs = [pair for pair in pairs_of(run, questions, passages, k) if pair.pid == 0]
         without = {question.qid for question in questions} - {pair.qid for pair in first_pairs}
+        if len(without) == len(questions):
+            raise InputError(f"run {number} lists nothing for any question, such as {min(without)!r}")
         if without:
-            raise InputError(f"run {number} lists nothing for question {min(without)!r}")
+            logger.warning("run %d lists nothing for %d of %d questions", number, len(without), len(questions))
         for pair in first_pairs:
             listed[pair.qid].append(pair.passage)
     pairs = []

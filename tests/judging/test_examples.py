@@ -80,6 +80,16 @@ def test_by_hand():
     assert [p.passage.docno for p in detection_pairs(questions, [second, first], passages, k=2)][:4:2] == ["d2", "d3"]
 
 
+def test_a_run_may_list_nothing_for_some_questions_but_not_for_all(caplog):
+    questions = [question("a"), question("b")]
+    passages = {"d": Passage("d", "Tea.")}
+    only_b = ranked_run({"b": ["d"]})
+    assert [(p.qid, p.pid) for p in detection_pairs(questions, [only_b], passages)] == [("b", 0), ("b", 1)]
+    assert "1 of 2 questions" in caplog.text
+    with pytest.raises(InputError, match="'a'"):
+        detection_pairs(questions[:1], [only_b], passages)
+
+
 @given(st.lists(st.lists(st.sampled_from("abc"), max_size=12), max_size=10), st.sampled_from([0.2, 0.5, 0.8, 1.0]))
 def test_near_duplicates_by_brute_force(texts, near):
     passages = [Passage(str(i), " ".join(words)) for i, words in enumerate(texts)]
