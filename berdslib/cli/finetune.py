@@ -14,7 +14,7 @@ from berdslib.cli.root import main
 
 @main.command()
 @click.argument("pairs")
-@text("-m --model", "A causal language model on Hugging Face, a folder, or smollm2.", "smollm2")
+@text("-m --model", "A causal language model on Hugging Face, a folder, smollm2 or qwen-coder.", "smollm2")
 @options.output("Folder for checkpoints; the adapter is in FOLDER/model.", FOLDER)
 @number("--held-out", 0.1, "Share of the questions held out of training, to keep the best checkpoint by; with 0, the "
         "last is kept.", click.FloatRange(0, 1, max_open=True))  # fmt: skip

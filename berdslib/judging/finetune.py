@@ -111,7 +111,8 @@ def fine_tune(
         pairs: a table (TSV, CSV or JSONL) with the columns question, document, perspective and label (1 or 0), as
             `berds rate pairs` writes it; "sample", the pairs of its development questions; or a list of examples.
         folder: the folder for checkpoints and, in FOLDER/model, the adapter.
-        model: a model on Hugging Face, a folder, "smollm2", or a loaded judge, whose model is changed in place.
+        model: a model on Hugging Face, a folder, "smollm2", "qwen-coder", or a loaded judge, whose model is changed in
+            place.
         held_out: labelled pairs on which every checkpoint is scored, to keep the one with the best F1: a share of the
             questions, from 0 to below 1, or a table or list of other pairs. Without any, the last one is kept.
         four_bit: QLoRA, on weights of 4 bits.
