@@ -10,7 +10,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +27,7 @@ from berdslib.judging.base import Pair
 from berdslib.judging.causal import TRAINED_BY, Causal, answer_tokens, common_start, load_causal
 from berdslib.judging.examples import Example, build_examples
 from berdslib.judging.memory import in_bf16, require_memory
+from berdslib.judging.recipe import Recipe
 from berdslib.models.loading import padded, quiet_loading, quiet_peft, weights_hash
 from berdslib.models.pair_classifier import encode_pairs
 from berdslib.progress import begin
@@ -39,43 +40,6 @@ logger = logging.getLogger(__name__)
 
 _CHOICE = "f1_then_auc"
 _LITTLE = 1e-9  # of AUC, so that it decides only between checkpoints of equal F1
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """Settings of a training: AdamW, with linear warm-up and decay. The defaults are BeRDS' (A.5, and its code).
-
-    ``rank`` is that of LoRA matrices on all linear layers; 0 trains the weights themselves. ``epochs`` may be a
-    fraction. ``accumulate`` batches make a step. ``max_length`` limits the tokens of a cross-encoder's pair, whose
-    document is truncated. A checkpoint is written, and scored on the held-out pairs, every ``save_every`` steps, or a
-    share of all steps if below 1; a killed run resumes from it.
-    """
-
-    learning_rate: float = 1e-4
-    warmup: float = 0.1
-    epochs: float = 2.0
-    weight_decay: float = 0.001
-    rank: int = 64
-    alpha: int = 16
-    dropout: float = 0.1
-    batch_size: int = 16
-    accumulate: int = 1
-    max_length: int = 512
-    checkpoint_gradients: bool = False
-    save_every: float = 0.125
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        positive = "learning_rate", "epochs", "alpha", "batch_size", "accumulate", "max_length", "save_every"
-        for name, value in asdict(self).items():
-            if name in positive and not value > 0:
-                raise InputError(f"must be above 0, not {value}", field=name)
-            if name in ("weight_decay", "rank") and not value >= 0:
-                raise InputError(f"must be 0 or more, not {value}", field=name)
-            if name in ("warmup", "dropout") and not 0 <= value < 1:
-                raise InputError(f"must be from 0 to below 1, not {value}", field=name)
-            if name == "save_every" and value > 1 and value != int(value):
-                raise InputError(f"must be a share of the steps or a whole number of them, not {value}", field=name)
 
 
 class Trained(NamedTuple):

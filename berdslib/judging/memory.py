@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 import torch
@@ -15,13 +15,11 @@ from berdslib.errors import InputError
 from berdslib.judging.base import Pair
 from berdslib.judging.causal import Causal, common_start
 from berdslib.judging.examples import Example
+from berdslib.judging.recipe import Recipe
 from berdslib.llm.prompting import load_prompt
 from berdslib.models.loading import NO_CODE, device, has_bf16, language_model_numbers, load_model, read_tokenizer
 from berdslib.models.packaged import located
 from berdslib.progress import begin
-
-if TYPE_CHECKING:
-    from berdslib.judging.finetune import Recipe
 
 _BITS_4 = 0.5 + 4 / 64  # bytes of a weight: four bits, and a float32 scale for each 64
 _TRAINED = 4 + 4 + 8  # bytes of a trained weight: float32, with its gradient and AdamW's two means
