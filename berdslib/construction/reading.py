@@ -22,7 +22,7 @@ _LABEL = re.compile(r"^[\s*#-]{0,4}([A-Za-z][A-Za-z /-]{1,40}?)(?:\s*\d)?\*{0,2}
 def sentence(answer: str, labels: Sequence[str] = ()) -> str:
     """Return an answer that is one sentence, without a label before it.
 
-    >>> one_line('Question: "Should zoos close?"', ["question"])
+    >>> sentence('Question: "Should zoos close?"', ["question"])
     'Should zoos close?'
     """
     found = sentences(answer, labels)
@@ -36,7 +36,7 @@ def sentences(answer: str, labels: Sequence[str] = ()) -> list[str]:
 
     List marks, labels and quotation marks around a line are left out.
 
-    >>> lines("1. Tea.\n2. Milk."), lines('["Tea.", "Milk."]')
+    >>> sentences("1. Tea.\n2. Milk."), lines('["Tea.", "Milk."]')
     (['Tea.', 'Milk.'], ['Tea.', 'Milk.'])
     """
     text = _plain(answer)

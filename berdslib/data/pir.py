@@ -17,7 +17,7 @@ from berdslib.data.collection import Collection
 from berdslib.data.fetch import every_place, first_existing
 from berdslib.data.formats import QUESTION_FIELDS, iter_passages
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts
-from berdslib.data.tables import Row, look, read_json, read_table
+from berdslib.data.tables import Row, detect_layout, read_json, read_table
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath, read_lines
@@ -148,7 +148,7 @@ def _holds_tasks(path: Path) -> bool:
         return False
     try:
         first = next((text.lstrip()[:1] for _, text in read_lines(path) if text.strip()), "")
-        if first != "{" or look(path, QUESTION_FIELDS).form != "json":
+        if first != "{" or detect_layout(path, QUESTION_FIELDS).form != "json":
             return False
         content = read_json(path)
     except InputError:

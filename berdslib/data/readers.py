@@ -19,7 +19,7 @@ from berdslib.data import fetch, formats, saved
 from berdslib.data.catalogue import Dataset, dataset_at
 from berdslib.data.collection import Collection
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_questions, make_verdicts, shares
-from berdslib.data.tables import Row, is_missing, look, read_jsonl, read_table
+from berdslib.data.tables import Row, detect_layout, is_missing, read_jsonl, read_table
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, MissingDataError
 from berdslib.files import StrPath, unguarded
@@ -291,7 +291,7 @@ def nuggets_at(place: Path) -> Dataset | None:
     """Return a file of questions with nuggets, or a folder with one (queries.jsonl), as a data set; else None."""
     path = _nuggets_file(place)
     try:
-        if not path.is_file() or look(path, _ID).form not in ("jsonl", "parquet"):
+        if not path.is_file() or detect_layout(path, _ID).form not in ("jsonl", "parquet"):
             return None
         row: Mapping[str, Any] = next((row for _, row in read_table(path, _ID)), {})
     except InputError:  # the reader that is chosen instead reports the problem

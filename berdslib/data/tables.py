@@ -270,7 +270,7 @@ class Look(NamedTuple):
     header: bool = False
 
 
-def look(path: StrPath, known: Collection[str] = ()) -> Look:
+def detect_layout(path: StrPath, known: Collection[str] = ()) -> Look:
     """Detect the layout of a file from its first lines, not from its name; `known` are the names of columns.
 
     Raises:
@@ -434,7 +434,7 @@ def read_table(
         tables = sorted(Path(path).glob("*/*.parquet"))[:3] or sorted(Path(path).glob("*.*"))[:3]
         hint = f", such as {', '.join(str(table.relative_to(path)) for table in tables)}" if tables else ""
         raise InputError(f"is a directory; expected a file{hint}", path=path)
-    seen = look(path, known)
+    seen = detect_layout(path, known)
     names = _names_without_header(path, seen, known, unnamed)
     if seen.form == "jsonl":
         yield from read_jsonl(path)

@@ -32,7 +32,7 @@ from berdslib.data.records import (
     read_pairs,
     verdicts_from_qrels,
 )
-from berdslib.data.tables import Row, is_missing, look, plain_name, read_json, read_table, repeated
+from berdslib.data.tables import Row, detect_layout, is_missing, plain_name, read_json, read_table, repeated
 from berdslib.errors import InputError, errors_in
 from berdslib.files import StrPath, read_lines, unguarded, write_text
 
@@ -155,7 +155,7 @@ def _rows(path: StrPath, known: Sequence[str], layouts: Mapping[int, str], kind:
     """Yield the rows of a file with lower-case names of columns, from its header or else its layout."""
     if Path(path).is_dir():
         raise InputError("is a directory; expected a file", path=path)
-    seen = look(path, known)
+    seen = detect_layout(path, known)
     has_header = seen.header and not any(map(_is_number, seen.cells))
     has_named_columns = seen.form in ("jsonl", "json", "parquet", "arrow")
     if has_named_columns or (has_header and seen.form == "table"):
@@ -199,7 +199,7 @@ def _no_layout(cells: Sequence[str], layouts: Mapping[int, str], kind: str, path
 
 def _is_mapping(path: StrPath, known: Sequence[str]) -> bool:
     """Return whether a file is JSON of {qid: {…}}, not a table of columns."""
-    if Path(path).is_dir() or look(path, known).form != "json":
+    if Path(path).is_dir() or detect_layout(path, known).form != "json":
         return False
     content = read_json(path)
     if not isinstance(content, dict):

@@ -110,6 +110,7 @@ def dense(encode: Any, *, queries: Any = None, id: str = "", index: str = "numpy
         InputError: `encode` fails on two short test texts, or returns invalid vectors for them.
 
     >>> import numpy as np
+    >>> from berdslib.data.records import Question
     >>> letters = dense(lambda texts: np.array([[t.count(c) for c in "abc"] for t in texts]))
     >>> zoo = [Passage("1", "a cab"), Passage("2", "bob")]
     >>> letters(zoo).search([Question("q", "crab")], 1)["docno"].tolist()

@@ -16,7 +16,7 @@ import berdslib as bd
 from berdslib.data.formats import export_collection, read_berds, read_passages, read_questions
 from berdslib.data.readers import read_labelled_pairs
 from berdslib.data.records import Passage, Question, make_verdicts, verdicts_from_relevance
-from berdslib.data.tables import Look, look, read_table
+from berdslib.data.tables import Look, detect_layout, read_table
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError
 
@@ -201,14 +201,14 @@ def test_a_beir_folder_as_hugging_face_has_it(tmp_path):
     ],
 )
 def test_one_look_tells_the_form(text, seen):
-    assert look(put("x", text), ("qid", "docno", "relevance")) == seen
+    assert detect_layout(put("x", text), ("qid", "docno", "relevance")) == seen
 
 
 def test_a_look_reads_the_beginning_alone():
     put("x.tsv", b"qid\ttext\n" + b"1\ta b\n" * 50_000 + b"\xff")
-    assert look("x.tsv", ("qid",)).header
+    assert detect_layout("x.tsv", ("qid",)).header
     put("x.jsonl", b'{"qid": 1, "text": "a"}\n' * 50_000 + b"\xff")
-    assert look("x.jsonl", ("qid",)).form == "jsonl"
+    assert detect_layout("x.jsonl", ("qid",)).form == "jsonl"
 
 
 # ---------------------------------------------------------------- what is refused

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from berdslib.study.figures.style import DASHES, NOTHING, PALETTE, panels, plain, style_of
+from berdslib.study.figures.style import DASHES, NOTHING, PALETTE, look, panels, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,7 +29,7 @@ def lines(
     """
     figure, (axis,) = panels(1, (7.2, 4.2))
     for i, name in enumerate(table):
-        style = style_of(i) if dots else {"color": PALETTE[i % len(PALETTE)], "ls": DASHES[i % 4]}
+        style = look(i) if dots else {"color": PALETTE[i % len(PALETTE)], "ls": DASHES[i % 4]}
         axis.plot(table.index, table[name], label=plain(name), lw=2, **style)
         if name in (dashed or {}):
             axis.axhline((dashed or {})[str(name)], color=style["color"], ls="--", lw=1.2)

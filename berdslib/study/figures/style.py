@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#000000")
 # One colour for one thing: retrievers, and the supporting and the opposing side, which are also ▲ and ▼.
 HUES = dict(zip(("bm25", "minilm", "mpnet"), PALETTE, strict=False))
-_SIDES = PALETTE[5], PALETTE[4]
+SIDES = PALETTE[5], PALETTE[4]
 NOTHING = "#E3E3E3"
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":")
@@ -28,7 +28,7 @@ def plain(text: object) -> str:
     return str(text).replace("$", r"\$")
 
 
-def style_of(i: int, colours: tuple[str, ...] = PALETTE) -> dict[str, Any]:
+def look(i: int, colours: tuple[str, ...] = PALETTE) -> dict[str, Any]:
     """Return colour and marker of the i-th thing; where the colours come again, the markers differ."""
     return {"color": colours[i % len(colours)], "marker": MARKERS[(i + i // len(colours)) % len(MARKERS)]}
 

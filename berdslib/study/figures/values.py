@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from berdslib.errors import known
-from berdslib.study.figures.style import MARKERS, NOTHING, PALETTE, legend, panels, plain, style_of
+from berdslib.study.figures.style import MARKERS, NOTHING, PALETTE, legend, look, panels, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +52,7 @@ def intervals(
     """
     names = list(dict.fromkeys(table[panel])) if panel else [None]
     hues = list(dict.fromkeys(table[hue])) if hue else [None]
-    looks = looks or {name: style_of(i) for i, name in enumerate(hues)}
+    looks = looks or {name: look(i) for i, name in enumerate(hues)}
     if hue:
         hues = [name for name in looks if name in hues]
     rows = list(dict.fromkeys(table[row]))
@@ -136,7 +136,7 @@ def compare_systems(
     ordered = rows.set_index(["measure", "system"]).reindex(order).reset_index()
     figure = intervals(
         ordered, "system", panel="measure", xlabel="", xlim=(0, 100), written=True,
-        looks={None: {**style_of(0), "clip_on": False}},  # a mark at 0 or 100, too
+        looks={None: {**look(0), "clip_on": False}},  # a mark at 0 or 100, too
         lines=None if baseline is None else {m: wide[m][baseline] * 100 for m in measures},
     )  # fmt: skip
     scores = f"score, %, {'mean' if dataset == 'macro' else plain(dataset)} ({int(rows['n'].iloc[0])} questions)"
@@ -160,7 +160,7 @@ def judged_systems_figure(table: pd.DataFrame, measure: str) -> Figure:
         judged = table[table["judge"] == judge].set_index("system")
         axis.plot([0, 100], [0, 100], color="grey", lw=1, ls="--", zorder=0)
         for i, system in enumerate(gold.index):
-            style = {**style_of(i), "marker": MARKERS[(i + i // len(PALETTE)) % (len(MARKERS) - 1)]}
+            style = {**look(i), "marker": MARKERS[(i + i // len(PALETTE)) % (len(MARKERS) - 1)]}
             if system == "oracle":  # alone has the star, the last marker
                 style = {"color": "black", "marker": "*", "ms": 12}
             x, left, right = 100 * gold.loc[system, ["mean", "low", "high"]]
