@@ -36,7 +36,7 @@ def sentences(answer: str, labels: Sequence[str] = ()) -> list[str]:
 
     List marks, labels and quotation marks around a line are left out.
 
-    >>> sentences("1. Tea.\n2. Milk."), lines('["Tea.", "Milk."]')
+    >>> sentences("1. Tea.\n2. Milk."), sentences('["Tea.", "Milk."]')
     (['Tea.', 'Milk.'], ['Tea.', 'Milk.'])
     """
     text = _plain(answer)
