@@ -11,7 +11,7 @@ from typing import Any
 
 from berdslib.errors import printable
 
-# Logs the start of each work at level INFO: the shell shows it, Python does not. Silencing warnings hides bars, too.
+# Logs the start of work at level INFO: the shell shows it, Python does not. Silencing warnings hides bars, too.
 PROGRESS = logging.getLogger("berds")
 DELAY = 2.0  # seconds until a bar is shown
 EVERY = 15.0  # seconds between two states of a bar in a file
@@ -39,7 +39,7 @@ def bars_are_seen() -> bool:
 
 
 def bar(things: Iterable[Any] | None = None, **how: Any) -> Any:
-    """Return a tqdm bar over things, which disappears at the end; in a file it writes its state every few seconds."""
+    """Return a tqdm bar over things, which disappears at the end; a file gets its state every 15 seconds."""
     from tqdm import auto, std
 
     if bars_are_seen():

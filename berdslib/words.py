@@ -81,7 +81,7 @@ def words(text: str) -> list[str]:
 def compared_words(text: str, ending: str = "") -> list[str]:
     """Return the words for comparing texts, without regard to case, width, punctuation and composition.
 
-    Each character of a script without blanks is a word. ``ending`` is a pattern of other characters that can end it.
+    Each character of a script without blanks is a word. ``ending`` is a pattern of other characters that end a word.
 
     >>> compared_words("Zoos—CLOSE them!"), compared_words("C++ in हिन्दी", r"[+#]*"), compared_words("動物園")
     (['zoos', 'close', 'them'], ['c++', 'in', 'हिन्दी'], ['動', '物', '園'])
