@@ -27,7 +27,7 @@ StrPath = str | Path
 Done = TypeVar("Done")
 
 _PATIENCE = 20.0  # seconds of waiting for another process's lock before a warning
-_WAITS = 180  # such periods before the wait fails
+_WAITS = 180  # periods of this length before the wait fails
 _LONGEST_STEM = 50  # characters of a file's name that its hidden temporary name repeats
 # The start of a spreadsheet formula, possibly guarded already; untrusted texts may begin so.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
@@ -136,7 +136,7 @@ def _put_in_place(unfinished: Path, path: Path) -> None:
         os.replace(unfinished, path)
         return
     _check_own(path, unfinished)
-    # Two folders cannot be exchanged in one step: for a moment there is none.
+    # Two folders cannot be exchanged in one step: for a moment neither exists under this name.
     old = path.rename(f"{unfinished}.old")
     try:
         os.replace(unfinished, path)
@@ -154,7 +154,7 @@ def _check_own(folder: Path, successor: Path) -> None:
 
 
 def _is_about(error: OSError, path: Path, unfinished: Path) -> bool:
-    """Say whether an error is about writing here; the block may also fail to read another file."""
+    """Return whether an error is about writing here; the block may also fail to read another file."""
     if error.filename is None:
         return error.errno in _PLACE_IS_FULL
     if isinstance(error.filename, int):  # an open file
@@ -172,7 +172,7 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 def write_text(path: StrPath) -> Iterator[TextIO]:
     """Write a UTF-8 text file (compressed if it ends in .gz) atomically.
 
-    A pipe or /dev/stdout is written directly; a BrokenPipeError means that its reader has ended. A link stays a link.
+    A pipe or /dev/stdout is written directly; a BrokenPipeError means that its reader has exited. A link stays a link.
     """
     path = Path(path)
     zipped = path.suffix == ".gz"
@@ -189,7 +189,7 @@ def _written_directly(path: Path) -> Iterator[BinaryIO]:
     try:
         with open(path, "wb") as raw:
             yield raw
-    except OSError as error:  # not BrokenPipeError: a reader that has seen enough, such as `head`
+    except OSError as error:  # not BrokenPipeError: the reader has stopped early, as `head` does
         if _is_about(error, path, path):
             raise _unwritable(path, error) from None
         raise
@@ -269,7 +269,7 @@ class Rows:
 
 @contextmanager
 def write_transaction(table: sqlite3.Connection, turn: AbstractContextManager[Any] | None = None) -> Iterator[None]:
-    """Commit all changes of the block, or none; a process that waits to write holds the lock `turn`."""
+    """Commit all changes of the block, or none; a process holds the lock `turn` while it waits to write."""
     with turn or nullcontext():
         _begin(table)
     try:

@@ -1,4 +1,4 @@
-"""How far long work is: a line when it begins, and a bar; and how whoever waits for it gives it up."""
+"""Progress of long work: a log line at the start, then a tqdm bar; callers may cancel the work."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any
 
 from berdslib.errors import printable
 
-# Lines of what begins, level INFO: the shell shows them, Python does not. Without warnings there are no bars either.
+# Logs the start of work at level INFO: the shell shows it, Python does not. Silencing warnings hides bars, too.
 PROGRESS = logging.getLogger("berds")
 DELAY = 2.0  # seconds until a bar is shown
 EVERY = 15.0  # seconds between two states of a bar in a file
 
-# Set in a context by whoever gives up what is under way there.
+# Set in a context to cancel the work that runs there.
 given_up: ContextVar[threading.Event] = ContextVar("given_up")
 NEVER = threading.Event()
 
 
 class StoppedError(Exception):
-    """Raised by work that was given up; what is done of it stays done."""
+    """Raised by cancelled work; the parts that are finished are kept."""
 
 
 def begin(said: str) -> None:
-    """Say what work begins."""
+    """Log that a piece of work begins."""
     PROGRESS.info("%s", printable(said))
 
 
@@ -39,7 +39,7 @@ def bars_are_seen() -> bool:
 
 
 def bar(things: Iterable[Any] | None = None, **how: Any) -> Any:
-    """Return tqdm's bar over things, which goes away when it is done; a file gets a state of it now and then."""
+    """Return a tqdm bar over things, which disappears at the end; a file gets its state every 15 seconds."""
     from tqdm import auto, std
 
     if bars_are_seen():
@@ -49,13 +49,13 @@ def bar(things: Iterable[Any] | None = None, **how: Any) -> Any:
 
 
 def stop_if_given_up() -> None:
-    """Raise StoppedError where the work of this context was given up."""
+    """Raise StoppedError if the work of this context was cancelled."""
     if given_up.get(NEVER).is_set():
         raise StoppedError
 
 
 def chunk_starts(n: int, size: int, doing: str) -> Iterator[int]:
-    """Yield where chunks of `size` of n things start, with a bar over several; stop where the work is given up."""
+    """Yield the start of each chunk of `size` out of n things, with a bar for several; StoppedError if cancelled."""
     starts = range(0, n, size)
     for start in bar(starts, desc=doing, unit="chunk") if len(starts) > 1 else starts:
         stop_if_given_up()

@@ -1,6 +1,6 @@
 """Intervals, tests, power and thresholds; they draw whole questions or clusters of questions, never single pairs.
 
-Throughout, `groups` is (n,) the data set of each question, None for one; the means of data sets count equally.
+Throughout, `groups` is (n,) the data set of each question, None for a single one; the means of data sets count equally.
 `clusters` is (n,) the cluster of each question, such as its issue; `level` the coverage of an interval.
 """
 

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from itertools import pairwise
 
-# Scripts without blanks between words, as insides of a character class.
+# Scripts without blanks between words, as the inside of a character class.
 _THAI_TO_KHMER = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\ua9e0-\ua9ff\uaa60-\uaadf"
 _HAN_AND_KANA = (
     "\u3005-\u3007\u3021-\u303c\u3040-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff"
@@ -81,7 +81,7 @@ def words(text: str) -> list[str]:
 def compared_words(text: str, ending: str = "") -> list[str]:
     """Return the words for comparing texts, without regard to case, width, punctuation and composition.
 
-    Each character of a script without blanks is a word. ``ending`` is a pattern of what else may end a word.
+    Each character of a script without blanks is a word. ``ending`` is a pattern of other characters that end a word.
 
     >>> compared_words("Zoos—CLOSE them!"), compared_words("C++ in हिन्दी", r"[+#]*"), compared_words("動物園")
     (['zoos', 'close', 'them'], ['c++', 'in', 'हिन्दी'], ['動', '物', '園'])

@@ -48,7 +48,7 @@ KS = (4, 8, 16, 20)
 ARGUMENT_MEASURES = tuple(m @ k for m in (nDCG, P, alpha_nDCG, rKL) for k in KS)
 OFFICIAL_MEASURES = tuple(m @ k for m in (official_nDCG, official_P, official_alpha_nDCG, official_rKL) for k in KS)
 
-# Scenarios do not change: what is read from one serves all systems that are scored on it.
+# Scenarios do not change, so all systems that are scored on a scenario share its arrays.
 _once = lru_cache(maxsize=4)
 
 
@@ -124,7 +124,7 @@ def by_property(run: pd.DataFrame, scenario: Scenario, measure: Measure | str) -
 
 
 def measures_of_scenario(measures: Measure | str | Iterable[Measure | str]) -> list[Measure]:
-    """Return measures as a list, see :func:`berdslib.evaluation.measures.parse_measures`; refuse those of others."""
+    """Return measures as a list, see :func:`berdslib.evaluation.measures.parse_measures`; InputError for others."""
     parsed = parse_measures(measures)
     computed = RELEVANCE_MEASURES | _PER_PROPERTY
     for measure in parsed:
@@ -180,7 +180,7 @@ def _case(run: pd.DataFrame, scenario: Scenario, measures: Sequence[Measure]) ->
 
 
 def _among(top: np.ndarray, answers: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """Say which listed arguments have the number of an answer to their query, bool (q, n)."""
+    """Return which listed arguments have the number of an answer to their query, bool (q, n)."""
     n = len(number)
     first_code = n * np.arange(len(top))[:, None]
     codes = (first_code + number[answers])[answers < n - 1]

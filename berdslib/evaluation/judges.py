@@ -1,4 +1,4 @@
-"""Can a judge be trusted? Agreement with labels, and calibration."""
+"""Quality of a judge: agreement with labels, and calibration."""
 
 from __future__ import annotations
 

@@ -61,14 +61,14 @@ logger = logging.getLogger(__name__)
 MAX_CUTOFF = 1_000_000  # no list is deeper
 
 
-# ---------------------------------------------------------------- what a measure is
+# ---------------------------------------------------------------- kinds of measures
 
 # Parameters of the measure, tables of many questions, and cut-offs from 1, int (…, c) → scores (…, c).
 Kernel = Callable[[Mapping[str, Any], Tables, np.ndarray], np.ndarray]
 
 
 class Kind(NamedTuple):
-    """What the package knows about a measure.
+    """The package's record of a measure.
 
     ``kernel`` computes it, or is None if only :mod:`berdslib.evaluation.arguments` can; ``own_lists``: it scores the
     lists that the perspectives' queries found; ``least``: the smallest cut-off, or 0 if it works without a cut-off.
@@ -94,8 +94,9 @@ def measure(
 ) -> Callable[[Kernel], Measure]:
     """Register a kernel as a measure, under the function's name.
 
-    `of` asks in one line what it measures, or is the measure of ir-measures that it computes; users may set its
-    `parameters` and the cut-off; `own_lists`: it scores the lists that the perspectives' queries found.
+    `of` is a question of one line that the measure answers, or the measure of ir-measures that the kernel computes;
+    users may set `parameters` and the cut-off; `own_lists`: the measure scores the lists that the
+    perspectives' queries found.
     """
 
     def add(kernel: Kernel) -> Measure:
@@ -330,7 +331,7 @@ def _p_recall(parameters: Mapping[str, Any], tables: Tables, k: np.ndarray) -> n
 # berdslib.evaluation.arguments computes these over scenarios of PerspectiveArg; official_arguments the published ones.
 _ALPHA = {"alpha": ParamInfo(dtype=float, default=0.5, desc="how much a repeated group loses")}
 _STEP = {"step": ParamInfo(dtype=int, default=2, desc="distance between the cut points")}
-# The papers' names.
+# The names are those of the papers.
 rKL = _of_scenarios("rKL", "How far are the minorities' shares of the top k from those of the corpus?", _STEP, 2)  # noqa: N816
 official_nDCG = _of_scenarios("official_nDCG", "nDCG by the script of PerspectiveArg 2024", {})  # noqa: N816
 official_P = _of_scenarios("official_P", "Precision by the script of PerspectiveArg 2024", {})  # noqa: N816
@@ -502,7 +503,7 @@ def judged_questions(
 
     trec_eval leaves out the others, too. A judge answers about the passages that runs list: a question whose lists are
     empty has no verdict but counts as unanswered, and stays. `recorded` says that the verdicts do not depend on the
-    runs; None looks at their column `judge`, which then says "gold" or nothing.
+    runs; None decides by their column `judge`: "gold" or empty means recorded.
 
     Raises:
         InputError: none of the questions has a verdict.
@@ -526,7 +527,7 @@ def are_recorded(verdicts: pd.DataFrame) -> bool:
 
 
 def left_out(asked: int, judged: int) -> str:
-    """Say how many questions have no verdict, "" for none.
+    """Describe how many questions have no verdict; "" if all have one.
 
     >>> left_out(50, 20), left_out(2, 1)
     ('30 of 50 questions have no verdict: left out', '1 of 2 questions has no verdict: left out')
@@ -665,7 +666,7 @@ def tell_gaps(
 
 
 def single_perspectives(questions: Sequence[Question], measures: Iterable[str]) -> str:
-    """Say how many questions have only one perspective if MRecall or Coverage is among the measures; "" for none.
+    """Describe how many questions have a single perspective, if MRecall or Coverage is measured; "" for 0.
 
     >>> single_perspectives([Question("q", "Who?", ("She.",))], ["MRecall@5", "P@5"])
     '1 of 1 questions have a single perspective, where MRecall amounts to a hit rate'

@@ -1,4 +1,4 @@
-"""Notes below a table of scores: how much was judged, which lists are short, how high scores can get."""
+"""Notes below a table of scores: the share of judged places, short lists, and the ceiling of MRecall."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def places_judged(
     questions: Sequence[Question],
     measures: Sequence[Measure],
 ) -> str:
-    """Say which share of the places that the measures look at has a verdict; "" if all have."""
+    """Describe the share of the places within the measures' cut-offs that have a verdict; "" if all have one."""
     judged = pair_index(read_pairs(verdicts))
     lists = lists_looked_at(questions, measures)
     rows = pd.concat([run[["qid", "docno", "rank"]].assign(system=name) for name, run in runs.items()])
@@ -92,7 +92,7 @@ def short_lists(
 
 
 def grades_used(verdicts: pd.DataFrame, measures: Sequence[Measure]) -> str:
-    """Say from which grade on a verdict is a yes, and which measures use the grades; "" without grades."""
+    """Describe the lowest grade that counts as a yes, and the measures that use grades; "" without grades."""
     if GRADE not in verdicts.columns or verdicts[GRADE].isin([0, 1]).all() or not verdicts["supports"].any():
         return ""
     level = verdicts.loc[verdicts["supports"], GRADE].min()
@@ -102,7 +102,7 @@ def grades_used(verdicts: pd.DataFrame, measures: Sequence[Measure]) -> str:
 
 
 def pairs_unread(verdicts: pd.DataFrame) -> str:
-    """Say how many pairs got an unreadable answer; "" for none."""
+    """Describe how many pairs got an unreadable answer; "" if all were readable."""
     unread = len(verdicts) - len(read_pairs(verdicts))
     return f"{unread} of {len(verdicts)} pairs unread" if unread else ""
 
@@ -113,7 +113,7 @@ def within_reach(
     passages: Sequence[Passage],
     runs: Runs,
 ) -> pd.DataFrame:
-    """Return the verdicts on relevant passages in the corpus, or in some run. It reads no passage but docnos only."""
+    """Return the verdicts on relevant passages in the corpus, or in some run. It reads docnos only, no texts."""
     yes = verdicts[verdicts["supports"] & verdicts["qid"].isin({q.qid for q in questions})]
     available = in_corpus(yes["docno"], passages)
     for run in runs.values():
@@ -122,14 +122,14 @@ def within_reach(
 
 
 def in_corpus(docnos: Iterable[str], passages: Sequence[Passage]) -> set[str]:
-    """Return those of the docnos that a corpus holds."""
+    """Return the docnos that a corpus contains."""
     if isinstance(passages, Corpus):
         return {docno for docno in set(docnos) if passages.position(docno) is not None}
     return set(docnos) & {p.docno for p in passages}
 
 
 def ceiling(questions: Sequence[Question], reachable: pd.DataFrame, measures: Sequence[Measure]) -> str:
-    """Say how high the mean of MRecall can get with the relevant passages within reach, and why; "" for 100 %."""
+    """Describe the highest mean of MRecall that the relevant passages within reach allow, and why; "" for 100 %."""
     pids_by_qid = reachable.groupby("qid")["pid"].nunique()
     within = np.array([pids_by_qid.get(q.qid, 0) for q in questions])
     sizes = np.array([len(q.perspectives) for q in questions])

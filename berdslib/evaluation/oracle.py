@@ -93,7 +93,7 @@ def _greedy(shows: np.ndarray, k: int) -> np.ndarray:
     uncovered = np.ones(shows.shape[1], dtype=bool)
     for _ in range(k):
         new = (shows & uncovered).sum(axis=1)
-        if (~uncovered).sum() >= k:  # MRecall asks for no more
+        if (~uncovered).sum() >= k:  # MRecall requires no more
             new = np.zeros(len(shows), dtype=np.int64)
         best = int(np.where(left, new, -1).argmax())
         left[best] = False

@@ -83,7 +83,7 @@ def system_pairs(gold: pd.DataFrame, clusters: Sequence[str], *, seed: int = 0) 
 def ordered_alike(pairs: pd.DataFrame, judged: pd.DataFrame) -> dict[str, float]:
     """Return how many pairs of :func:`system_pairs` differ by gold, and how a judge orders them.
 
-    The keys are pairs, and the shares alike, reversed and tied; NaN where none differs.
+    The keys are pairs, and the shares alike, reversed and tied; NaN if no pair differs.
     """
     differ = pairs[pairs["p_value"] < 0.05]
     means = judged.mean()

@@ -16,7 +16,7 @@ import pandas as pd
 from berdslib.data.records import GRADE, Question, list_ids, perspective_qid, read_pairs, shares
 from berdslib.errors import InputError
 
-# Tables of so many cells are scored together: some 100 MB in double precision, and enough to keep numpy busy.
+# Tables with this many cells are scored together: some 100 MB in double precision, and large enough for numpy.
 CELLS_AT_ONCE = 2_000_000
 
 _EQUAL_WEIGHTS = np.ones(1)
@@ -62,7 +62,7 @@ def pair_index(frame: pd.DataFrame) -> pd.MultiIndex:
 
 
 class _Judged(NamedTuple):
-    """What verdicts say, one row a judged pair and a last row, which the index -1 finds, for all other passages."""
+    """Verdicts as arrays: a row for each judged pair, and a last row (index -1) for all other passages."""
 
     pairs: pd.MultiIndex
     supports: np.ndarray
@@ -103,7 +103,7 @@ def question_tables(run: pd.DataFrame, verdicts: pd.DataFrame, questions: Sequen
 
 
 def _judged_pairs(verdicts: pd.DataFrame, sizes: Mapping[str, int]) -> _Judged:
-    """Return the verdicts on questions, `sizes` being how many perspectives each has."""
+    """Return the verdicts on questions; `sizes` maps each question to its number of perspectives."""
     read = read_pairs(verdicts[verdicts["qid"].isin(sizes).to_numpy()])
     grades = read[GRADE] if GRADE in read.columns else read["supports"]
     gain = grades.to_numpy(dtype=np.float64).clip(min=0)
@@ -125,7 +125,7 @@ def _judged_pairs(verdicts: pd.DataFrame, sizes: Mapping[str, int]) -> _Judged:
 
 
 def _places_by_id(ids: pd.Series | pd.Index) -> Mapping[Any, Any]:
-    """Return id → the places where it stands."""
+    """Return id → the places of its rows."""
     return pd.Series(0, index=ids).groupby(level=0).indices
 
 

@@ -20,7 +20,7 @@ from berdslib.words import compared_words
 
 # Share of positive labels that the paper reports for its human-labelled pairs (BeRDS v2, Table 4).
 PUBLISHED_POSITIVE_SHARE = 0.168
-ECHO = "echo1:"  # begins the id of a judge that reads no echo, with the version of the rule
+ECHO = "echo1:"  # start of the id of a judge that ignores echoes, with the version of the rule
 HOW_SURE = ("unsure", "fairly sure", "sure")
 
 
@@ -40,7 +40,7 @@ class Judge(Protocol):
 
     @property
     def id(self) -> str:
-        """Names everything that the answers depend on."""
+        """Name everything that the answers depend on."""
         ...
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
@@ -93,13 +93,13 @@ def probabilities(answers: object, n: int, judge: str, *, missing: bool = False)
 class EachByItself:
     """A judge that may fail on single pairs; its answers to the others, often paid for, are kept.
 
-    It is ``proven`` once an answer of it was readable: an unreadable one is then due to its pair, not to the judge.
+    It is ``proven`` after its first readable answer: a later unreadable answer is due to its pair, not to the judge.
     """
 
     proven = False
 
     def try_first(self, _: Sequence[Pair], /) -> bool:
-        """Find out on some of the pairs which requests the judge accepts, if unknown; return whether its id changed."""
+        """Test on some of the pairs which requests the judge accepts, if unknown; return whether its id changed."""
         return False
 
     def p_yes_each(self, pairs: Sequence[Pair]) -> tuple[np.ndarray, BaseException | None]:

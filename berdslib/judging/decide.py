@@ -28,7 +28,8 @@ _NO_ANSWER = "no answer in the reply"
 class Decide(Chat):
     """Asks a decision model, as :class:`~berdslib.llm.decisions.Decisions`, about a passage and its perspectives.
 
-    A refused question leaves its own pair unread. Answers may depend on what they are asked together with.
+    If the model refuses one question, only its pair stays unread. An answer may depend on the other questions of its
+    request.
     """
 
     def __init__(self, model: ChatModel, *, workers: int = 4, title_position: str = "after") -> None:
@@ -36,12 +37,12 @@ class Decide(Chat):
 
     @property
     def id(self) -> str:
-        """Names everything that the answers depend on, but for the other perspectives of a request."""
+        """Name everything that the answers depend on, except the other perspectives of a request."""
         prompt = f"prompt={self.prompt.name}:{self.prompt.hash}"
         return f"decide({self.model.id},{prompt},asked=together,title={self.title_position})"
 
     def messages(self, *pairs: Pair) -> list[dict[str, str]]:
-        """Return what is sent for pairs of one passage: the text, and a question for each."""
+        """Return the messages for pairs of one passage: its text, and one question for each pair."""
         text = defuse_tag(document_text(pairs[0].passage, self.title_position))
         asked = [self.prompt.fill(statement=defuse_tag(one_line(pair.perspective))) for pair in pairs]
         questions = [{"role": _name(i), "content": one} for i, one in enumerate(asked)]
@@ -71,15 +72,15 @@ def _name(i: int) -> str:
 
 
 def _probabilities(reply: Reply) -> dict[str, float | str | None]:
-    """Return what a reply says to each question: a probability, the words of a refusal, or None."""
+    """Return a reply's entry for each question: a probability, the words of a refusal, or None."""
     try:
         found = {name: _probability(one) for name, one in json.loads(answer_of(reply)).items()}
     except MALFORMED:
-        raise UnreadError(f"it is no JSON of probabilities: {reply.text[:80]!r}", _NO_ANSWER) from None
+        raise UnreadError(f"the reply is not a JSON object of probabilities: {reply.text[:80]!r}", _NO_ANSWER) from None
     if not any(isinstance(one, float) for one in found.values()):
         refused = any(isinstance(one, str) for one in found.values())
         reason = "refused by the model" if refused else _NO_ANSWER
-        raise UnreadError(f"it has no probability: {reply.text[:80]!r}", reason)
+        raise UnreadError(f"the reply has no probability: {reply.text[:80]!r}", reason)
     return found
 
 
@@ -99,5 +100,5 @@ def _answer_to(name: str, answer: Answer) -> Answer:
     if isinstance(found, float):
         return answer._replace(read=found)
     if found is None:
-        return answer._replace(problem=f"it has no probability for {name!r}", unread=_NO_ANSWER)
-    return answer._replace(problem=f"it is a refusal: {found[:80]!r}", unread="refused by the model")
+        return answer._replace(problem=f"the reply has no probability for {name!r}", unread=_NO_ANSWER)
+    return answer._replace(problem=f"the model refused: {found[:80]!r}", unread="refused by the model")

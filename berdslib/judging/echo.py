@@ -1,4 +1,4 @@
-"""A judge that reads no echo: what says little but the perspective itself makes judges say yes, and argues nothing."""
+"""A judge that ignores echoes: sentences that only repeat the perspective argue nothing, but make judges say yes."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from berdslib.llm.untrusted import without_hidden
 from berdslib.retrieval.bm25 import analyser
 from berdslib.words import SINGLE_WORD, compared_words
 
-_HELD = 0.8  # least share of the perspective's content words that an echo holds
-_LONGER = 1.6  # an echo has at most so many content words for each of the perspective's
-_MORE = 2  # and so many besides
-# A label of one or two words ("The Movie") stands in many passages that do not copy it: an echo is nothing but it.
+_HELD = 0.8  # smallest share of the perspective's content words that an echo contains
+_LONGER = 1.6  # at most this many content words in an echo for each content word of the perspective
+_MORE = 2  # and at most this many more
+# Many passages contain a label of one or two words ("The Movie") without copying it: an echo is only the label.
 _FEWEST_WORDS = 3
-_JOINED = rf"(?!{SINGLE_WORD})[^\W_]"  # a letter or digit that makes one word with its neighbour
+_JOINED = rf"(?!{SINGLE_WORD})[^\W_]"  # a letter or digit that forms a word with its neighbour
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?:;])\s+|\s*\n\s*|(?<=[。！？])")
 
 
 class Echo:
-    """Has another judge read passages without the perspective's echo; its answers are stored as that judge's own."""
+    """Passes passages to another judge without echoes of the perspective; the answers are stored under that judge."""
 
     def __init__(self, judge: Judge) -> None:
         self.judge = judge
@@ -32,11 +32,11 @@ class Echo:
 
     @property
     def id(self) -> str:
-        """Names the version of the rule, and the judge."""
+        """Name the version of the rule, and the judge."""
         return f"{ECHO}{self.judge.id}"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return the judge's answers to what is left of each passage, float64 (n,); 0 where nothing is."""
+        """Return the judge's answers about the rest of each passage, float64 (n,); 0 if nothing is left."""
         left = [without_echo(pair) for pair in pairs]
         asked = [i for i, pair in enumerate(left) if not is_blank(pair)]
         p_yes = np.zeros(len(pairs))
@@ -45,7 +45,7 @@ class Echo:
 
 
 def without_echo(pair: Pair) -> Pair:
-    """Leave out of passage and title each sentence that echoes the perspective, and copies of it in other sentences.
+    """Remove each sentence that echoes the perspective from passage and title, and its copies within other sentences.
 
     >>> from berdslib.data.records import Passage
     >>> passage = Passage("d", "It is true that zoos should close. They are small.")
@@ -56,7 +56,7 @@ def without_echo(pair: Pair) -> Pair:
     if not words:
         return pair
     is_label = len(words) < _FEWEST_WORDS
-    # The words are case-folded, and so hold no ß, which is no case of another letter for re.
+    # The words are case-folded, so they contain no ß, which `re` does not match with another case.
     verbatim = r"[\W_]*".join(map(re.escape, words)).replace("ss", "(?:ss|ß)")
     times = "{2,}" if is_label else "+"
     copies = re.compile(rf"(?:(?<!{_JOINED}){verbatim}(?!{_JOINED})[^\w\n]*){times}", re.IGNORECASE)
@@ -68,12 +68,12 @@ def without_echo(pair: Pair) -> Pair:
 
 
 def _struck(text: str, copies: re.Pattern[str], wanted: frozenset[str], most: float) -> str:
-    """Return what is left of a text, unchanged where it has no echo; hidden characters and widths hide none."""
+    """Return a text without echoes, unchanged if it has no echo; hidden characters and letter widths are ignored."""
     plain = unicodedata.normalize("NFKC", without_hidden(text))
     whole = "\n".join(_BETWEEN_SENTENCES.split(plain))
     left = whole
     before = ""
-    while left != before:  # again, since what stood around a copy may be another one
+    while left != before:  # repeat: the words around a removed copy may form another copy
         before = left
         kept = [sentence for sentence in left.split("\n") if not _is_echo(sentence, wanted, most)]
         left = copies.sub(" ", "\n".join(kept))

@@ -1,4 +1,4 @@
-"""Labelled (document, statement) pairs, to train judges and to be labelled by people, as in BeRDS A.4 and A.5."""
+"""Labelled (document, statement) pairs, for training judges and for people to label, as in BeRDS A.4 and A.5."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _texts(pairs: Sequence[Pair], questions: Sequence[Question], title_position:
 def draw_questions(
     questions: Sequence[Question], per_source: int, seed: int = 0, *, perspectives: int | None = 2
 ) -> list[Question]:
-    """Draw `per_source` questions from each ``source``, among those with so many `perspectives` (None: any)."""
+    """Draw `per_source` questions from each ``source``, among those with this number of `perspectives` (None: any)."""
     by_source: dict[str, list[Question]] = defaultdict(list)
     for question in sorted(check_questions(questions), key=lambda question: question.qid):
         fits = perspectives in (None, len(question.perspectives))

@@ -32,7 +32,7 @@ from berdslib.models.loading import padded, quiet_loading, quiet_peft, weights_h
 from berdslib.models.pair_classifier import encode_pairs
 from berdslib.progress import begin
 
-with quiet_loading():  # importing it reports missing kernels
+with quiet_loading():  # the import reports missing kernels
     from transformers import EvalPrediction, Trainer, TrainingArguments
     from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
@@ -78,7 +78,7 @@ def fine_tune(
         model: a model on Hugging Face, a folder, "smollm2", "qwen-coder", or a loaded judge, whose model is changed in
             place.
         held_out: labelled pairs on which every checkpoint is scored, to keep the one with the best F1: a share of the
-            questions, from 0 to below 1, or a table or list of other pairs. Without any, the last one is kept.
+            questions, from 0 to below 1, or a table or list of other pairs. Without these, the last checkpoint is kept.
         four_bit: QLoRA, on weights of 4 bits.
         wording: the wording of the prompt, for training and for judging.
         recipe: fields of :class:`Recipe` to change; the others are the paper's: learning rate 1e-4, warm-up 0.1 of the
@@ -120,12 +120,12 @@ def fine_tune_causal(
 ) -> Trained:
     """Train a causal judge's model in place on the answer token only, with the prompts that it will judge with.
 
-    A model loaded in 4 bits is trained as QLoRA. The common start of all prompts is read once a batch. Of the
-    checkpoints, that with the best F1 on `held_out` is kept. A run that was killed in this folder is resumed.
+    A model loaded in 4 bits is trained as QLoRA. The common start of all prompts is read once a batch. The
+    checkpoint with the best F1 on `held_out` is kept. A killed run in this folder is resumed.
     """
     _require_one_card()
     if held_out and len({example.supports for example in held_out}) < 2:
-        raise InputError("must have both labels, to choose a checkpoint on", field="held_out")
+        raise InputError("must contain both labels, or no checkpoint can be chosen", field="held_out")
     model = judge.model
     tokenizer = judge.tokenizer
     made_of = _digest(recipe, examples, judge.id, held_out)
@@ -135,7 +135,7 @@ def fine_tune_causal(
 
         if not recipe.rank:
             raise InputError("4-bit weights cannot be trained directly; use a LoRA rank above 0", field="rank")
-        model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)  # the Trainer sets that
+        model = prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)  # the Trainer sets it
 
     def collate(rows: list[dict[str, Any]]) -> dict[str, Any]:
         ids, mask = padded([row["input_ids"][shared:] for row in rows])
@@ -239,7 +239,7 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 
 def _digest(recipe: Recipe, examples: Sequence[Example], model: str, held_out: Sequence[Example] = ()) -> str:
-    """Return the name of a training's checkpoints, so that a run never resumes from those of another."""
+    """Return the name of a training's checkpoints, so that a run never resumes from another run's checkpoints."""
     if len({example.supports for example in examples}) < 2:
         raise InputError("training needs examples of both labels (divergences.md B10)")
     of_examples = [[(e.document, e.statement, e.supports) for e in part] for part in (examples, held_out)]
@@ -327,7 +327,7 @@ def _train(
     trainer.add_callback(_Bar)
     checkpoint = last_checkpoint(work)
     if checkpoint:
-        begin(f"going on from {checkpoint}")
+        begin(f"resuming from {checkpoint}")
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     trainer.save_model(str(folder / "model"))
     tokenizer.save_pretrained(folder / "model")
@@ -348,7 +348,7 @@ def _arguments(recipe: Recipe, work: Path, *, measured: bool) -> TrainingArgumen
     """Return the Trainer's arguments; where `measured`, checkpoints are scored and the best is kept."""
     on_gpu = torch.cuda.is_available()
     return TrainingArguments(
-        output_dir=str(work.resolve()),  # the path of the best checkpoint is kept for a run that goes on elsewhere
+        output_dir=str(work.resolve()),  # a run that resumes elsewhere reads the path of the best checkpoint
         use_cpu=not on_gpu,
         bf16=in_bf16(),
         learning_rate=recipe.learning_rate,

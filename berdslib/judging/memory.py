@@ -1,4 +1,4 @@
-"""How much memory a fine-tuning takes, computed before the model is loaded."""
+"""The memory that fine-tuning needs, computed before the model is loaded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TRAINED = 4 + 4 + 8  # bytes of a trained weight: float32, with its gradient an
 
 
 class Memory(NamedTuple):
-    """Bytes that a training takes: frozen weights, trained weights with their optimiser, and the largest batch."""
+    """Bytes that a training needs: frozen weights, trained weights with their optimiser, and the largest batch."""
 
     weights: float
     trained: float
@@ -47,7 +47,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Machine:
-    """What the numbers of a training are: bytes of a loaded weight, of a multiplied number, and of a dropout mask."""
+    """Sizes of a training's numbers: bytes of a loaded weight, of a multiplied number, and of a dropout mask."""
 
     weight: int
     product: int
@@ -55,7 +55,7 @@ class Machine:
 
     @classmethod
     def here(cls) -> Machine:
-        """Return that of this machine's GPU, or of its processor, whose dropout keeps a float32 for each number."""
+        """Return the sizes on this machine's GPU, or on its CPU, where dropout keeps a float32 for each number."""
         product = 2 if in_bf16() else 4
         return cls(language_model_numbers().itemsize, product, 1 if device() == "cuda" else 4)
 
@@ -73,7 +73,7 @@ def estimate(model: Any, recipe: Recipe, batch: Batch, machine: Machine, *, four
     linear = _linear_layers(model)
     parameters = sum(weight.numel() for weight in model.parameters())
     packed = sum(layer.weight.numel() for layer in linear) if four_bit else 0
-    # The other weights of a model in 4 bits are trained with in float32.
+    # In a model of 4 bits, training keeps the other weights in float32.
     weights = packed * _BITS_4 + (parameters - packed) * (4 if four_bit else machine.weight)
     if recipe.rank:
         trained = _TRAINED * recipe.rank * sum(layer.in_features + layer.out_features for layer in linear)
@@ -83,13 +83,13 @@ def estimate(model: Any, recipe: Recipe, batch: Batch, machine: Machine, *, four
 
 
 def _linear_layers(model: Any) -> list[Any]:
-    """Return the layers that LoRA is added to: all linear ones but the output."""
+    """Return the layers that get LoRA matrices: all linear layers except the output."""
     output = model.get_output_embeddings()
     return [part for part in model.modules() if isinstance(part, torch.nn.Linear) and part is not output]
 
 
 def _activations(model: Any, linear: Sequence[Any], recipe: Recipe, batch: Batch, machine: Machine) -> float:
-    """Return the bytes that the backward pass needs: what every layer keeps, and the one that it is in."""
+    """Return the bytes of the backward pass: the values that each layer keeps, and those of the current layer."""
     config = model.config
     layers = config.num_hidden_layers
     width = config.hidden_size
@@ -118,10 +118,10 @@ def _activations(model: Any, linear: Sequence[Any], recipe: Recipe, batch: Batch
 def require_memory(
     checkpoint: str, examples: Sequence[Example], recipe: Recipe, *, four_bit: bool, wording: str
 ) -> None:
-    """Say how much memory a training will take, before it begins.
+    """Log the memory that a training will need, before it begins.
 
     Raises:
-        InputError: more than is free; it names settings of the same training that would fit.
+        InputError: the training needs more than is free; the message names settings of the same training that fit.
     """
     from transformers import AutoTokenizer
 
@@ -139,7 +139,7 @@ def require_memory(
     begin(f"memory, computed: {need}; {room / 1e9:.1f} GB are free")
     if sum(need) <= room:
         return
-    advice = "no settings of it would fit"
+    advice = "no settings of this training would fit"
     for settings, in_four_bits in _smaller(recipe, four_bit):
         less = needed(replace(recipe, **settings), in_four_bits)
         if sum(less) <= room:
@@ -165,7 +165,7 @@ def _smaller(recipe: Recipe, four_bit: bool) -> Iterator[tuple[dict[str, Any], b
 
 
 def largest_batch(prompts: Sequence[list[int]], recipe: Recipe) -> Batch:
-    """Return the largest batch of prompts, those that are the longest; a common start is read once a batch."""
+    """Return the largest batch, that of the longest prompts; the model reads their common start once a batch."""
     shared = 0 if recipe.checkpoint_gradients else common_start(prompts)
     return Batch(min(recipe.batch_size, len(prompts)), max(map(len, prompts)), shared)
 
