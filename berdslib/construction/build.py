@@ -1,6 +1,6 @@
 """A build: raw rows through steps and checks to questions with perspectives, a split, and a folder to share.
 
-Every answer is recorded as soon as it is there: a build that broke off goes on, and nothing is asked twice.
+Each answer is recorded as soon as it arrives, so an interrupted build resumes and never repeats a request.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ logger = logging.getLogger(__name__)
 
 
 class Builder(NamedTuple):
-    """One way from a source to questions; ``passes`` are reasons of the automatic checks that do not count here.
+    """A way from a source to questions; ``passes`` lists reasons of the automatic checks that it ignores.
 
-    ``finished`` ones have their questions and perspectives: nothing is checked.
+    The source of a ``finished`` builder already has questions and perspectives, so the checks are skipped.
     """
 
     read: Callable[..., tuple[list[Draft], list[Rejection]]]
@@ -60,7 +60,7 @@ class Builder(NamedTuple):
     finished: bool = False
 
 
-# Of a question that people asked, the form is theirs.
+# Questions that people wrote skip the checks of their form.
 _OF_FORM = frozenset({"not a question", "several sentences", "copied"})
 
 BUILDERS: Mapping[str, Builder] = {
@@ -81,7 +81,7 @@ BUILDERS: Mapping[str, Builder] = {
 
 
 class Items(NamedTuple):
-    """What a source holds: ``drafts`` drawn from the ``usable`` ones, their number, and what is ``unusable``."""
+    """The content of a source: the sampled ``drafts``, the number of ``usable`` items, and the ``unusable`` items."""
 
     drafts: list[Draft]
     usable: int
@@ -89,7 +89,7 @@ class Items(NamedTuple):
 
 
 def read_items(builder: str, raw: Path, sample: int = 0, seed: int = 0, split: str | None = None) -> Items:
-    """Read a source, and draw a sample of its items, kept in the order of the file; 0 for all."""
+    """Read a source and draw a sample of its items in file order; a sample of 0 keeps all items."""
     way = BUILDERS[known("builder", builder, BUILDERS)]
     if split and not way.finished:
         raise InputError("only the builder 'stances' takes one", field="split")
@@ -106,29 +106,29 @@ def read_items(builder: str, raw: Path, sample: int = 0, seed: int = 0, split: s
 def make(
     builder: str, drafts: Sequence[Draft], answers: Answers, wording: str = "ours", *, check: bool = True
 ) -> Passed:
-    """Take all items through the steps and checks of a builder, and find out which of two perspectives supports."""
+    """Run all items through a builder's steps and checks, then label the supporting perspective of each pair."""
     way = BUILDERS[known("builder", builder, BUILDERS)]
     done = Passed(list(drafts), [], [], [])
     for step in way.steps:
         done = done.then(take(step, done.drafts, answers, wording_of(step.task, wording)))
     if way.finished:
         return done
-    if check:  # what has been made is checked before more is asked about it
+    if check:  # before the labelling step spends requests on faulty items
         done = done.then(_checked(done.drafts, way.passes))
-    given = {draft.key for draft in drafts if draft.stances}  # what people said of their own perspectives stands
+    given = {draft.key for draft in drafts if draft.stances}  # recorded stances are kept
     label = replace(LABEL, applies=lambda draft: draft.key not in given and LABEL.applies(draft))
     return done.then(take(label, done.drafts, answers, wording_of(label.task, wording)))
 
 
 def wording_of(task: str, wording: str) -> str:
-    """Return which wording of a task's prompt is meant by one of ours or "published"; some tasks have ours only."""
+    """Return the wording of a task's prompt for one of our wordings or "published"; some tasks have only ours."""
     if known("wording", wording, (*OURS, "published")) in OURS:
         return wording
     return next((name for name in wordings(task) if name.startswith("table-")), "ours")
 
 
 def _checked(drafts: Sequence[Draft], passes: frozenset[str]) -> Passed:
-    """Leave out what the automatic checks find fault with, but for reasons that pass, and questions that come again."""
+    """Reject items that fail an automatic check, except for reasons in `passes`, and repeated questions."""
     faulty: list[Rejection] = []
     twice: list[Rejection] = []
     first: dict[str, Draft] = {}
@@ -151,9 +151,9 @@ def _checked(drafts: Sequence[Draft], passes: frozenset[str]) -> Passed:
 
 
 def split_questions(questions: Sequence[Question], *, dev: float = DEV_SHARE, seed: int = 0) -> list[Question]:
-    """Return the questions with their split, "dev" or "test"; those that leak into one another share one.
+    """Return the questions with their split, "dev" or "test"; questions that leak into one another share a split.
 
-    The share of dev is met from below, and exactly unless groups of leaking questions are too large for that.
+    The share of dev is never exceeded; it is met exactly unless the groups of leaking questions are too large.
     """
     together = groups(questions)
     wanted = int(dev * len(questions))
@@ -170,8 +170,8 @@ def split_questions(questions: Sequence[Question], *, dev: float = DEV_SHARE, se
 class Built(NamedTuple):
     """A finished build.
 
-    ``rejected`` was left out, ``unanswered`` is asked again by the next run; ``counts`` is a frame step, items, asked,
-    left_out, unanswered.
+    ``rejected`` holds the items that were left out, ``unanswered`` those that the next run asks about again; ``counts``
+    is a frame step, items, asked, left_out, unanswered.
     """
 
     collection: Collection
@@ -200,34 +200,36 @@ def build(
     workers: int = 4,
     split: str | None = None,
 ) -> Built:
-    """Build a data set from a source, and write it to a folder that ``berdslib.load`` reads.
+    """Build a data set from a source and write it to a folder that ``berdslib.load`` reads.
 
     Args:
-        builder: "arguana", "kialo" or "opinionqa", whose sources BeRDS is made of; "questions", a plain list; or
-            "stances", which asks of finished questions with two perspectives which of them supports (A.8).
-        raw: the source's file or folder; see the builder's reader for its form. For "stances" also names of data sets.
-        folder: where the data set goes, with all answers (`exchanges.jsonl`), what was left out (`rejected.jsonl`), and
-            what could not be answered (`unanswered.jsonl`). It must be new, or that of an earlier run of this build.
-        model: who answers: "rule" for rules alone, which answer what they are sure of; a name as
-            :func:`berdslib.models.chat.make_chat` reads it; or a chat model.
-        name: of the data set; None for the folder's.
-        title: what it is, in one line; None for one made of the name.
-        licence: under which terms others may use it.
-        source: where its texts come from.
-        language: of its texts.
-        passages: a corpus to go with it; none where it is searched in another's.
-        dev: share of development questions; 0 to leave the splits of the source; None for a quarter as in BeRDS, or 0
+        builder: "arguana", "kialo" or "opinionqa" for the sources of BeRDS; "questions" for a plain list; or "stances",
+            which labels the supporting perspective of finished questions with two perspectives (A.8).
+        raw: the source's file or folder; see the builder's reader for its format. "stances" also takes names of data
+            sets.
+        folder: the output folder; it receives the data set, all answers (`exchanges.jsonl`), the rejected items
+            (`rejected.jsonl`) and the unanswered items (`unanswered.jsonl`). It must be new, or the folder of an
+            earlier run of this build.
+        model: the source of answers: "rule" for rules alone, which skip items they are unsure about; a name that
+            :func:`berdslib.models.chat.make_chat` accepts; or a chat model.
+        name: name of the data set; None for the folder's name.
+        title: a one-line title; None for a title made from the name.
+        licence: the licence of the data set.
+        source: the origin of its texts.
+        language: the language of its texts.
+        passages: the data set's own corpus; empty if another corpus is searched.
+        dev: share of development questions; 0 to keep the splits of the source; None for a quarter as in BeRDS, or 0
             for a plain list and for "stances".
-        sample: how many items to draw from the source; 0 for all.
-        seed: of that draw, and of the split.
-        wording: of the prompts: "ours", or "published" for the papers', which are imported first.
-        workers: requests in flight at a time.
+        sample: number of items to draw from the source; 0 for all.
+        seed: seed of the sample and of the split.
+        wording: wording of the prompts: "ours", or "published" for the papers' prompts, which must be imported first.
+        workers: number of concurrent requests.
         split: for "stances", the split of the data sets, or "all"; None for the first.
 
     Raises:
-        InputError: an unusable source, a wrong option, or nothing is left of all items.
+        InputError: an unusable source, a wrong option, or all items were rejected.
         ChatError: the endpoint refuses.
-        MissingDataError: a model or a published wording that is not there.
+        MissingDataError: a missing model or published wording.
 
     Source: BeRDS, section 4.1, A.1 and A.8.
     """
@@ -269,7 +271,7 @@ def build(
         write_collection(folder, collection, card | {"made": facts}, more=more)
         _write(folder / REJECTED, rejected)
         _write(folder / UNANSWERED_FILE, made.unanswered)
-        (folder / FAILED_FILE).unlink(missing_ok=True)  # of an earlier run that ended with nothing
+        (folder / FAILED_FILE).unlink(missing_ok=True)  # left by an earlier run that rejected all items
     unusable = len(items.unusable)
     counts = pd.DataFrame([("read", items.usable + unusable, 0, unusable, 0), *made.counts], columns=COUNTS)
     return Built(collection, rejected, made.unanswered, counts, folder)
@@ -300,7 +302,7 @@ def rehearse(
     wording: str = "ours",
     split: str | None = None,
 ) -> pd.DataFrame:
-    """Return what a build would ask, without asking anything; arguments as for :func:`build`.
+    """Return the number and size of a build's requests without sending any; arguments as for :func:`build`.
 
     Frame step, recorded, to_ask, most_prompt_tokens; the last row is "all".
     """
@@ -313,7 +315,7 @@ def rehearse(
 
 
 def _check_folder(folder: Path, raw: Path, builder: str) -> None:
-    """Refuse to write over the source, other people's files, or a data set that was built from something else."""
+    """Refuse to overwrite the source, foreign files, or a data set that was built from another source."""
     target = folder.resolve()
     origin = raw.resolve()
     if target == origin or target in origin.parents or origin in target.parents:
@@ -328,7 +330,7 @@ def _check_folder(folder: Path, raw: Path, builder: str) -> None:
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Hold a folder for one build: two would ask for the same answers."""
+    """Lock a folder for one build; two concurrent builds would send the same requests."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / LOCK, timeout=0):
@@ -346,7 +348,7 @@ def _write(path: Path, rejections: Sequence[Rejection]) -> None:
 
 
 def _origin(draft: Draft) -> dict[str, object]:
-    """Return what a reviewer needs beside the question: the texts that it was made of, and where they are."""
+    """Return the provenance that a reviewer needs: the texts behind the question, and where they come from."""
     options = () if set(draft.options) <= set(draft.sources) else (" / ".join(draft.options),)
     facts = {"where": draft.where, "sources": (*draft.sources, *options), "documents": draft.documents}
     return {name: value for name, value in facts.items() if value}

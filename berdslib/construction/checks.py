@@ -1,6 +1,6 @@
-"""Checks of a made question with its perspectives, by rules that let pass what they cannot judge.
+"""Automatic checks of a generated question and its perspectives; the rules accept any case they cannot decide.
 
-Whether a question is good, people have to say; see :mod:`berdslib.construction.review`.
+People judge whether a question is good; see :mod:`berdslib.construction.review`.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from berdslib.errors import printable
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.statements.contradiction import contradict, same_text, stem, stop_words
 
-# Of the published development questions the longest have 38 words (a statement: 67).
+# The longest published development question has 38 words, the longest statement 67.
 MOST_WORDS_OF_QUESTION = 60
 MOST_WORDS_OF_STATEMENT = 100
 MOST_STATEMENTS = 30  # published: 15
-# How much of a statement may be new: a paraphrase replaces about a third of the words that carry meaning.
+# Limits on new words in a statement; a paraphrase replaces about a third of the words that carry meaning.
 NEW_WORDS = 3
 NEW_SHARE = 0.6
 
 _VERBS = "is|are|was|were|do|does|did|has|have|had|should|would|will|can|could|must"
-# A question mark or a new line ends a sentence; a full stop if it is no abbreviation's; an exclamation mark if a
-# question follows, and not the rest of a name ("Yahoo! Answers"). Four letters before are looked at, and not all there
-# are: a pattern that runs over them from each one takes hours for a megabyte.
+# A question mark or a new line ends a sentence; a full stop does unless it belongs to an abbreviation; an exclamation
+# mark does if a question follows, but not within a name ("Yahoo! Answers"). The lookbehind covers only four letters:
+# an unbounded pattern takes hours for a megabyte.
 _SENTENCE_END = re.compile(
     rf"""\?\s+\S | (?<=[^\W\d_]{{4}})\.\s+[A-Z] | \n\s*\S
     | (?<=[^\W\d_]{{4}})!\s+(?=(?i:{_VERBS}|what|which|who|whose|why|how|when|where)\b)[A-Z]""",
     re.VERBOSE,
 )
 _LEADING = phrases("leading", VERBS=_VERBS)
-# What is quoted is talked about, not said.
+# Quoted words are mentioned, not asserted.
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^“”]*”|‘[^‘’]*’(?!\w)|(?<!\w)'[^']*'(?!\w)")
 _REFUSAL = phrases("refusal")
 # Tags that prompts put around texts, and characters without width that turn the direction of writing or hide in words.
@@ -48,16 +48,16 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 class Problem(NamedTuple):
-    """What is wrong with an item: ``reason``, a short name, and the ``detail`` of this item."""
+    """A problem of an item: a short ``reason`` and the ``detail`` for this item."""
 
     reason: str
     detail: str
 
 
 def problems_of(question: str, perspectives: Sequence[str], *, sources: Sequence[str] = ()) -> list[Problem]:
-    """Return what is wrong with a made question and its statements; nothing where no rule is sure.
+    """Return the problems of a generated question and its statements; an empty list if no rule is sure.
 
-    Without `sources`, the texts that they are made of, nobody can say which names, numbers and words are new.
+    Names, numbers and words count as new only against `sources`, the texts that the item was generated from.
 
     >>> problems_of("Should zoos close?", ["Zoos should close.", "Zoos should not close."])
     []
@@ -69,7 +69,7 @@ def problems_of(question: str, perspectives: Sequence[str], *, sources: Sequence
     if not 2 <= n <= MOST_STATEMENTS:
         there = "is 1" if n == 1 else f"are {n}"
         found.append(Problem("number of statements", f"there {there}; from 2 to {MOST_STATEMENTS} are expected"))
-    if n <= MOST_STATEMENTS:  # else it is refused anyway, and there may be any number
+    if n <= MOST_STATEMENTS:  # a longer list is rejected anyway, and checking it could take long
         found += [*_of_statements(perspectives), *_of_both(question, perspectives, sources)]
     return found
 
@@ -94,7 +94,7 @@ def _of_question(text: str, sources: Sequence[str]) -> Iterator[Problem]:
 
 
 def _of_any(text: str, which: str, most_words: int) -> Iterator[Problem]:
-    """Look for what belongs into no text that is made."""
+    """Yield the problems that any generated text can have."""
     if _is_blank(text):
         yield Problem("blank", which)
         return
@@ -107,7 +107,7 @@ def _of_any(text: str, which: str, most_words: int) -> Iterator[Problem]:
 
 
 def _is_part(question: str, source: str) -> bool:
-    """Say whether a source holds a question and more; one that is nothing else was meant to be asked."""
+    """Return whether a source contains the question among other text; a source that is only the question passes."""
     asked = same_text(question)
     whole = same_text(source)
     return asked != whole and f" {asked} " in f" {whole} "
@@ -159,14 +159,14 @@ def _of_both(question: str, statements: Sequence[str], sources: Sequence[str]) -
 
 
 def _names(statement: str) -> list[str]:
-    """Return the words with a capital within a sentence; of a headline, where most have one, none."""
+    """Return the capitalised words within a sentence; an empty list for a headline, which capitalises most words."""
     words = _WORD.findall(statement)
     capitals = sum(word[0].isupper() for word in words)
     return [] if 2 * capitals > len(words) else _NAME.findall(statement)
 
 
 def _cut_off(statement: str, others: Sequence[str]) -> str | None:
-    """Return the first word of a statement if it is the end of a longer word that others have where it has none."""
+    """Return the first word of a statement if it occurs in the other texts only as the end of a longer word."""
     found = _WORD.match(statement)
     if not found or not found[0][0].islower():
         return None
@@ -176,7 +176,7 @@ def _cut_off(statement: str, others: Sequence[str]) -> str | None:
 
 
 def _is_too_short(statement: str, asked: int) -> bool:
-    """Say whether a statement is too short, given how many of its words are in the question ("Ghosts exist.")."""
+    """Return whether a statement is too short; `asked` is the number of its words in the question ("Ghosts exist.")."""
     words = len(statement.split())
     is_cased = all(letter.lower() != letter.upper() for letter in statement if letter.isalpha())
     return is_cased and not _is_blank(statement) and words < 3 and not words == asked == 2

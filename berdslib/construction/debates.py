@@ -21,16 +21,16 @@ from berdslib.statements import negate
 
 # ---------------------------------------------------------------- points and counter-points
 
-# ArguAna's ids end in the number of an argument, "a" for the point and "b" for what counters it.
+# ArguAna's ids end in the number of an argument, then "a" for the point or "b" for its counter-argument.
 _PAIRED = re.compile(r"(.*\d)([ab])(?:-(?:point|counter))?")
 LONE = "no counter-argument"
 
 
 def read_arguments(path: Path) -> tuple[list[Draft], list[Rejection]]:
-    """Read arguments and put each point and its counter-argument together; those that have none come apart.
+    """Read arguments and pair each point with its counter-argument; unpaired arguments are returned as rejections.
 
-    `path` is ArguAna in BEIR's layout. The ids of a pair are the same up to "a" (the point) or "b" (what counters it)
-    at their end ("…-pro02a"; "-point" and "-counter" may follow).
+    `path` is ArguAna in BEIR's layout. The ids of a pair differ only in the final "a" (the point) or "b" (the
+    counter-argument), as in "…-pro02a"; "-point" or "-counter" may follow.
     """
     pairs: dict[str, dict[str, Passage]] = {}
     lines: dict[tuple[str, str], int] = {}
@@ -67,7 +67,7 @@ QUESTION_STEP = Step(
     "question_from_arguments",
     lambda draft: dict(zip(("first", "second"), draft.sources, strict=True)),
     lambda draft, answer: draft._replace(question=as_typed(reading.sentence(answer, ["question"]))),
-    by_rule=lambda _: None,  # nothing but reading tells what two arguments are about
+    by_rule=lambda _: None,  # no rule can find the topic of two arguments
     usual=lambda _: "Should the city close its old town to private cars?",
 )
 
@@ -84,10 +84,10 @@ OTHER_NUMBER = "statements and answers differ in number"
 
 
 def read_discussions(path: Path) -> tuple[list[Draft], list[Rejection]]:
-    """Read discussions, each a question with a statement or with several answers.
+    """Read discussions: questions, each with a statement or several answers.
 
-    `path` is a table with `question` and either `statement` or `answers` (a list); or Kialo's text export, or a folder
-    of them, whose first claim is the statement, or whose answers are several claims of the highest level.
+    `path` is a table with `question` and either `statement` or `answers` (a list); or a text export of Kialo, or a
+    folder of exports. The first claim of an export is the statement; several claims at the highest level are answers.
     """
     found: list[Draft] = []
     if path.is_dir() or path.suffix == ".txt":
@@ -115,7 +115,7 @@ def _of_row(row: Row, path: Path, line: int) -> Draft:
 
 
 def _of_export(path: Path) -> Draft:
-    """Return the question of an export; arguments for and against its claims are not looked at."""
+    """Return the question of an export, ignoring the arguments for and against its claims."""
     text = "\n".join(line.strip() for _, line in read_lines(path)).strip()
     title = _TITLE.match(text)
     if title is None:
@@ -124,7 +124,7 @@ def _of_export(path: Path) -> Draft:
     for number, side, claim in _CLAIM.findall(text):
         if not side and number.count(".") in claims:
             claims[number.count(".")].append(claim.replace("\n", " "))
-    answers = claims[0] if len(claims[0]) > 1 else claims[1]  # under a thesis every claim is for it or against it
+    answers = claims[0] if len(claims[0]) > 1 else claims[1]  # each claim under a thesis is for it or against it
     statement = claims[0][0] if claims[0] and not answers else ""
     return _draft(path.stem, f"{path.name}:1", title[1], statement, answers)
 
@@ -167,7 +167,7 @@ ONE_EACH = Step(
     "statements_of_answers",
     lambda draft: {"question": draft.question, "answers": "\n".join(draft.options)},
     _read_one_each,
-    by_rule=lambda _: None,  # only by reading can answers be told from sentences
+    by_rule=lambda _: None,  # no rule can turn answers into sentences
     usual=lambda draft: "\n".join(f"The best way to cross the town is {one}." for one in draft.options),
     applies=lambda draft: not draft.perspectives,
 )

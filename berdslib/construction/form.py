@@ -1,4 +1,4 @@
-"""The form in a notebook through which a reviewer fills in a sheet, one item at a time."""
+"""A notebook form in which a reviewer fills in a sheet, one item at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from berdslib.files import StrPath
 
 
 class ReviewForm:
-    """Shows a reviewer's own copy of a sheet, item by item, and writes every answer to its file at once."""
+    """Shows a reviewer's own copy of a sheet, item by item, and saves each answer to the file immediately."""
 
     def __init__(self, sheet: StrPath, reviewer: str) -> None:
         self.path = Path(sheet)
@@ -36,7 +36,7 @@ class ReviewForm:
     def _layout(self) -> Any:
         import ipywidgets
 
-        self._filling = False  # while an item is put into the fields, a change is no answer
+        self._filling = False  # True while code fills the fields, so that these changes are not saved as answers
         wide = ipywidgets.Layout(width="auto")
         self._head = ipywidgets.HTML()
         self._item = ipywidgets.HTML(layout=wide)
@@ -68,7 +68,7 @@ class ReviewForm:
         self._show(rows)
 
     def _answer(self, column: str, answer: str) -> None:
-        """Write an answer into the file, which may have changed elsewhere; say so where that fails."""
+        """Save an answer to the file, which may have changed meanwhile; show an error if that fails."""
         if self._filling:
             return
         try:
@@ -87,7 +87,7 @@ class ReviewForm:
         self._say(odd if self._shown.is_at_odds else f"Saved to {self.path.name}")
 
     def _show(self, rows: list[SheetRow]) -> None:
-        """Put the item at the form's place, and the progress of all, into the form."""
+        """Show the current item and the progress through the sheet."""
         row = rows[self._place]
         self._shown = row
         finished = sum(each.is_finished for each in rows)
@@ -105,7 +105,7 @@ class ReviewForm:
 
 
 def _item_html(row: SheetRow) -> str:
-    """Return an item as HTML; its texts come from others and hold no markup."""
+    """Return an item as HTML; its texts are untrusted and are escaped."""
     lists = []
     for texts in (row.sources, row.perspectives):
         items = "".join(f"<li>{escape(text)}</li>" for text in texts.splitlines())

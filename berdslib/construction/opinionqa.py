@@ -18,14 +18,14 @@ from berdslib.statements import two_sides
 
 _PERSONAL = "personal experience"
 FEW_OPTIONS = "fewer than two options"
-# Ways of not answering, which surveys list beside the answers.
+# Non-answers that surveys list beside the answers.
 _NO_ANSWER = {"refused", "don't know", "dont know", "not sure", "no answer", "skipped", "na", "n/a", "does not apply"}
 
 
 def read_survey(path: Path) -> tuple[list[Draft], list[Rejection]]:
-    """Read survey questions from a table as OpinionQA's `info.csv`: key, question, options in `references`.
+    """Read survey questions from a table such as OpinionQA's `info.csv`: key, question, options in `references`.
 
-    Ways of not answering ("Refused") are no options (divergences.md B16).
+    Non-answers such as "Refused" are dropped from the options (divergences.md B16).
     """
     found: list[Draft] = []
     few: list[Rejection] = []
@@ -48,7 +48,7 @@ def read_survey(path: Path) -> tuple[list[Draft], list[Rejection]]:
 
 
 def shown(draft: Draft) -> str:
-    """Return a survey question with its options behind it, as the prompts show it."""
+    """Return a survey question followed by its options, as the prompts show it."""
     return f"{draft.sources[0]} {json.dumps(list(draft.options), ensure_ascii=False)}"
 
 
@@ -98,7 +98,7 @@ def _read_survey(draft: Draft, answer: str) -> Draft:
 
 
 def _survey_by_rule(draft: Draft) -> str | None:
-    """A question that is answered with yes or no needs no conversion."""
+    """Return an answer without conversion for a question with the options yes and no, else None."""
     question = draft.sources[0]
     is_closed = (draft.options[0].lower(), draft.options[-1].lower()) == ("yes", "no")
     sides = two_sides(question, choices=False) if is_closed else None

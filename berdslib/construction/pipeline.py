@@ -1,4 +1,4 @@
-"""A build step by step: items of a source, a prompt for each that is still in, and what its answer makes of it."""
+"""The steps of a build: each step prompts for the remaining items of a source and updates them from the answers."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ UNANSWERED = "unanswered"
 
 
 class Draft(NamedTuple):
-    """An item of the source, and what has been made of it so far.
+    """An item of the source, with the question and perspectives generated so far.
 
-    ``key`` becomes the question's id; ``where`` is its file and line; ``sources`` are the texts that it is made of,
-    ``documents`` their ids; ``options`` the answers that the source offers.
+    ``key`` becomes the question's id; ``where`` is its file and line; ``sources`` are the texts behind it,
+    ``documents`` their ids; ``options`` are the answers that the source offers.
     """
 
     key: str
@@ -48,12 +48,12 @@ class Draft(NamedTuple):
 
 
 def key_of(row: Row, names: Sequence[str], path: Path, line: int) -> str:
-    """Return the id of a row, or one made of the file and the line where it has none."""
+    """Return the id of a row; a row without an id gets one from the file name and the line."""
     return row.text(*names) if row.has(*names) else f"{path.name.partition('.')[0]}-{line}"
 
 
 class Rejection(NamedTuple):
-    """An item that was left out: by which ``step``, for which ``reason`` (a short name), and the ``detail`` of it."""
+    """A rejected item, with the ``step`` that rejected it, the ``reason`` (a short name) and the ``detail``."""
 
     draft: Draft
     step: str
@@ -61,13 +61,13 @@ class Rejection(NamedTuple):
     detail: str
 
     def as_row(self) -> dict[str, Any]:
-        """Return what is written of it, the item with all that had been made."""
+        """Return the rejection as a row to write, with all filled fields of the item."""
         made = {name: value for name, value in self.draft._asdict().items() if value}
         return {"step": self.step, "reason": self.reason, "detail": self.detail, **made}
 
 
-class Rejected(Exception):  # noqa: N818 - not an error: the answer was read, and speaks against the item
-    """Raised by a step that leaves its item out; with `ask_again`, only a second answer like this one counts."""
+class Rejected(Exception):  # noqa: N818 - not an error: the answer could be read and rejects the item
+    """Raised by a step to reject its item; with `ask_again`, the model gets a second chance first."""
 
     def __init__(self, reason: str, detail: str, *, ask_again: bool = False) -> None:
         super().__init__(f"{reason}: {detail}")
@@ -81,15 +81,15 @@ class Step:
     """One step of a build.
 
     Args:
-        name: what it is called in counts and rejections.
-        task: whose prompt is asked, one of :data:`berdslib.llm.prompting.TASKS`.
-        values: what fills the prompt for an item: placeholder → text of the source, which is untrusted.
-        read: from an item and the answer to the item after the step; raises InputError for what cannot be read, and
-            Rejected for what speaks against the item.
-        by_rule: the answer that a rule gives, None where no rule is sure.
-        usual: an answer of usual length, in the form asked for; what a rehearsal goes on with.
-        applies: which items take this step; the others pass by.
-        optional: an item whose answer cannot be read, or that no rule answers, goes on as it is.
+        name: the step's name in counts and rejections.
+        task: the task of the prompt, one of :data:`berdslib.llm.prompting.TASKS`.
+        values: returns the prompt's values for an item: placeholder → source text, which is untrusted.
+        read: returns the updated item, given the item and the answer; raises InputError for an unreadable answer and
+            Rejected for an answer that rules the item out.
+        by_rule: returns the answer of a rule, None if no rule is sure.
+        usual: returns an answer of usual length in the requested form, which a rehearsal uses for missing answers.
+        applies: returns whether an item takes this step; other items skip it.
+        optional: keep an item unchanged if its answer is unreadable or no rule answers.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Step:
     optional: bool = False
 
     def messages(self, draft: Draft, prompt: Prompt) -> Request:
-        """Return what is asked for an item; its texts cannot close the tags that they stand between."""
+        """Return the request for an item; its texts cannot close the tags around them."""
         return prompt.about(**self.values(draft))
 
 
@@ -110,33 +110,33 @@ class Step:
 
 
 class Answers(Protocol):
-    """Answers a step for several items: a chat model, the rules, or a rehearsal."""
+    """A source of answers for a step's items: a chat model, the rules, or a rehearsal."""
 
     id: str
 
     def __call__(self, step: Step, drafts: Sequence[Draft], asked: Sequence[Messages], /) -> list[Answer]:
-        """Return an answer for each item, in their order."""
+        """Return an answer for each item, in the same order."""
         ...
 
 
 class ByChat:
-    """Answers from a chat model, several at a time; what the endpoint could not answer is that item's problem."""
+    """Answers from a chat model, with concurrent requests; a failed request affects only its own item."""
 
     def __init__(self, chat: ChatModel, workers: int = 4) -> None:
         self.chat = chat
         self.workers = workers
         self.id = chat.id
-        self._proven = False  # whether an answer was read already, so that others are unread for what is asked
+        self._proven = False  # after one readable answer, unreadable answers no longer suggest an unusable model
 
     def __call__(self, step: Step, _: Sequence[Draft], asked: Sequence[Messages], /) -> list[Answer]:
-        """Ask for each item."""
+        """Send a request for each item and return the answers."""
         answers = ask_all(self.chat, asked, proven=self._proven, workers=self.workers, desc=step.name)
         self._proven = self._proven or any(answer.reply and not answer.unread for answer in answers)
         return answers
 
 
 class ByRule:
-    """Answers from the rules, where there is one that is sure."""
+    """Answers from the rules, for items where a rule is sure."""
 
     id = "rule"
 
@@ -147,7 +147,7 @@ class ByRule:
 
 
 class Rehearsal:
-    """Asks nobody: recorded answers, and an answer of usual length in place of each missing one, which it counts."""
+    """Sends no requests: returns recorded answers, and counts missing answers and replaces them by usual ones."""
 
     def __init__(self, chat: ChatModel, recorded: Path) -> None:
         self.id = chat.id
@@ -155,7 +155,7 @@ class Rehearsal:
         self._rows: list[tuple[str, int, int, int]] = []
 
     def __call__(self, step: Step, drafts: Sequence[Draft], asked: Sequence[Messages], /) -> list[Answer]:
-        """Return an answer for each item, and count the missing ones."""
+        """Return an answer for each item, and count the missing answers."""
         answers = []
         missing = 0
         tokens = 0
@@ -172,7 +172,7 @@ class Rehearsal:
         return answers
 
     def table(self) -> pd.DataFrame:
-        """Return what is left to ask in each step, if nothing is asked again; the last row is "all"."""
+        """Return the requests still to send in each step, without second attempts; the last row is "all"."""
         counts = ["recorded", "to_ask", "most_prompt_tokens"]
         table = pd.DataFrame(self._rows, columns=["step", *counts])
         table.loc[len(table)] = ["all", *table[counts].sum()]
@@ -183,9 +183,10 @@ class Rehearsal:
 
 
 class Passed(NamedTuple):
-    """What came of one step or several; ``unanswered`` ones are asked again in the next run.
+    """The result of one or more steps; the next run asks about the ``unanswered`` items again.
 
-    ``counts`` holds each step's name and how many items there were, took it, were left out, were unanswered.
+    ``counts`` holds, for each step, its name and the numbers of items that arrived, took it, were rejected and were
+    left unanswered.
     """
 
     drafts: list[Draft]
@@ -194,16 +195,16 @@ class Passed(NamedTuple):
     counts: list[tuple[str, int, int, int, int]]
 
     def then(self, later: Passed) -> Passed:
-        """Return what came of all steps up to a later one."""
+        """Return the combined result of these steps and a later one."""
         rejected = self.rejected + later.rejected
         return Passed(later.drafts, rejected, self.unanswered + later.unanswered, self.counts + later.counts)
 
 
-Outcome = Draft | Rejection | Rejected  # an item that goes on, one that is out, and an answer to be sent back
+Outcome = Draft | Rejection | Rejected  # an item that continues, a rejected item, or an answer to send back
 
 
 def take(step: Step, drafts: Sequence[Draft], answers: Answers, wording: str = "ours") -> Passed:
-    """Take a step with all items that it applies to; an answer that cannot be read is sent back, once."""
+    """Take a step with all items that it applies to; an unreadable answer is sent back once."""
     prompt = load_prompt(step.task, wording, needs=TASKS[step.task], asked=answers.id)
     asked: dict[int, Messages] = {
         place: step.messages(draft, prompt) for place, draft in enumerate(drafts) if step.applies(draft)
@@ -230,7 +231,7 @@ def take(step: Step, drafts: Sequence[Draft], answers: Answers, wording: str = "
 def _asked(
     step: Step, drafts: Sequence[Draft], asked: Mapping[int, Messages], answers: Answers
 ) -> dict[int, tuple[Outcome, str]]:
-    """Return, by an item's place, what its answer makes of it, and the answer."""
+    """Return item position → the outcome of its answer, and the answer's text."""
     if not asked:
         return {}
     given = answers(step, [drafts[place] for place in asked], list(asked.values()))
@@ -241,7 +242,7 @@ def _asked(
 
 
 def _outcome(step: Step, draft: Draft, answer: Answer) -> Outcome:
-    """Return what an answer makes of an item, or why it is to be sent back."""
+    """Return the item updated from its answer, its rejection, or the reason to send the answer back."""
     reply = answer.reply
     if reply is None and answer.problem == NO_RULE:
         return _left_out(step, draft, NO_RULE, "a chat model is needed")
@@ -266,7 +267,7 @@ def _left_out(step: Step, draft: Draft, reason: str, detail: str) -> Draft | Rej
 
 
 def _sent_back(messages: Messages, answer: str, problem: str) -> Request:
-    """Return the conversation so far, and that its answer could not be read."""
+    """Return the conversation so far, extended by the unreadable answer and a request to answer again."""
     plea = f"That answer cannot be read: {problem}. Answer once more, and only in the form that was asked for."
     said = answer.strip() or "(no answer)"  # some endpoints refuse an empty turn
     turns = [*messages, {"role": "assistant", "content": said}, {"role": "user", "content": plea}]

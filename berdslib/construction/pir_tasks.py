@@ -1,4 +1,4 @@
-"""Two tasks of PIR out of the data sets that they were made from (Zhao et al., A.2): Perspectrum and EX-FEVER."""
+"""Rebuilds two PIR tasks from their source data sets, Perspectrum and EX-FEVER (Zhao et al., A.2)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ PERSPECTIVES = {
     "NOT ENOUGH INFO": "claim that this sentence relates but has no information about",
 }
 ALIKE = 2 / 3  # two claims of ten words that differ in two share 8 of 12
-Asked = tuple[str, str, str, list[Passage]]  # id of a query, root, label, and what answers it
+Asked = tuple[str, str, str, list[Passage]]  # id of a query, root, label, and the passages that answer it
 
 
 def build_pir(builder: str, raw: Path, folder: Path) -> Collection:
-    """Build a task of PIR from its source, and write it to a folder that ``berdslib.load`` reads.
+    """Build a PIR task from its source and write it to a folder that ``berdslib.load`` reads.
 
     Args:
         builder: "pir-perspectrum" or "pir-exfever".
         raw: the folder with Perspectrum's three files, or a table of EX-FEVER with claim, explanation and label.
-        folder: new or empty; a BEIR folder may be somebody's own.
+        folder: a new or empty folder; an existing BEIR folder is never overwritten.
     """
     if folder.exists() and any(folder.iterdir()):
         raise InputError("is not empty; name a new folder", path=folder)
@@ -43,7 +43,7 @@ def build_pir(builder: str, raw: Path, folder: Path) -> Collection:
     for qid, root, label, answers in builders[known("builder", builder, builders)](raw):
         found = {passage.docno: passage for passage in answers}
         perspective = PERSPECTIVES[label]
-        asks = perspective.removeprefix("a ").replace("that relates", "relates")  # the release's words, to the letter
+        asks = perspective.removeprefix("a ").replace("that relates", "relates")  # the exact words of the release
         queries.append(PirQuery(qid, f"Find a {asks}: {root}", root, perspective, tuple(found), label))
         passages |= found
     if not queries:
@@ -56,7 +56,7 @@ def build_pir(builder: str, raw: Path, folder: Path) -> Collection:
 
 
 def _perspectrum(folder: Path) -> Iterator[Asked]:
-    """Ask for each cluster of texts about a claim of the test split, then for all about it; claims in order of ids."""
+    """Yield, for each test claim in id order, a query for each cluster of its texts and one for all of them."""
     claims, pool, splits = (folder / name for name in PERSPECTRUM)
     text_of = {row.text("pId"): row.text("text") for _, row in read_table(pool, ("pId", "text"))}
     tested = {row.text("key") for _, row in read_table(splits, ("key", "text")) if row.text("text") == "test"}
@@ -79,16 +79,16 @@ def _perspectrum(folder: Path) -> Iterator[Asked]:
 
 
 def _exfever(table: Path) -> Iterator[Asked]:
-    """Ask of an explanation for the claim that it supports, and for those most like it that it refutes or leaves open.
+    """Yield each explanation's queries: for its supported claim, and for the most similar refuted and open claims.
 
-    A claim is asked for once: by the explanation of the one that it is most like.
+    Each of these similar claims is used once, with the explanation of the claim that it resembles most.
     """
     rows = [row for _, row in read_table(table, ("claim", "explanation", "label"))]
     labels = [_label(row, "label", ("SUPPORT", "REFUTE", "NOT ENOUGH INFO")) for row in rows]
     words = [frozenset(compared_words(row.text("claim"))) for row in rows]
     alike = similar_sets(words, ALIKE)
     alike = alike.sort_values(["overlap", "i", "j"], ascending=[False, True, True])
-    claims: dict[int, dict[str, int]] = {}  # of an explanation, those found
+    claims: dict[int, dict[str, int]] = {}  # row of an explanation → label → row of the claim
     taken: set[int] = set()
     for pair in alike[["i", "j"]].itertuples(index=False):
         for own, other in (pair, pair[::-1]):

@@ -1,4 +1,4 @@
-"""From questions to perspectives: a plain list of them, and the steps that several sources share."""
+"""From questions to perspectives: a plain list of questions, and the steps that several sources share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CHOICE = re.compile(r"\bor\b(?! not\b)", re.IGNORECASE)
 
 
 def phrases(name: str, **stand_ins: str) -> re.Pattern[str]:
-    """Return a pattern of all phrases of a list in phrases.txt, with words in place of its `stand_ins`."""
+    """Return a pattern of all phrases of a list in phrases.txt, with its placeholders filled from `stand_ins`."""
     text = word_lists(Path(__file__).with_name("phrases.txt"))[name].strip().replace("\n", "|")
     for stand_in, words in stand_ins.items():
         text = text.replace(stand_in, words)
@@ -37,13 +37,13 @@ def phrases(name: str, **stand_ins: str) -> re.Pattern[str]:
 
 
 def as_typed(question: str) -> str:
-    """Return a question in one line, with a capital at its start."""
+    """Return a question on one line, with its first letter capitalised."""
     text = " ".join(question.split())
     return text[:1].upper() + text[1:]
 
 
 def asks_yes_or_no(question: str) -> bool:
-    """Return whether a question can be answered with yes or no, as the beginnings of its clauses show.
+    """Return whether a question can be answered with yes or no, judging by the first words of its clauses.
 
     >>> asks_yes_or_no("In your city, should cars be banned?"), asks_yes_or_no("Which is better, tea or coffee?")
     (True, False)
@@ -125,7 +125,7 @@ def _read_side(draft: Draft, answer: str) -> Draft:
 
 
 def _side_by_rule(draft: Draft) -> str | None:
-    """What made the two statements knows which of them says yes, but for one that the source has and that says no."""
+    """Return the side that the rules know: the statement they derive from the question, else the recorded stances."""
     for answer, statement in zip("12", two_sides(draft.question, choices=False) or (), strict=False):
         if same_text(draft.perspectives[0]) == same_text(statement):
             return answer
@@ -144,7 +144,7 @@ LABEL = Step(
     optional=True,
 )
 
-# Of questions that others made, with both perspectives (BeRDS A.8); what cannot be read leaves a question out.
+# For existing questions with both perspectives (BeRDS A.8); an unreadable answer leaves the question out.
 STANCES = replace(
     LABEL,
     name="stances",
@@ -154,7 +154,7 @@ STANCES = replace(
 
 
 def read_named(raw: Path, split: str | None = None) -> tuple[list[Draft], list[Rejection]]:
-    """Read the questions of a file, of a data set, or of several with commas between their names."""
+    """Read the questions of a file, of a data set, or of several data sets with comma-separated names."""
     names = [str(raw)] if raw.exists() else str(raw).split(",")
     return [_draft(q, name) for name in names for q in load_questions(name.strip(), split)], []
 
@@ -163,10 +163,10 @@ def read_named(raw: Path, split: str | None = None) -> tuple[list[Draft], list[R
 
 
 def read_list(path: Path) -> tuple[list[Draft], list[Rejection]]:
-    """Read questions, and the perspectives of those that have some already.
+    """Read questions, with any perspectives they already have; repeated questions are returned as rejections.
 
-    `path` is a text file (.txt, .md, also .gz) with a question a line, named after the file and the line; or a table
-    that :func:`berdslib.data.formats.read_questions` reads, whose perspectives, stances and splits are kept.
+    `path` is a text file (.txt, .md, also .gz) with one question per line, whose ids are the file name and the line;
+    or a table that :func:`berdslib.data.formats.read_questions` reads, whose perspectives, stances and splits are kept.
     """
     found: list[Draft] = []
     if path.name.lower().removesuffix(".gz").endswith((".txt", ".md")):
@@ -188,12 +188,12 @@ def read_list(path: Path) -> tuple[list[Draft], list[Rejection]]:
 
 
 def _draft(q: Question, where: str) -> Draft:
-    """Return a question with what is known of its perspectives."""
+    """Return a question as a draft, with its perspectives and any recorded stances."""
     stances = q.stances if any(q.stances) else ()
     return Draft(q.qid, where, as_typed(q.text), q.perspectives, stances, split=q.split)
 
 
-# Of a plain list nobody has said that its questions are answered with yes or no, and not by a choice.
+# A plain list may mix yes-or-no questions with questions that offer a choice.
 def _is_yes_or_no(draft: Draft) -> bool:
     return not draft.perspectives and asks_yes_or_no(draft.question) and not _CHOICE.search(draft.question)
 

@@ -1,6 +1,6 @@
-"""Reading a chat model's answers: one line, several lines, lines with labels, yes or no, one or two.
+"""Parsers for a chat model's answers: one line, several lines, labelled lines, or a choice.
 
-What is read is broader than what we ask for; what cannot be read for sure is an error, never a guess.
+The parsers accept more forms than the prompts request; an ambiguous answer is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LABEL = re.compile(r"^[\s*#-]{0,4}([A-Za-z][A-Za-z /-]{1,40}?)(?:\s*\d)?\*{0,2}
 
 
 def sentence(answer: str, labels: Sequence[str] = ()) -> str:
-    """Return an answer that is one sentence, without a label before it.
+    """Return an answer that is one sentence, without its label.
 
     >>> sentence('Question: "Should zoos close?"', ["question"])
     'Should zoos close?'
@@ -62,7 +62,7 @@ def sentences(answer: str, labels: Sequence[str] = ()) -> list[str]:
 
 
 def fields(answer: str, names: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    r"""Return the named parts of an answer, each with the labels it may have: labelled lines, or a JSON object.
+    r"""Return the named parts of an answer: labelled lines or a JSON object; `names` maps each part to its labels.
 
     >>> fields("Statement: Zoos help.\n**Negation:** Zoos do not help.", {"yes": ["statement"], "no": ["negation"]})
     {'yes': 'Zoos help.', 'no': 'Zoos do not help.'}
@@ -83,7 +83,7 @@ def fields(answer: str, names: Mapping[str, Sequence[str]]) -> dict[str, str]:
 
 
 def choice(answer: str, choices: Mapping[str, Sequence[str]]) -> str:
-    """Return which of several choices an answer of a word or two makes, each with the words that stand for it.
+    """Return the name of the choice that a short answer makes; `choices` maps names to accepted wordings.
 
     >>> choice("**Perspective 2**.", {"first": ["1", "perspective 1"], "second": ["2", "perspective 2"]})
     'second'
@@ -103,7 +103,7 @@ def _plain(answer: str) -> str:
 
 
 def _labelled(text: str) -> list[tuple[str, str]]:
-    """Return (label, text) pairs, of a JSON object or of lines; one without a label goes on with what came before."""
+    """Return (label, text) pairs of a JSON object or of lines; a line without a label continues the pair before it."""
     if text.startswith("{"):
         values = _json(text, dict).items()
         return [(key.replace("_", " "), value) for key, value in values if isinstance(value, str)]
@@ -131,7 +131,7 @@ def _json(text: str, kind: type) -> Any:
 
 
 def _sentence(text: str) -> str:
-    """Return a text in one line, without bold marks, and without quotation marks around all of it."""
+    """Return a text on one line, without bold marks and without quotation marks around the whole text."""
     text = " ".join(text.replace("**", "").strip().strip("*").split())
     quoted = _QUOTED.match(text)
     inner = "".join(part or "" for part in quoted.groups()) if quoted else '"'

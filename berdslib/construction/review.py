@@ -1,6 +1,6 @@
-"""Made questions that people read, as in B.4 of BeRDS: the sheet, its errors, how far two readers agree.
+"""Human review of generated questions, as in BeRDS B.4: the sheet, its errors, and the agreement of two reviewers.
 
-A sheet is a CSV file that a reader fills in part by part; each reader has a copy of the drawn one.
+A sheet is a CSV file that a reviewer fills in step by step; each reviewer has a copy of the drawn sheet.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from berdslib.judging.examples import draw_questions
 
 logger = logging.getLogger(__name__)
 
-# What is asked of each item, and the answers; a blank is an answer that is still to come.
+# The columns that a reviewer fills in for each item, and their accepted answers; a blank is not answered yet.
 ANSWERS: Mapping[str, tuple[str, ...]] = {
     "belongs": ("yes", "no"),
     "question_ok": ("yes", "no"),
@@ -38,13 +38,14 @@ ASKED: Mapping[str, str] = {
     "severity": "How grave is the error?",
 }
 LEVEL = 0.95  # of all intervals
-LONGEST_SOURCE = 1500  # characters of a source that a reviewer is shown, about 250 words
+LONGEST_SOURCE = 1500  # characters of a source that a sheet shows, about 250 words
 
 
 class SheetRow(NamedTuple):
-    """One item of a sheet, and what a reviewer says of it; what is still to be said is "".
+    """One item of a sheet and a reviewer's answers; "" marks a missing answer.
 
-    ``sources`` and ``perspectives`` are one a line, these with their stance in brackets, such as "(support)".
+    ``sources`` and ``perspectives`` hold one text per line; a perspective's stance follows in brackets, such as
+    "(support)".
     """
 
     qid: str
@@ -67,24 +68,24 @@ class SheetRow(NamedTuple):
 
     @property
     def is_finished(self) -> bool:
-        """Whether everything has been answered; a note is not needed."""
+        """Whether all answers are filled in; the note is optional."""
         return all(self.answers.values())
 
     @property
     def has_error(self) -> bool:
-        """Whether an answer says no, or names an error."""
+        """Whether any answer is "no" or the severity is "minor" or "major"."""
         return not {"no", "minor", "major"}.isdisjoint(self.answers.values())
 
     @property
     def is_at_odds(self) -> bool:
-        """Whether it is finished and says no without an error, or yes to everything with one."""
+        """Whether a finished item contradicts itself: a "no" with severity "none", or an error with every "yes"."""
         return self.is_finished and ("no" in self.answers.values()) is (self.severity == "none")
 
 
 def draw_sheet(
     questions: Sequence[Question], sources: Mapping[str, Sequence[str]], n: int = 20, seed: int = 0
 ) -> list[SheetRow]:
-    """Draw n questions from each data set, if it has so many, with their sources (qid → texts). BeRDS B.4."""
+    """Draw n questions from each data set (all if it has fewer), with their sources (qid → texts). BeRDS B.4."""
     check_questions(questions, need_perspectives=True)
     rows: list[SheetRow] = []
     for data_set in sorted({question.source for question in questions}):
@@ -109,7 +110,7 @@ def _lines(texts: Iterable[str]) -> str:
 
 
 def read_sources(path: StrPath) -> dict[str, tuple[str, ...]]:
-    """Read the texts that questions are made of: JSONL with an id (qid, id or key) and, in some rows, `sources`."""
+    """Read the source texts of questions from JSONL with an id (qid, id or key) and, in some rows, `sources`."""
     rows = (row for _, row in read_jsonl(path) if row.get("sources") is not None)
     return {row.text("qid", "id", "key"): row.texts("sources") for row in rows}
 
@@ -118,18 +119,18 @@ def read_sources(path: StrPath) -> dict[str, tuple[str, ...]]:
 
 
 def write_sheet(path: StrPath, rows: Sequence[SheetRow]) -> None:
-    """Write a sheet as CSV; under its name there is always a whole one, old or new."""
+    """Write a sheet as CSV, atomically: the file always holds a complete sheet, old or new."""
     if Path(path).suffix != ".csv":
         raise InputError("a sheet is written as .csv", path=path)
     with write_text(path) as file:
-        file.write("\ufeff")  # else a spreadsheet under Windows takes UTF-8 for something else
+        file.write("\ufeff")  # the byte order mark lets spreadsheets under Windows recognise UTF-8
         writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
         writer.writerow(SheetRow._fields)
         writer.writerows([guarded(cell) for cell in row] for row in rows)
 
 
 def read_sheet(path: StrPath) -> list[SheetRow]:
-    """Read a sheet, filled in or not, as a spreadsheet may have saved it; answers may be in any case."""
+    """Read a sheet, filled in or not, possibly re-saved by a spreadsheet; answers may be in upper or lower case."""
     rows: list[SheetRow] = []
     lines: dict[str, int] = {}
     for _, cells in read_table(path, SheetRow._fields):
@@ -137,13 +138,13 @@ def read_sheet(path: StrPath) -> list[SheetRow]:
             problem = f"a sheet has the columns {', '.join(SheetRow._fields)}, and no others; use the note"
             raise InputError(problem, path=path, line=1, field=column)
         if not any(cells.values()):
-            continue  # spreadsheets keep rows that were emptied
+            continue  # spreadsheets keep blank rows
         row = SheetRow(*(unguarded(cells[column].replace("\r\n", "\n")) for column in SheetRow._fields))
         row = row._replace(**{column: answer.strip().lower() for column, answer in row.answers.items()})
         for column, answer in row.answers.items():
             if answer not in ("", *ANSWERS[column]):
                 accepted = ", ".join(ANSWERS[column])
-                raise cells.wrong(column, f"{answer!r} is no answer; accepted: {accepted}, or nothing")
+                raise cells.wrong(column, f"{answer!r} is not an accepted answer; use {accepted}, or leave it blank")
         cells.check_new(lines, cells.text("qid"), repr(row.qid), "qid")
         rows.append(row)
     if not rows:
@@ -151,14 +152,14 @@ def read_sheet(path: StrPath) -> list[SheetRow]:
     return rows
 
 
-# ---------------------------------------------------------------- what it says
+# ---------------------------------------------------------------- errors
 
 
 def summary(rows: Sequence[SheetRow]) -> pd.DataFrame:
-    """Return how many items of each data set, and of all, have an error. BeRDS Table 19.
+    """Return the number of items with an error, for each data set and overall. BeRDS Table 19.
 
-    Of the finished ones: errors (an answer "no" or an error named), percent with its exact interval low and high,
-    minor, major, the answers "no" to each question, and at_odds (a no without an error or the reverse).
+    Columns count finished items: errors (an answer "no", or a minor or major error), percent with its exact interval
+    low and high, minor, major, "no" answers per column, and at_odds (a "no" without an error, or the reverse).
     """
     data_sets = sorted({row.data_set for row in rows})
     parts = [(name, [row for row in rows if row.data_set == name]) for name in data_sets]
@@ -168,7 +169,7 @@ def summary(rows: Sequence[SheetRow]) -> pd.DataFrame:
 
 
 def exact_percent(count: int, n: int) -> tuple[float, float]:
-    """Return the exact interval at 95 % (Clopper and Pearson) of a share, in percent; NaN where n is 0."""
+    """Return the exact 95 % interval (Clopper and Pearson) of a share, in percent; NaN if n is 0."""
     from scipy.stats import binomtest
 
     interval = binomtest(count, n).proportion_ci(LEVEL, method="exact") if n else (float("nan"), float("nan"))
@@ -200,10 +201,10 @@ def _counts(name: str, rows: Sequence[SheetRow]) -> dict[str, object]:
 
 
 def reviewer_agreement(first: Sequence[SheetRow], second: Sequence[SheetRow]) -> pd.DataFrame:
-    """Compare two reviewers' answers, column by column, over the items that both answered there.
+    """Compare two reviewers' answers, column by column, over the items that both answered in that column.
 
-    Frame column, n, percent (the same answer) with its exact interval low and high, and Cohen's kappa, NaN where only
-    one answer occurs. Of the severity, an order, kappa squares the disagreements.
+    Frame column, n, percent (the same answer) with its exact interval low and high, and Cohen's kappa, NaN if only one
+    answer occurs. The severity is ordered, so its kappa has quadratic weights.
     """
     from sklearn.metrics import cohen_kappa_score
 
@@ -222,7 +223,7 @@ def reviewer_agreement(first: Sequence[SheetRow], second: Sequence[SheetRow]) ->
 
 
 def disagreements(first: Sequence[SheetRow], second: Sequence[SheetRow]) -> pd.DataFrame:
-    """Return each answer in which two reviewers differ: qid, data_set, question, column, both answers and notes."""
+    """Return the answers on which two reviewers differ: qid, data_set, question, column, both answers and notes."""
     names = ["qid", "data_set", "question", "column", "first", "second", "first_note", "second_note"]
     rows = []
     for mine, other in _pairs(first, second):
@@ -234,7 +235,7 @@ def disagreements(first: Sequence[SheetRow], second: Sequence[SheetRow]) -> pd.D
 
 
 def _pairs(first: Sequence[SheetRow], second: Sequence[SheetRow]) -> list[tuple[SheetRow, SheetRow]]:
-    """Return the items that both sheets hold, in the order of the first."""
+    """Return pairs of the items that both sheets contain, in the order of the first sheet."""
     of_second = {row.qid: row for row in second}
     pairs = [(row, of_second[row.qid]) for row in first if row.qid in of_second]
     if not pairs:
