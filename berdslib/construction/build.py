@@ -307,7 +307,7 @@ def rehearse(
     Frame step, recorded, to_ask, most_prompt_tokens; the last row is "all".
     """
     if model == ByRule.id:
-        raise InputError("the rules ask nobody; a dry run is for a chat model")
+        raise InputError("the rules send no requests; name a chat model for a dry run")
     drafts = read_items(builder, Path(raw), sample, seed, split).drafts
     rehearsal = Rehearsal(_chat(model), Path(folder) / EXCHANGES)
     make(builder, drafts, rehearsal, wording, check=False)
