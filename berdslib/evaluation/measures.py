@@ -510,7 +510,7 @@ def judged_questions(
     """
     if recorded is None:
         recorded = are_recorded(verdicts)
-    read = set(read_pairs(verdicts)["qid"])
+    read = set(read_pairs(verdicts)["qid"].unique())
     qid_of_list = list_ids(questions)
     listed: set[str | None] = set()
     for run in runs:

@@ -39,7 +39,7 @@ class CheckedRetriever:
     def search(self, questions: Sequence[AnyQuery], k: int) -> pd.DataFrame:
         """Return a run of at most k passages a question."""
         run = run_of(self.name, self._retriever.search(questions, k))
-        others = set(run["qid"]) - {question.qid for question in questions}
+        others = set(run["qid"].unique()) - {question.qid for question in questions}
         if others:
             problem = f"{self.name}: the run has passages for {min(others)!r}, which is not among the questions"
             raise InputError(problem, field="qid")
@@ -49,7 +49,7 @@ class CheckedRetriever:
 def warn_of_empty_lists(run: pd.DataFrame, questions: Sequence[AnyQuery], name: str) -> None:
     """Log a warning with the number of questions for which a system found nothing; a run has no rows for them."""
     qids = {question.qid for question in questions}
-    empty = qids - set(run["qid"])
+    empty = qids - set(run["qid"].unique())
     if empty:
         logger.warning("%d of %d questions have no passage in %s", len(empty), len(qids), name)
 

@@ -272,7 +272,7 @@ def _probabilities_of(run: pd.DataFrame, aspects: pd.DataFrame) -> _Features:
     table["aspect"] = table.groupby("qid")["pid"].rank("dense").astype(np.int64) - 1
     rows = run[["qid", "docno"]].assign(row=np.arange(len(run)))
     listed = rows.merge(table, on=["qid", "docno"])
-    without = set(run["qid"]) - set(listed["qid"])
+    without = set(run["qid"].unique()) - set(listed["qid"].unique())
     if without:
         raise InputError(f"no aspect of question {min(without)!r} has a p for any of its passages", field="aspects")
     count = table.groupby("qid")["aspect"].max() + 1
