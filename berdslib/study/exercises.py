@@ -45,7 +45,7 @@ CHECK = "# Check"
 REPOSITORY = 'repository = ""'  # the line of a notebook's opening cell that says where Colab finds the project
 
 
-class _Answer(NamedTuple):
+class CheckedAnswer(NamedTuple):
     """The result of :func:`check_answer`: whether the answer is right, which is its truth value, and a sentence."""
 
     right: bool
@@ -65,7 +65,7 @@ Case = tuple[tuple[Any, ...], Any]
 
 def check_answer(
     exercise: int, given: Any, expected: Any, *, tolerance: float | None = None, hint: str = ""
-) -> _Answer:
+) -> CheckedAnswer:
     """Compare an answer with the expected one, and describe a mistake in a sentence.
 
     Args:
@@ -90,12 +90,12 @@ def check_answer(
     compare = _wrong_function if _are_cases(expected) else _difference
     problem = _BLANK if _is_blank(given) else compare(given, expected, tolerance)
     if problem in (_BLANK, _NOTHING):
-        return _Answer(False, f"Exercise {exercise} {problem}")
+        return CheckedAnswer(False, f"Exercise {exercise} {problem}")
     if problem:
         message = f"Exercise {exercise}: not yet. {problem}"
-        return _Answer(False, f"{message} Hint: {hint}" if hint else message)
+        return CheckedAnswer(False, f"{message} Hint: {hint}" if hint else message)
     message = f"Exercise {exercise}: right."
-    return _Answer(True, message if callable(given) else f"{message} {shortened(_plain(given))}")
+    return CheckedAnswer(True, message if callable(given) else f"{message} {shortened(_plain(given))}")
 
 
 def _is_blank(given: Any) -> bool:

@@ -93,7 +93,7 @@ STATUS = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Page:
+class PublishedPage:
     """A table or figure of the papers: the published numbers, ours beside them, and how ours are made.
 
     `published` and `ours` have one row a number, all of it text as in the files; either may be empty. `told` holds the
@@ -288,7 +288,7 @@ def census() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["name", "title", "status", "ours", "notebook"])
 
 
-def page(name: str) -> _Page:
+def page(name: str) -> PublishedPage:
     """Return the page of a table or figure: "BeRDS 3", "pir4", "PIR Figure 2"; without a paper, BeRDS.
 
     BeRDS is numbered as in its later version.
@@ -310,7 +310,9 @@ def page(name: str) -> _Page:
     stated = read_shipped("figures").query("paper == @paper and version != 'v1' and figure == @number and @is_figure")
     ours = read_shipped("ours").query("table == @wanted")
     misprints = tuple(entry.get("misprints", ()))
-    return _Page(wanted, entry["title"], entry["status"], printed, ours, tuple(stated["says"]), misprints, entry)
+    return PublishedPage(
+        wanted, entry["title"], entry["status"], printed, ours, tuple(stated["says"]), misprints, entry
+    )
 
 
 @cache
