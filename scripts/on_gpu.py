@@ -36,7 +36,7 @@ from transformers import MistralConfig, MistralForCausalLM
 
 from berdslib.data.datasets import load_pairs, load_passages
 from berdslib.data.records import Passage
-from berdslib.errors import BerdsError
+from berdslib.errors import BerdsError, MissingDataError
 from berdslib.files import write_text
 from berdslib.judging.base import Pair
 from berdslib.judging.causal import load_causal
@@ -64,13 +64,14 @@ class Sizes(NamedTuple):
     plain_pairs: int = 64
     training_steps: int = 20
     tuned: str = "smollm2"
+    tuned_larger: str = "qwen-coder"
     judge: Design = Design("mpnet", "apart", 16)
     passes: int = 8
     encoders: tuple[str, ...] = ("minilm", "mpnet")
     passages: int = 1_000_000
 
 
-TOY = Sizes("tiny", 24, 24, 2, "", FAST, 1, ("minilm",), 60)
+TOY = Sizes("tiny", 24, 24, 2, "", "", FAST, 1, ("minilm",), 60)
 SERVER_STARTS_WITHIN = 300  # seconds
 
 
@@ -147,12 +148,17 @@ def training(name: str, sizes: Sizes, folder: Path) -> dict[str, Any]:
 # ---------------------------------------------------------------- judges of our own
 
 
-def small_model(sizes: Sizes, folder: Path) -> dict[str, Any]:
-    """The published recipe on the small chat model, in full; what people say of it, once."""
-    place = folder / "lora"
-    if sizes.tuned:
+def lora_in_full(name: str, sizes: Sizes, folder: Path) -> dict[str, Any]:
+    """The published recipe on a chat model that comes as packages; what people's labels say of it, once."""
+    place = folder / name
+    checkpoint = sizes.tuned_larger if name == "lora-qwen" else sizes.tuned
+    if checkpoint:
+        try:
+            located(checkpoint)
+        except MissingDataError as error:
+            raise SkippedError(str(error)) from error
         pairs, held_out = lora.examples()
-        lora.tune(sizes.tuned, place, replace(Recipe(), save_every=50), pairs, held_out[:1000])
+        lora.tune(checkpoint, place, replace(Recipe(), save_every=50), pairs, held_out[:1000])
         lora.measure(place)
         people = json.loads((place / "people.json").read_text(encoding="utf-8"))
     else:
@@ -243,7 +249,8 @@ PARTS: dict[str, Callable[[Sizes, Path], dict[str, Any]]] = {
     "judging-bf16": lambda sizes, folder: judging(sizes, folder, four_bit=False),
     "judging-4bit": lambda sizes, folder: judging(sizes, folder, four_bit=True),
     **{name: partial(training, name) for name in TRAININGS},
-    "lora": small_model,
+    "lora": partial(lora_in_full, "lora"),
+    "lora-qwen": partial(lora_in_full, "lora-qwen"),
     "encoding": encoding,
     "vllm": server,
     "mpnet-judge": long_training,

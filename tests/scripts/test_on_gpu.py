@@ -11,7 +11,7 @@ import torch
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "on_gpu.py"
 TRAININGS = ("training-bf16", "training-bf16-small", "training-4bit", "training-4bit-small")
-PARTS = ("judging-bf16", "judging-4bit", *TRAININGS, "lora", "encoding", "vllm", "mpnet-judge")
+PARTS = ("judging-bf16", "judging-4bit", *TRAININGS, "lora", "lora-qwen", "encoding", "vllm", "mpnet-judge")
 
 
 def call(*arguments):
