@@ -1,8 +1,8 @@
-"""Every path that asks a chat model, run with the small one that comes in a package.
+"""Every path that asks a chat model, run with one that comes in packages: smollm2, or by --chat qwen-coder.
 
     BERDS_DATA=../shared/data python scripts/chat_paths.py readable,expansion,writing -o FOLDER     (real questions)
     BERDS_DATA=../shared/data python scripts/chat_paths.py swapped -o FOLDER    (data/smollm2/essays.csv, numbers)
-    python scripts/chat_paths.py record                     (our own texts: data/smollm2, which notebooks replay)
+    python scripts/chat_paths.py record                     (our own texts: data/MODEL, which notebooks replay)
 
 Every answer is kept in FOLDER, so that a run that broke off goes on; tables are printed. A data set is built by
 ``berds build arguana RAW FOLDER --model smollm2 --sample 100``.
@@ -45,7 +45,7 @@ LONGEST = {
     "statement_and_negation": 120,
     "perspective_generation": 300,
 }
-SHIPPED = Path(__file__).parents[1] / "data" / "smollm2"
+DATA = Path(__file__).parents[1] / "data"
 BUILT, ESSAYS = 12, 12  # arguments and essays that are recorded for the notebooks
 _YES, _ONE = {"yes": ("yes",), "no": ("no",)}, {"first": ("1",), "second": ("2",)}
 READ: dict[str, Callable[[str], Any]] = {
@@ -59,9 +59,9 @@ READ: dict[str, Callable[[str], Any]] = {
 }
 
 
-def readable(folder: Path) -> pd.DataFrame:
+def readable(folder: Path, model: str) -> pd.DataFrame:
     """How many answers have the form that is read: asked in our long wording and left free, and as it is done now."""
-    now = load_local_chat("smollm2", max_tokens=EXPANSION_TOKENS)
+    now = load_local_chat(model, max_tokens=EXPANSION_TOKENS)
     found = bd.load(["arguana", "kialo"], passages="theperspective", split="dev")
     questions = [q for q in found.questions if len(q.perspectives) > 1][:N]
     texts = [(p.text, q.perspectives[0]) for p, q in zip(found.passages, questions, strict=False)]
@@ -72,7 +72,7 @@ def readable(folder: Path) -> pd.DataFrame:
     ]
     rows = []
     for task, read in READ.items():
-        free = LocalChat(now.model, now.tokenizer, "smollm2, left free", max_tokens=LONGEST.get(task, 80))
+        free = LocalChat(now.model, now.tokenizer, f"{model}, left free", max_tokens=LONGEST.get(task, 80))
         for name, chat in (("left free", free), ("held", now)):
             prompt = load_prompt(task, asked=chat.id)
             asked, start = [prompt.about(**one) for one in values], time.perf_counter()
@@ -101,12 +101,13 @@ def reads(read: Callable[[str], Any], answer: str) -> bool:
     return True
 
 
-def expansion(folder: Path, questions: int = 10) -> pd.DataFrame:
+def expansion(folder: Path, model: str) -> pd.DataFrame:
     """MRecall and Precision on theperspective with the model's perspectives and without, and by rule."""
-    systems = [f"{r}{part}" for r in ("bm25", "minilm") for part in ("", "+expand:chat:smollm2", "+expand:rule")]
+    ways = ("", f"+expand:chat:{model}", "+expand:rule")
+    systems = [f"{retriever}{way}" for retriever in ("bm25", "minilm") for way in ways]
     found = bd.experiment(
         systems,
-        bd.load("theperspective", limit=questions),
+        bd.load("theperspective"),
         ["MRecall@5", "MRecall@10", "Precision@5"],
         baseline=systems[0],
         recordings=folder / "expansions.jsonl",
@@ -116,9 +117,9 @@ def expansion(folder: Path, questions: int = 10) -> pd.DataFrame:
     return found.table
 
 
-def writing(folder: Path, n: int = 30) -> pd.DataFrame:
+def writing(folder: Path, model: str, n: int = 30) -> pd.DataFrame:
     """Answers to queries of PIR's demo release and essays from what minilm finds; what an essay's tone goes with."""
-    chat = Recorded(folder / "writing.jsonl", load_local_chat("smollm2"))
+    chat = Recorded(folder / "writing.jsonl", load_local_chat(model))
     asked = bd.load("pir-demo:ambigqa")
     questions, corpus = asked.queries[:n], {p.docno: p for p in asked.passages}
     run = bd.retriever("minilm", asked).search(questions, 3)
@@ -152,7 +153,7 @@ def alignment(essays: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["target", *rag.Correlation._fields])
 
 
-def swapped(folder: Path, most: int = 3, run_of: int = 3) -> pd.DataFrame:
+def swapped(folder: Path, model: str, most: int = 3, run_of: int = 3) -> pd.DataFrame:
     """Essays on both sides of topics, from passages of either side, from those found, and from none: as numbers.
 
     The topics are those of PIR's demo release with passages on both sides, in its order. `wrote` is the side that an
@@ -179,7 +180,7 @@ def swapped(folder: Path, most: int = 3, run_of: int = 3) -> pd.DataFrame:
 
     found = bd.retriever("minilm", task).search(queries, most)
     runs = {"supporting": of_side(1), "opposing": of_side(-1), "found": found, "none": None}
-    chat, frames = Recorded(folder / "swapped.jsonl", load_local_chat("smollm2")), []
+    chat, frames = Recorded(folder / "swapped.jsonl", load_local_chat(model)), []
     for name, run in runs.items():
         essays = rag.write_essays(queries, run, corpus, chat, depth=most).assign(passages=name)
         shown = [docnos.split() for docnos in essays["docnos"]]
@@ -200,7 +201,7 @@ def swapped(folder: Path, most: int = 3, run_of: int = 3) -> pd.DataFrame:
     topics = [bd.Question(e.qid, e.root, (e.root,)) for e in each.itertuples()]
     said = bd.judge(each[["qid", "docno", "rank"]], bd.Collection("essays", topics, texts), "laptop", 1)
     table["laptop"] = said.set_index("qid")["p_yes"].reindex(each["qid"]).to_numpy()
-    path, keys = SHIPPED / "essays.csv", ["topic", "asked", "passages"]
+    path, keys = DATA / model / "essays.csv", ["topic", "asked", "passages"]
     table["wrote"] = ""
     if path.exists():
         read = pd.read_csv(path, keep_default_na=False).set_index(keys)["wrote"]
@@ -223,9 +224,9 @@ def copied(essay: str, texts: Sequence[str], topic: str, run_of: int) -> int:
     return len({i + j for i, run in enumerate(runs(essay)) if run in theirs for j in range(run_of)})
 
 
-def record(_: Path) -> pd.DataFrame:
-    """Write data/smollm2: what the model says of our own texts, a file for each use, without the questions' words."""
-    SHIPPED.mkdir(exist_ok=True)
+def record(_: Path, model: str) -> pd.DataFrame:
+    """Write data/MODEL: what the model says of our own texts, a file for each use, without the questions' words."""
+    (DATA / model).mkdir(exist_ok=True)
     sample = bd.load("sample", split="all")
 
     def build(chat: Recorded) -> None:
@@ -244,8 +245,8 @@ def record(_: Path) -> pd.DataFrame:
     }
     rows = []
     for name, (longest, use) in uses.items():
-        path = SHIPPED / f"{name}.jsonl"
-        chat = Recorded(path, load_local_chat("smollm2", max_tokens=longest))
+        path = DATA / model / f"{name}.jsonl"
+        chat = Recorded(path, load_local_chat(model, max_tokens=longest))
         use(chat)
         said = (row for _, row in read_jsonl(path) if row["model"] == chat.id)  # not of an earlier prompt or form
         kept = [{k: v for k, v in row.items() if k not in ("messages", "first_token")} for row in said]
@@ -260,11 +261,12 @@ PATHS = {"readable": readable, "expansion": expansion, "writing": writing, "swap
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", help=f"comma-separated: {', '.join(PATHS)}")
+    parser.add_argument("--chat", choices=["smollm2", "qwen-coder"], default="smollm2", help="the model that is asked")
     parser.add_argument("-o", "--out", type=Path, default=Path("."), help="a folder for answers and tables")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     for name in asked.paths.split(","):
-        start, table = time.perf_counter(), PATHS[name](asked.out)
+        start, table = time.perf_counter(), PATHS[name](asked.out, asked.chat)
         print(table.round(3).to_string(index=False), f"{(time.perf_counter() - start) / 60:.1f} minutes", sep="\n")
         (asked.out / f"{name}.json").write_text(json.dumps(table.to_dict("records"), default=str), encoding="utf-8")
 
