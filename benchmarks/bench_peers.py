@@ -9,7 +9,7 @@ projection: PAP+ in closed form against projecting both of each pair. laptop: th
 the same model in float32 in batches as given, each text of each pair read; pairs as an evaluation asks for them.
 """
 
-import sys
+import argparse
 
 import numpy as np
 from timing import compare, in_turns, seconds
@@ -151,5 +151,7 @@ def laptop(n=600):
 BENCHMARKS = {one.__name__: one for one in (bm25, measures, mmr, projection, laptop)}
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or BENCHMARKS:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=[*BENCHMARKS], metavar="NAME")
+    for name in parser.parse_args().names:
         BENCHMARKS[name]()

@@ -249,7 +249,7 @@ def record(_: Path, model: str) -> pd.DataFrame:
         chat = Recorded(path, load_local_chat(model, max_tokens=longest))
         use(chat)
         said = (row for _, row in read_jsonl(path) if row["model"] == chat.id)  # not of an earlier prompt or form
-        kept = [{k: v for k, v in row.items() if k not in ("messages", "first_token")} for row in said]
+        kept = [{k: v for k, v in row.items() if k not in ("messages", "first_token", "crc32")} for row in said]
         write_jsonl(path, kept)
         rows.append({"file": path.name, "answers": len(kept), "kB": path.stat().st_size / 1000})
     return pd.DataFrame(rows)

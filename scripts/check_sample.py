@@ -3,6 +3,7 @@
 Usage: python scripts/check_sample.py [FOLDER]      (exit status 1 if anything is wrong)
 """
 
+import argparse
 import collections
 import itertools
 import json
@@ -78,8 +79,9 @@ def problems(folder):
 
 
 def main():
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1] / "data" / "sample"
-    found = list(problems(folder))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).parents[1] / "data" / "sample")
+    found = list(problems(parser.parse_args().folder))
     print("\n".join(found) if found else "the sample is as it should be")
     return 1 if found else 0
 

@@ -5,12 +5,12 @@ Usage: python scripts/execute_notebooks.py [NAME …]
 Vectors are float32 here, whatever the processor is fastest with: what is committed then comes out the same elsewhere.
 """
 
+import argparse
 import base64
 import hashlib
 import io
 import os
 import re
-import sys
 
 import nbformat
 from PIL import Image
@@ -81,8 +81,10 @@ def code_digests(notebook):
 
 def main():
     os.environ.setdefault("BERDS_NUMBER_FORMAT", "float32")
-    names = sys.argv[1:] or [p.stem for p in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))]
-    for name in names:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    in_order = [path.stem for path in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))]
+    parser.add_argument("names", nargs="*", default=in_order, metavar="NAME", help="such as 07; all by default")
+    for name in parser.parse_args().names:
         source = find_notebook(name)
         # Below the project root, so that the paths a notebook prints are relative.
         done = run_notebook(source.stem, output=notebook_folder().parent / "papermill_runs" / source.stem)

@@ -6,6 +6,7 @@ Vectors are float32, so that the last printed digit is the same on every process
 data sets of others are left out. Minutes on two cores, once their passages are encoded (BERDS_CACHE keeps vectors).
 """
 
+import argparse
 import contextlib
 import io
 import json
@@ -117,6 +118,7 @@ def show(commands):
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     cache = os.environ.get("BERDS_CACHE")
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         show(EVERYDAY)

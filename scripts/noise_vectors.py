@@ -6,6 +6,7 @@ A vector is q + sigma z, z of length 1, in any direction or among the first in w
 vary. Lists are fused by reciprocal ranks; the mean of four seeds. theperspective, minilm.
 """
 
+import argparse
 from itertools import product
 
 import numpy as np
@@ -34,6 +35,7 @@ def fused(vectors: np.ndarray, passages: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     task, encoder = bd.load("theperspective"), get_encoder("minilm")
     passages = encoder.encode_passages([p.full_text for p in task.passages])
     queries = encoder.encode_queries([q.text for q in task.questions])

@@ -7,8 +7,8 @@ is against) and the four tasks of PIR's demo release. Beside each question's gol
 vector can tell apart says little if it can tell those apart as well.
 """
 
+import argparse
 import json
-import sys
 
 import numpy as np
 import pandas as pd
@@ -78,6 +78,8 @@ def tables(data, encoder):
 
 if __name__ == "__main__":
     pd.set_option("display.width", 200)
-    for name in sys.argv[1:] or ["minilm", "mpnet"]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("encoders", nargs="*", default=["minilm", "mpnet"])
+    for name in parser.parse_args().encoders:
         for one in (bd.load("theperspective"), arguana_theses(), *map(bd.load, TASKS)):
             tables(one, name)

@@ -5,6 +5,7 @@ Usage: python scripts/paper_map.py [--check]
 All is made from data/published/tables.toml; --check fails where the list is not up to date.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -73,7 +74,9 @@ def write_pages(folder):
 
 
 def main():
-    if "--check" not in sys.argv[1:]:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="fail where the list is not up to date")
+    if not parser.parse_args().check:
         PAGE.write_text(listed(), encoding="utf-8")
     elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != listed():
         sys.exit("docs/paper_map.md is not what tables.toml says; run scripts/paper_map.py")

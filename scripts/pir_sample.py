@@ -10,6 +10,7 @@ made from templates or by hand: they show how methods behave, not how good they 
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -227,6 +228,7 @@ def _task(texts: list[str], queries: list[Query]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     with write_text(Path(__file__).resolve().parents[1] / "data" / "pir-sample" / "tasks.json") as file:
         json.dump({"location": location_task(), "stories": story_task()}, file, ensure_ascii=False, indent=0)
         file.write("\n")

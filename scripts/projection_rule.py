@@ -3,6 +3,7 @@
 Usage: BERDS_DATA=FOLDER python scripts/projection_rule.py      (minutes on two cores, less when vectors are cached)
 """
 
+import argparse
 import os
 import sys
 from pathlib import Path
@@ -296,6 +297,7 @@ def markdown(frame):
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     if not os.environ.get("BERDS_DATA"):
         sys.exit("BERDS_DATA must name the folder with pir/demo_pir_dataset.json and wikipedia/")
     encoder = get_encoder("minilm")

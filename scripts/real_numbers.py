@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +19,15 @@ import berdslib as bd
 from berdslib.data.datasets import load_pairs, load_questions
 from berdslib.data.records import issue_of
 from berdslib.judging.registry import make_judge
+from berdslib.retrieval.expansion import expansions_by
 from berdslib.study.raters import as_asked
 
 FOLDER = Path(__file__).parents[1] / "data" / "real"
 RETRIEVERS = ["bm25", "minilm", "mpnet"]
 WEIGHTS = (0.95, 0.9, 0.75, 0.5, 0.25)
-DIAL = [f"{r}{part}" for r in ("bm25", "minilm") for part in ("", *(f"+mmr:{w}" for w in WEIGHTS), "+expand:rule")]
+WAYS = ["", *(f"+mmr:{weight}" for weight in WEIGHTS), "+expand:rule", "+expand:recorded"]
+DIAL = [retriever + way for retriever in ("bm25", "minilm") for way in WAYS]
+WRITTEN = FOLDER.parent / "qwen-coder" / "theperspective.jsonl"
 CHANGES = ["minilm", "minilm+mmr:0.75", "minilm+mmr:0.5", "minilm+dpp:0.5", "minilm+expand:rule"]
 PROJECTED = ["minilm", "minilm+pap:1.0"]
 TASKS = ("perspectrum", "ambigqa", "allsides", "exfever")
@@ -46,8 +50,11 @@ def lists(k: int = 20) -> pd.DataFrame:
 
 
 def dial() -> pd.DataFrame:
-    """MMR at five weights and expansion by rule, of the question's own list."""
-    found = words(bd.sides(DIAL, "theperspective", k=10).listed, DIAL)
+    """MMR at five weights and expansion by rule and by a chat model, of the question's own list."""
+    collection = bd.load("theperspective")
+    expansions = expansions_by(f"chat:recorded:{WRITTEN}", collection.questions)
+    found = words(bd.sides(DIAL, replace(collection, expansions=expansions), k=10).listed, DIAL)
+    found = found.rename(columns=lambda name: name.replace("expand:recorded", "expand:qwen-coder"))
     return found[found["asked"] == "question"].drop(columns="asked")
 
 
