@@ -277,7 +277,7 @@ class Endpoint:
         deadline: float = 600.0,
     ) -> None:
         if not isinstance(max_tokens, int) or max_tokens < 1:
-            raise InputError(f"max_tokens must be a whole number from 1, not {max_tokens!r}")
+            raise InputError(f"max_tokens must be a positive whole number, not {max_tokens!r}")
         base = base_url or os.environ.get("BERDS_CHAT_URL") or "https://api.openai.com/v1"
         self._address = _Address(base, self._path)
         self.max_tokens = max_tokens
