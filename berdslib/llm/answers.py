@@ -27,7 +27,7 @@ MOST_BLOCKS = 500
 _NAME_KEYS = ("name", "title", "label", "perspective")
 _TEXT_KEYS = ("statement", "text", "description", "content", "argument", "explanation", "viewpoint", "perspective")
 _GENERIC = frozenset((*_TEXT_KEYS, "perspectives", "statements", "arguments", "viewpoints"))
-# Marks around a model's reasoning. In gpt-oss, the closing mark is the one that opens the final answer.
+# Marks around a model's reasoning. In gpt-oss, the mark that opens the final answer also ends the reasoning.
 _THOUGHT = r"<(?:think|thinking|thought|reasoning|seed:think)>|\[THINK\]|<\|channel\|>analysis"
 _THOUGHT_ENDS = r"</(?:think|thinking|thought|reasoning|seed:think)>|\[/THINK\]|<\|channel\|>final<\|message\|>"
 _START = re.compile(r"[\[{]")
