@@ -43,11 +43,11 @@ PARSERS: dict[str, Callable[[str], bool | None]] = {"strict": strict_answer, "of
 
 
 class Chat(EachByItself):
-    """Asks a chat model whether a document supports a statement.
+    """A judge that asks a chat model whether a document supports a statement.
 
-    A pair is unread, and its P(Yes) NaN, if the model or its server refuses it, or the answer is neither Yes nor No.
-    `parser`, "strict" or "official", is for replies without log-probabilities; `workers` is the number of concurrent
-    requests.
+    If the model or its server refuses a pair, or the answer is neither Yes nor No, the pair is unread and its P(Yes) is
+    NaN. `parser`, "strict" or "official", reads replies without log-probabilities; `workers` is the number of requests
+    at a time.
     """
 
     threshold = 0.5
@@ -71,10 +71,10 @@ class Chat(EachByItself):
 
     @property
     def id(self) -> str:
-        """Names everything that the answers depend on.
+        """The judge's id, which identifies everything that the answers depend on.
 
-        That includes deviations of a server that change answers: no or fewer log-probabilities, its own temperature,
-        no system turn. They are unknown before the first answer; see :meth:`try_first`.
+        It includes deviations of a server that affect the answers: no or fewer log-probabilities, a default
+        temperature, no system turn. They are unknown before the first answer; see :meth:`try_first`.
         """
         prompt = f"prompt={self.prompt.name}:{self.prompt.hash}"
         differs = getattr(self.model, "differs", "")
@@ -82,7 +82,7 @@ class Chat(EachByItself):
         return f"chat({model},{prompt},parser={self.parser},title={self.title_position})"
 
     def try_first(self, pairs: Sequence[Pair], /) -> bool:
-        """Send pairs to an endpoint without an answer so far until it answers; return whether the id changed."""
+        """Send pairs to an endpoint that has not answered yet, until it answers; return whether the id changed."""
         before = self.id
         for i in _spread(len(pairs))[:_FIRST]:
             if getattr(self.model, "settled", True):
@@ -95,10 +95,10 @@ class Chat(EachByItself):
         return self.id != before
 
     def p_yes_each(self, pairs: Sequence[Pair]) -> tuple[np.ndarray, BaseException | None]:
-        """Return P(Yes) of each pair, NaN where it is unread, and the error if other pairs have no answer.
+        """Return P(Yes) of each pair, NaN for unread pairs, and the error if other pairs have no answer.
 
-        A warning counts unread pairs by reason. If the first five pairs are all unread, the rest is not sent, unless
-        the judge is `proven`.
+        A warning counts unread pairs by reason. If the first five pairs are all unread, the remaining pairs are not
+        sent, unless the judge is `proven`.
         """
         order = [pairs[i] for i in _spread(len(pairs)) if pairs[i] not in self._first]
         new, problem = self._ask(order, before=list(self._first.values()))
@@ -124,7 +124,7 @@ class Chat(EachByItself):
         return np.array(p_yes, dtype=np.float64), problem
 
     def messages(self, pair: Pair) -> list[dict[str, str]]:
-        """Return the messages that are sent for a pair."""
+        """Return the messages of the request for a pair."""
         document = defuse_tag(document_text(pair.passage, self.title_position), "document")
         statement = defuse_tag(one_line(pair.perspective), "document")
         return self.prompt.messages(document=document, statement=statement)
@@ -148,12 +148,15 @@ class Chat(EachByItself):
         verdict = self._parse(text)
         if verdict is None:
             reason = CUT_OFF if reply.finish == "length" else "neither Yes nor No"
-            raise UnreadError(f"{self.model.id} answered {text[:80]!r}; Yes or No was expected", reason)
+            raise UnreadError(f"{self.model.id} answered {text[:80]!r}; expected Yes or No", reason)
         return float(verdict)
 
 
 def _spread(n: int) -> list[int]:
-    """Return the positions of n pairs, first some from all over: a filter may refuse all pairs of one question."""
+    """Return the positions of n pairs, starting with some from the whole range.
+
+    Otherwise the first pairs could all belong to one question, and a content filter may refuse them all.
+    """
     first = range(0, n, max(1, -(-n // _FIRST)))
     return [*first, *(i for i in range(n) if i not in first)]
 
@@ -165,7 +168,7 @@ def _about(pair: Pair) -> str:
 def probability_of_yes(reply: Reply) -> float | None:
     """Return P(Yes) / (P(Yes) + P(No)) over the first token's alternatives.
 
-    None if the two together have less than half of the probability; the answer's text then decides.
+    Returns None if Yes and No together have less than half of the probability; the answer's text then decides.
     """
     mass = {True: 0.0, False: 0.0}
     for token, logprob in reply.first_token:

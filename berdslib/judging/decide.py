@@ -26,10 +26,10 @@ _NO_ANSWER = "no answer in the reply"
 
 
 class Decide(Chat):
-    """Asks a decision model, as :class:`~berdslib.llm.decisions.Decisions`, about a passage and its perspectives.
+    """A judge that asks a decision model (:class:`~berdslib.llm.decisions.Decisions`) about a passage's perspectives.
 
-    If the model refuses one question, only its pair stays unread. An answer may depend on the other questions of its
-    request.
+    If the model refuses one question, only the pair of that question stays unread. An answer may depend on the other
+    questions of its request.
     """
 
     def __init__(self, model: ChatModel, *, workers: int = 4, title_position: str = "after") -> None:
@@ -37,12 +37,12 @@ class Decide(Chat):
 
     @property
     def id(self) -> str:
-        """Name everything that the answers depend on, except the other perspectives of a request."""
+        """The judge's id: everything that the answers depend on, except the other perspectives of a request."""
         prompt = f"prompt={self.prompt.name}:{self.prompt.hash}"
         return f"decide({self.model.id},{prompt},asked=together,title={self.title_position})"
 
     def messages(self, *pairs: Pair) -> list[dict[str, str]]:
-        """Return the messages for pairs of one passage: its text, and one question for each pair."""
+        """Return the messages for pairs of one passage: the passage's text, and a question for each pair."""
         text = defuse_tag(document_text(pairs[0].passage, self.title_position))
         asked = [self.prompt.fill(statement=defuse_tag(one_line(pair.perspective))) for pair in pairs]
         questions = [{"role": _name(i), "content": one} for i, one in enumerate(asked)]
@@ -50,7 +50,7 @@ class Decide(Chat):
 
     def _ask(self, pairs: Sequence[Pair], before: Sequence[Answer] = ()) -> tuple[list[Answer], BaseException | None]:
         together: dict[tuple[str, Passage], list[Pair]] = defaultdict(list)
-        for pair in sorted(pairs, key=lambda pair: pair.pid):  # so that a request does not depend on their order
+        for pair in sorted(pairs, key=lambda pair: pair.pid):  # a request must not depend on the order of the pairs
             together[pair.qid, pair.passage].append(pair)
         answers, end = ask_until_end(
             self.model,
@@ -72,7 +72,7 @@ def _name(i: int) -> str:
 
 
 def _probabilities(reply: Reply) -> dict[str, float | str | None]:
-    """Return a reply's entry for each question: a probability, the words of a refusal, or None."""
+    """Return name → a probability, the text of a refusal, or None, for each question in a reply."""
     try:
         found = {name: _probability(one) for name, one in json.loads(answer_of(reply)).items()}
     except MALFORMED:
@@ -80,7 +80,7 @@ def _probabilities(reply: Reply) -> dict[str, float | str | None]:
     if not any(isinstance(one, float) for one in found.values()):
         refused = any(isinstance(one, str) for one in found.values())
         reason = "refused by the model" if refused else _NO_ANSWER
-        raise UnreadError(f"the reply has no probability: {reply.text[:80]!r}", reason)
+        raise UnreadError(f"the reply contains no probability: {reply.text[:80]!r}", reason)
     return found
 
 
@@ -93,12 +93,12 @@ def _probability(value: object) -> float | str | None:
 
 
 def _answer_to(name: str, answer: Answer) -> Answer:
-    """Return the answer to one of the questions of a request."""
+    """Return the answer to one question from the answer to its request."""
     if answer.reply is None or answer.unread:
         return answer
     found = answer.read.get(name)
     if isinstance(found, float):
         return answer._replace(read=found)
     if found is None:
-        return answer._replace(problem=f"the reply has no probability for {name!r}", unread=_NO_ANSWER)
-    return answer._replace(problem=f"the model refused: {found[:80]!r}", unread="refused by the model")
+        return answer._replace(problem=f"the reply contains no probability for {name!r}", unread=_NO_ANSWER)
+    return answer._replace(problem=f"the model refused to answer: {found[:80]!r}", unread="refused by the model")

@@ -1,4 +1,4 @@
-"""Judges on classifiers that read document and perspective together: cross-encoders, and NLI models.
+"""Judges based on classifiers that read document and perspective together: cross-encoders and NLI models.
 
 A pair that is too long has its document truncated, never its perspective (divergences.md B12).
 """
@@ -34,9 +34,10 @@ _FIELD_NAME = re.compile(r"(premise|hypothesis)[\s▁]*:", re.IGNORECASE)
 
 
 class PairJudge:
-    """A judge on a classifier: yes at `threshold` and above. `named`, its kind and model, begins its id.
+    """A judge based on a classifier, with the verdict yes from `threshold` on.
 
-    `loaded` means that the weights are those of the files that `named` stands for.
+    The id starts with `named`, the judge's kind and model. `loaded` means that the weights are those of the files that
+    `named` refers to.
     """
 
     def __init__(
@@ -56,12 +57,12 @@ class PairJudge:
 
     @property
     def id(self) -> str:
-        """Names everything that the answers depend on now: the model can be trained."""
+        """The judge's id, which names everything that the answers depend on; it changes if the model is trained."""
         limits = f"max_length={self.classifier.max_length},title={self.title_position},threshold={self.threshold}"
         return f"{self.named}{self._weights.of(self.classifier.model)},{limits})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return float64 (n,)."""
+        """Return P(yes) of each pair, float64 (n,)."""
         from scipy.special import expit
 
         texts = [(pair.perspective, document_text(pair.passage, self.title_position)) for pair in pairs]
@@ -82,7 +83,7 @@ def cross_encoder(model: Any, tokenizer: Any, name: str, **options: Any) -> Pair
 
 
 def load_cross_encoder(checkpoint: str, **options: Any) -> PairJudge:
-    """Load a cross-encoder judge: a classifier of one output, or a folder with a LoRA adapter for one."""
+    """Load a cross-encoder judge: a classifier with one output, or a folder with a LoRA adapter for one."""
     # An adapter has its own head; the config of its base may describe another.
     outputs = {"num_labels": 1} if (Path(checkpoint) / "adapter_config.json").is_file() else {}
     model, tokenizer = load_classifier(checkpoint, **outputs)
@@ -145,14 +146,14 @@ class _T5Classifier(PairClassifier):
             start = self.tokenizer(f"premise: {self._plain(premise)}", add_special_tokens=False)["input_ids"]
             end = self.tokenizer(f"hypothesis: {self._plain(hypothesis)}")["input_ids"]
             if len(end) >= self.max_length:
-                problem = f"a perspective of {len(end)} tokens leaves no room in {self.max_length}"
+                problem = f"a perspective of {len(end)} tokens leaves no room for a document ({self.max_length} tokens)"
                 raise InputError(problem, field="max_length")
             inputs.append({"input_ids": start[: self.max_length - len(end)] + end})
         return inputs
 
     def _plain(self, text: str) -> str:
-        """Return a text without special tokens and names of fields."""
-        # Normalised first, since the tokenizer also turns look-alikes ("hypothesis：" with a wide colon) into names.
+        """Return a text without special tokens and field names."""
+        # Normalised first, since the tokenizer turns look-alikes ("hypothesis：" with a wide colon) into field names.
         normalizer = self.tokenizer.backend_tokenizer.normalizer
         text = normalizer.normalize_str(text) if normalizer else text
         return _FIELD_NAME.sub(r"\1 -", defuse(text, control_tokens(self.tokenizer)))

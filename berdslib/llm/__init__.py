@@ -1,1 +1,1 @@
-"""Language models and their prompts. Stands on the ground: errors, files and paths."""
+"""Language models and their prompts. Depends only on errors, files, paths and progress."""

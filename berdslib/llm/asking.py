@@ -1,4 +1,4 @@
-"""Asking a chat model many things at a time; one answer that cannot be read does not cost the others."""
+"""Concurrent requests to a chat model; an unreadable answer does not discard the others."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ logger = logging.getLogger(__name__)
 
 Said = TypeVar("Said")
 
-_GONE = 20  # failures in a row after which the model seems to be gone
-_UNREAD = 5  # unread answers at the start after which the model, and not what it is asked, seems to be the reason
+_GONE = 20  # consecutive failures after which the model counts as unavailable
+_UNREAD = 5  # unread answers at the start, with none read, after which the model counts as unusable
 
 
 class Answer(NamedTuple):
-    """The answer to one conversation: the ``reply``, and what was ``read`` of it; or the ``problem``.
+    """The answer to one conversation: the ``reply`` and the value ``read`` from it, or the ``problem``.
 
-    With a problem and no ``unread``, the model could not be reached, and asking again may help. ``unread`` says in two
-    or three words why asking again would not: the server refused the conversation, or the reply cannot be read.
+    A problem without ``unread`` means that the model was unavailable, so a retry may help. ``unread`` gives, in two or
+    three words, the reason why a retry would not help: the server refused the conversation, or the reply is unreadable.
     """
 
     reply: Reply | None
@@ -47,19 +47,19 @@ def ask_all(
     workers: int = 4,
     desc: str = "asking",
 ) -> list[Answer]:
-    """Ask a chat model everything, several at a time, and return the answers in the order of the questions.
+    """Send conversations to a chat model concurrently, and return the answers in the same order.
 
-    A model of this machine, which says how many conversations it takes `together`, gets so many at once.
+    A local model's attribute ``together`` is the number of conversations that it takes in one batch.
 
-    Where the model cannot be reached, or refuses a conversation for what is in it, that conversation has no reply. Any
-    other error, and an interrupt from the keyboard, ends the asking: no new request is sent, none is tried again, and
-    requests under way are waited for, so that a :class:`~berdslib.llm.recorded.Recorded` around the model has them.
+    A conversation has no reply if the model is unavailable or refuses its content. Any other error, and a keyboard
+    interrupt, stops the run: new requests and retries are cancelled, and pending requests are awaited, so that a
+    :class:`~berdslib.llm.recorded.Recorded` around the model keeps their answers.
 
     Raises:
-        InputError: no workers.
-        UnavailableError: twenty requests in a row failed.
-        UnreadError: the first five were refused or cannot be read, and the model is not `proven`.
-        ChatError: the model refuses or fails for good.
+        InputError: fewer than one worker.
+        UnavailableError: twenty consecutive requests failed.
+        UnreadError: the first five answers were refused or unreadable, and the model is not `proven`.
+        ChatError: the model refuses all requests, or fails permanently.
     """
     answers, end = ask_until_end(chat, conversations, proven=proven, workers=workers, desc=desc)
     if end is not None:
@@ -77,13 +77,14 @@ def ask_until_end(
     workers: int = 4,
     desc: str = "asking",
 ) -> tuple[list[Answer], BaseException | None]:
-    """Ask as :func:`ask_all` does, and return the answers with what ended it early, if anything did.
+    """Send conversations as :func:`ask_all` does; return the answers, and the error that stopped the run or None.
 
-    `read` raises InputError for a reply that it cannot read. Where the first five answers are unread, the rest is not
-    asked, unless the model is `proven`: one of its answers was read before. Answers from `before` count.
+    `read` parses a reply and raises InputError if it cannot. If the first five answers are unread, the remaining
+    conversations are not sent, unless the model is `proven`: one of its earlier answers was read. Answers in `before`
+    count.
     """
     if workers < 1:
-        raise InputError(f"at least one worker is needed to ask anything, not {workers}", field="workers")
+        raise InputError(f"must be at least 1, not {workers}", field="workers")
     size = getattr(chat, "together", 1)
     seen = [*before]
     ends: list[BaseException] = []
@@ -95,9 +96,9 @@ def ask_until_end(
             return [_NOT_ASKED] * len(messages)
         try:
             answers = _asked_together(chat, messages, read)
-        except BaseException as error:  # noqa: BLE001 - returned; the first one is the cause, others may follow
+        except BaseException as error:  # noqa: BLE001 - returned; the first error is the cause of any later ones
             ends.append(error)
-            stop.set()  # here, or another worker could take up the next one first
+            stop.set()  # at once, before another worker can start the next batch
             return [_NOT_ASKED] * len(messages)
         with lock:
             for answer in answers:
@@ -118,10 +119,10 @@ def ask_until_end(
             for _ in bar(as_completed(asked), total=len(asked), desc=desc):
                 if ends:
                     break
-        except BaseException as error:  # noqa: BLE001 - returned; the keyboard's too, whatever came of its end
+        except BaseException as error:  # noqa: BLE001 - returned; an interrupt precedes the errors that it causes
             ends.insert(0, error)
         finally:
-            stop.set()  # what waits in the queue is then left alone, and what waits to be tried again is given up
+            stop.set()  # skips the conversations in the queue, and cancels retries
     answers = [answer for batch in asked for answer in batch.result()]
     answers += [_NOT_ASKED] * (len(conversations) - len(answers))
     return answers, ends[0] if ends else None
@@ -129,7 +130,7 @@ def ask_until_end(
 
 def _asked_together(chat: ChatModel, conversations: Sequence[Messages], read: Callable[[Reply], Any]) -> list[Answer]:
     if len(conversations) > 1:
-        with suppress(UnavailableError, InputError):  # of one of them: each is then asked by itself
+        with suppress(UnavailableError, InputError):  # caused by one conversation: send each by itself
             return [_read(reply, read) for reply in cast(Any, chat).complete_all(conversations)]
     return [_asked(chat, messages, read) for messages in conversations]
 
@@ -140,7 +141,7 @@ def _asked(chat: ChatModel, messages: Messages, read: Callable[[Reply], Any]) ->
     except UnavailableError as error:
         return Answer(None, str(error))
     except InputError as error:
-        if error.path is not None:  # such as a recording that cannot be written: the messages are not to blame
+        if error.path is not None:  # not about the messages, such as a recording that cannot be written
             raise
         return Answer(None, str(error), getattr(error, "reason", "not sent"))
     return _read(reply, read)
@@ -150,19 +151,19 @@ def _read(reply: Reply, read: Callable[[Reply], Any]) -> Answer:
     try:
         return Answer(reply, read=read(reply))
     except InputError as error:
-        return Answer(reply, error.problem, getattr(error, "reason", "in another form"))
+        return Answer(reply, error.problem, getattr(error, "reason", "unexpected format"))
 
 
 def _why_in_vain(seen: Sequence[Answer], chat: ChatModel, proven: bool) -> ChatError | None:
-    """Return an error where a model seems to be gone, or where none of what it says at first can be read."""
+    """Return an error if further requests are pointless: the model is unavailable, or its first answers are unread."""
     last = seen[-1]
     if last.unread and not proven and not any(_was_read(one) for one in seen):
         unread = [one for one in seen if one.unread]
         if len(unread) >= _UNREAD:
-            what = f"{_UNREAD} requests to {chat.id}, and no answer that can be read: {by_reason(unread)}. The last"
+            what = f"{_UNREAD} requests to {chat.id} gave no readable answer: {by_reason(unread)}. The last problem"
             return UnreadError(f"{what}: {last.problem}{hint(chat, unread)}", last.unread)
     if len(seen) >= _GONE and all(one.reply is None and not one.unread for one in seen[-_GONE:]):
-        return UnavailableError(f"{_GONE} requests in a row failed, the last with: {last.problem}")
+        return UnavailableError(f"{_GONE} consecutive requests failed, the last with: {last.problem}")
     return None
 
 
@@ -171,19 +172,19 @@ def _was_read(answer: Answer) -> bool:
 
 
 def by_reason(unread: Iterable[Answer]) -> str:
-    """Return how many answers are unread for which reason, such as "content filter 2, empty answer 1"."""
+    """Count unread answers by reason, such as "content filter 2, empty answer 1"."""
     return ", ".join(f"{reason} {n}" for reason, n in Counter(one.unread for one in unread).most_common())
 
 
 def hint(chat: ChatModel, unread: Iterable[Answer]) -> str:
-    """Return what helps where a model has spent all its tokens on thinking; "" where it has not."""
+    """Return advice for a model whose reasoning used up its tokens; "" if no answer was cut off."""
     if not any(one.unread == CUT_OFF for one in unread):
         return ""
     longest = getattr(chat, "max_tokens", None)
     limit = "" if longest is None else f" (max_tokens={longest})"
     return (
-        f". Its tokens{limit} are used up before an answer, as with models that think first: give it more, as in "
-        "chat:MODEL?max_tokens=2000, or turn its thinking off, as in chat:MODEL?reasoning_effort=none"
+        f". The token limit{limit} is too low for a model that reasons before it answers: raise the limit, as in "
+        "chat:MODEL?max_tokens=2000, or switch reasoning off, as in chat:MODEL?reasoning_effort=none"
     )
 
 
@@ -196,15 +197,16 @@ def read_all(
     workers: int = 4,
     desc: str = "asking",
 ) -> dict[str, Said]:
-    """Ask a chat model everything, and return what was read of the answers, under the names of the questions.
+    """Send named conversations to a chat model, and return name → the value that `read` parsed from the answer.
 
-    `read` raises InputError for an answer that it cannot read; the names are those of a `what`, such as "question".
-    Questions whose answers cannot be read, or are refused, are left out, and a warning counts and names them.
+    `read` raises InputError for an answer that it cannot parse. `what` is the noun for a conversation in messages, such
+    as "question". Conversations that are refused, or whose answers are unreadable, are left out; a warning counts and
+    names them.
 
     Raises:
-        UnreadError: that is so of all.
-        UnavailableError: some have no answer.
-        ChatError: the endpoint fails for good.
+        UnreadError: all conversations were refused or have unreadable answers.
+        UnavailableError: some conversations have no answer.
+        ChatError: the endpoint fails permanently.
     """
     found, end = ask_until_end(
         chat, list(asked.values()), read=lambda reply: read(answer_of(reply)), workers=workers, desc=desc
@@ -214,17 +216,17 @@ def read_all(
     answers = dict(zip(asked, found, strict=True))
     if unanswered := [name for name, one in answers.items() if one.reply is None and not one.unread]:
         such = f"such as {what} {unanswered[0]!r}: {answers[unanswered[0]].problem}"
-        raise UnavailableError(f"no answer for {len(unanswered)} of {len(asked)}, {such}")
+        raise UnavailableError(f"no answer to {len(unanswered)} of {len(asked)} requests, {such}")
     unread = {name: one for name, one in answers.items() if one.unread}
     if unread:
         name, first = next(iter(unread.items()))
         others = [other for other in unread if other != name]
         named = ", ".join(map(repr, others[:5])) + (" …" if len(others) > 5 else "")
-        more = f" ({len(others)} more like this: {named})" if others else ""
-        begins = f". It begins {first.reply.text[:80]!r}" if first.reply and first.reply.text else ""
+        more = f" ({len(others)} more: {named})" if others else ""
+        begins = f". The answer begins {first.reply.text[:80]!r}" if first.reply and first.reply.text else ""
         problem = f"{what} {name!r}: {first.problem}{begins}{more}{hint(chat, unread.values())}"
         reasons = by_reason(unread.values())
-        told = f"{len(unread)} of {len(asked)} answers of {chat.id} are unread: {reasons}. The first, on"
+        told = f"{len(unread)} of {len(asked)} answers of {chat.id} are unread: {reasons}. The first is for"
         if len(unread) == len(asked):
             raise UnreadError(f"{told} {problem}", first.unread)
         logger.warning("%s %s", told, problem)

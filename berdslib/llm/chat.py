@@ -1,6 +1,6 @@
-"""Chat models behind one call: the protocol, and an OpenAI-compatible endpoint.
+"""Chat models: the protocol, and a client for OpenAI-compatible endpoints.
 
-The key comes from the environment when a request is made; it is kept in no object, and no message shows it.
+The client reads the key from the environment for each request. No object stores the key, and no message shows it.
 """
 
 from __future__ import annotations
@@ -27,32 +27,33 @@ from berdslib.progress import NEVER, given_up
 logger = logging.getLogger(__name__)
 
 Messages = Sequence[dict[str, str]]
-_LARGEST = 16 * 1024 * 1024  # bytes of an answer; one of 1,500 tokens with 20 alternatives each has about two million
+_LARGEST = 16 * 1024 * 1024  # bytes of an answer; 1,500 tokens with 20 alternatives each have about two million
 _KEY = "OPENAI_API_KEY"  # the environment variable; it may be unset for a server without keys
-_SHORTEST_SECRET = 4  # blotting out shorter ones would make holes in ordinary words
-_KEY_LENGTH = 16  # for an answer shorter ones may be ordinary words: servers without keys are given "EMPTY" or "test"
+_SHORTEST_SECRET = 4  # in messages; shorter secrets are not redacted, since they may be parts of ordinary words
+_KEY_LENGTH = 16  # the same in answers, because servers without keys are often given a key such as "EMPTY" or "test"
 _FIRST_WAIT = 0.5  # seconds
 _LONGEST_WAIT = 30.0
-# What a server says, as a status or in a word besides or in place of one: it may pass; it is about what was sent; the
-# account has no money left, which OpenAI says with 429 or 400 too.
+# Statuses and error codes: of failures that may be temporary, and of requests that the server refuses for their
+# content. The codes of _NO_MONEY also come with status 429 or 400 from OpenAI.
 _PASSING = {"408", "409", "429", "rate_limit_exceeded", "rate_limit_error", "overloaded_error", "server_error"}
 _REFUSED = {"400", "413", "422", "context_length_exceeded"}
-# How providers say that their content filter stopped a request or an answer; "sensitive" is a finish reason.
+# Providers' words for a request or an answer that their content filter stopped; "sensitive" is a finish reason.
 CONTENT_FILTER = "content filter"
 _FILTERED = re.compile(
     r"content.?(filter|policy|management)|data.?inspection|moderation|flagged|prohibited.content|^sensitive$|^safety$",
     re.IGNORECASE,
 )
 _NO_MONEY = {"insufficient_quota", "billing_hard_limit_reached"}
-# What comes of reading JSON that is of another form than expected.
+# Exceptions from reading JSON that is invalid or has an unexpected structure.
 MALFORMED = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 class Form(NamedTuple):
-    """What an answer has to be: at most ``max_tokens`` long; JSON of a ``schema``, or text of a regular ``pattern``.
+    """The form of an answer: at most ``max_tokens`` long, and JSON of a ``schema`` or text that matches a ``pattern``.
 
-    A local model is held to it token by token; to others the request is the same without. It is ``free`` where the
-    model finds its own words, and one that falls into repetition is kept from that; a statement repeats the question.
+    A local model is restricted to the form token by token; requests to other models do not include it. The form is
+    ``free`` if the model chooses its own words; only then may a penalty on repetition apply, because a statement has to
+    repeat words of its question.
     """
 
     max_tokens: int
@@ -62,7 +63,7 @@ class Form(NamedTuple):
 
 
 class Request(list[dict[str, str]]):
-    """Messages that know the form of their answer, None where there is none."""
+    """Messages with the form of their answer, or None for any form."""
 
     def __init__(self, messages: Messages, form: Form | None) -> None:
         super().__init__(messages)
@@ -70,12 +71,12 @@ class Request(list[dict[str, str]]):
 
 
 class Reply(NamedTuple):
-    """A model's answer: ``text``; ``first_token`` its alternatives as (token, log-probability), where offered.
+    """A model's answer: ``text``, and ``first_token``, the first token's (token, log-probability) pairs if available.
 
-    ``finish`` is why it ended, in the server's word: "stop", or "length" where it was cut off at the longest answer.
-    Four of the words are ours where the server has others or none: "length", "content_filter", "tool_calls" and
-    "refusal", where the text is what the model says in place of an answer.
-    The numbers of tokens are the server's too, 0 where it does not say.
+    ``finish`` is the server's reason for the end of the answer, such as "stop", or "length" for an answer that was cut
+    off at its token limit. Servers' different words for "length", "content_filter", "tool_calls" and "refusal" are
+    mapped to these four; after a refusal, the text is the model's explanation. The token counts come from the server
+    too; they are 0 if it reports none.
     """
 
     text: str
@@ -86,17 +87,17 @@ class Reply(NamedTuple):
 
 
 def check_no_address(name: str, variable: str = "BERDS_CHAT_URL") -> None:
-    """Refuse an address in a model's name: a name may come with a shared file, and would say where the key is sent.
+    """Raise InputError for an address in a model's name: a name from a shared file must not choose where the key goes.
 
-    The address is not shown, since it may hold a password.
+    The message does not show the address, since it may contain a password.
     """
     if "://" in name:
-        problem = f"the name of a model holds an address; set the environment variable {variable} to the address"
+        problem = f"a model's name must not contain an address; set the environment variable {variable} instead"
         raise InputError(problem, field="chat")
 
 
 class ChatModel(Protocol):
-    """Answers a list of messages; ``id`` names what the answers depend on."""
+    """A model that answers a list of messages; ``id`` identifies everything that its answers depend on."""
 
     id: str
 
@@ -106,18 +107,18 @@ class ChatModel(Protocol):
 
 
 class ChatError(BerdsError):
-    """An endpoint that refuses, fails for good, or answers in another form."""
+    """An endpoint refuses all requests, fails permanently, or answers in an unexpected format."""
 
 
 class UnavailableError(ChatError):
-    """A request that has no answer after all attempts, for a reason that may pass."""
+    """A request has no answer after all attempts, but the failure may be temporary."""
 
 
 class UnreadError(ChatError, InputError):
-    """A request that the server refuses for what is in it, or an answer that cannot be read.
+    """The server refuses a request for its content, or an answer is unreadable.
 
-    The same request would have the same end; others may be answered. ``reason`` says why in two or three words, for
-    counts.
+    A retry of the same request would fail again; other requests may succeed. ``reason`` gives the cause in two or three
+    words, for counts.
     """
 
     def __init__(self, problem: str, reason: str) -> None:
@@ -125,16 +126,16 @@ class UnreadError(ChatError, InputError):
         self.reason = reason
 
 
-# ---------------------------------------------------------------- what a server refuses of a request
+# ---------------------------------------------------------------- adapting requests to a server
 
 Body = dict[str, Any]
 _MOST_ALTERNATIVES = 20
 
 
 class _Change(NamedTuple):
-    """How a request is changed for a server that refuses it: ``make`` takes its body and what the server said.
+    """A change to a request that a server refuses: ``make`` takes the request's body and the server's message.
 
-    ``named`` is how servers name what they refuse; ``told`` is the end of the user's warning.
+    ``named`` matches messages about the refused field; ``told`` is the part of the warning that describes the change.
     """
 
     named: re.Pattern[str]
@@ -147,7 +148,8 @@ def _without(*fields: str) -> Callable[[Body, str], Body]:
 
 
 def _rename_max_tokens(body: Body, said: str) -> Body:
-    # A server may also name it because this one answer or conversation is too long for it, which no name mends.
+    # The message may also mention max_tokens because the answer or the conversation is too long; renaming the field
+    # does not help then.
     if "max_tokens" not in body or _ABOUT_SIZE.search(said):
         return body
     return _without("max_tokens")(body, said) | {"max_completion_tokens": body["max_tokens"]}
@@ -164,7 +166,7 @@ def _move_system_turn(body: Body, _: str) -> Body:
 
 
 def system_in_first_turn(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Return a conversation whose system text opens the first user turn, for models whose template takes none."""
+    """Move the system text to the start of the first user turn, for models without a system turn."""
     turns = [dict(message) for message in messages]
     if len(turns) < 2 or turns[0]["role"] != "system":
         return turns
@@ -177,16 +179,16 @@ _ABOUT_SIZE = re.compile(
     r"|min(imum)?\b|[<>≤≥]=?|\[0",
     re.IGNORECASE,
 )
-# Tried from first to last, each once for a model at an address.
+# Tried in this order; each change is made at most once for a model at an address.
 _CHANGES = (
-    _Change(re.compile(r"max_tokens"), _rename_max_tokens, "for max_completion_tokens in place of max_tokens"),
-    _Change(re.compile(r"logprobs", re.I), _ask_for_fewer_alternatives, "for fewer alternatives of a token"),
+    _Change(re.compile(r"max_tokens"), _rename_max_tokens, "with max_completion_tokens instead of max_tokens"),
+    _Change(re.compile(r"logprobs", re.I), _ask_for_fewer_alternatives, "with fewer alternatives per token"),
     _Change(
         re.compile(r"logprobs|log.probabilities", re.I),
         _without("logprobs", "top_logprobs"),
-        "without log-probabilities, so that the words of its answers decide",
+        "without log-probabilities, so the text of its answers decides",
     ),
-    _Change(re.compile(r"\btemperature\b", re.I), _without("temperature"), "at its own temperature"),
+    _Change(re.compile(r"\btemperature\b", re.I), _without("temperature"), "at the server's default temperature"),
     _Change(
         re.compile(r"response_format|schema|structured|grammar", re.I),
         _without("response_format"),
@@ -199,19 +201,19 @@ _CHANGES = (
             re.I,
         ),
         _move_system_turn,
-        "with the system text at the beginning of the first user turn",
+        "with the system text at the start of the first user turn",
     ),
 )
 
 
 class _Learnt:
-    """What was found out about a model at an address, for all endpoints of this process that ask it."""
+    """Findings about a model at an address, shared by all endpoints of this process that use it."""
 
     def __init__(self) -> None:
-        self.changes: list[tuple[_Change, str]] = []  # with what the server said
-        self.silent = False  # whether it gives no log-probabilities where they are asked for
-        self.came_back = set[tuple[frozenset[str], str]]()  # the kinds of requests of which one has come back
-        self.answered = set[frozenset[str]]()  # the fields of requests that brought a text
+        self.changes: list[tuple[_Change, str]] = []  # with the server's message
+        self.silent = False  # whether it omits log-probabilities that were requested
+        self.came_back = set[tuple[frozenset[str], str]]()  # kinds of requests of which one has returned
+        self.answered = set[frozenset[str]]()  # fields of requests that were answered with a text
         self.lock = threading.Lock()
         self.turn = threading.Lock()
 
@@ -223,7 +225,7 @@ _LEARNT: defaultdict[tuple[str, str], _Learnt] = defaultdict(_Learnt)
 
 
 class _PassingError(Exception):
-    """An attempt that failed, for a reason that may pass; ``wait`` is the time in seconds that the server asks for."""
+    """A failure that may be temporary; ``wait`` is the number of seconds that the server asks to wait."""
 
     def __init__(self, why: str, wait: float = 0.0) -> None:
         super().__init__(why)
@@ -231,29 +233,29 @@ class _PassingError(Exception):
 
 
 class _ChangedError(Exception):
-    """A request that was refused, and is now asked otherwise."""
+    """The server refused a request, and later requests will be changed accordingly."""
 
 
 class Endpoint:
-    """An OpenAI-compatible chat endpoint; may be used by several threads at once.
+    """An OpenAI-compatible chat endpoint; several threads may use it at once.
 
-    What a server refuses to take (``max_tokens``, a temperature of 0, log-probabilities, a schema, a system turn) is
-    left out or said otherwise from then on, for this model at this address and as long as the process lives, and a
-    warning says so. The ``id`` is what was to be asked, so that recorded answers are found again; ``differs`` is how
-    the answers come about otherwise.
+    If a server refuses a field (``max_tokens``, a temperature of 0, log-probabilities, a schema, a system turn), later
+    requests to this model at this address omit or replace it until the process ends, and a warning reports the change.
+    The ``id`` describes the original request, so that recorded answers can be found; ``differs`` describes changes that
+    affect the answers.
 
     Args:
-        model: the model's name there.
-        base_url: up to and without "/chat/completions"; None for the environment variable BERDS_CHAT_URL, or OpenAI. A
-            user name and password in it are sent as such, in place of the key; a query is sent with each request.
+        model: the model's name at the endpoint.
+        base_url: the address without "/chat/completions"; None for the environment variable BERDS_CHAT_URL, or OpenAI.
+            A user name and password in the address are sent instead of the key; a query is sent with each request.
         max_tokens: longest answer.
-        logprobs: ask for the alternatives of each token (up to 20); servers may not offer them.
+        logprobs: request the alternatives of each token (up to 20), which some servers do not offer.
         schema: a JSON schema that the answer must follow.
-        more: further fields of each request, such as {"temperature": 1.0}, 0 else; they are part of the id.
-        max_retries: further attempts after a failure that may pass (no answer, a broken one, 408, 409, 429, 5xx), with
-            longer and longer waits, or those that the server asks for.
-        timeout: seconds without a sign of life after which an attempt has failed.
-        deadline: most seconds for a request with all its attempts and waits, also where an answer drips.
+        more: further fields of each request, such as {"temperature": 1.0} (default 0); they are part of the id.
+        max_retries: further attempts after a failure that may be temporary (no answer, a malformed answer, 408, 409,
+            429, 5xx), with growing waits, or the wait that the server asks for.
+        timeout: seconds without data after which an attempt fails.
+        deadline: longest time in seconds for a request with all attempts and waits, even if data keep arriving.
 
     Raises:
         InputError: an unusable address or setting.
@@ -275,7 +277,7 @@ class Endpoint:
         deadline: float = 600.0,
     ) -> None:
         if not isinstance(max_tokens, int) or max_tokens < 1:
-            raise InputError(f"max_tokens must be a whole number from 1, not {max_tokens!r}")
+            raise InputError(f"max_tokens must be a positive whole number, not {max_tokens!r}")
         base = base_url or os.environ.get("BERDS_CHAT_URL") or "https://api.openai.com/v1"
         self._address = _Address(base, self._path)
         self.max_tokens = max_tokens
@@ -287,7 +289,7 @@ class Endpoint:
             self._settings |= {"logprobs": True, "top_logprobs": _MOST_ALTERNATIVES}
         shape = ""
         if schema is not None:
-            # Not "strict": OpenAI's strict schemas have to list all names, and here the model makes them up.
+            # Not "strict": OpenAI's strict schemas must list all keys, but here the model chooses them.
             form = {"name": "answer", "schema": schema, "strict": False}
             self._settings["response_format"] = {"type": "json_schema", "json_schema": form}
             shape = f",schema={hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:8]}"
@@ -299,7 +301,7 @@ class Endpoint:
 
     @property
     def differs(self) -> str:
-        """What in the answers differs from what the id says, as far as it is known yet; "" for nothing."""
+        """The known deviations of the answers from the request that the id describes; "" for none."""
         turns = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
         body = self._body(turns)
         wanted = "logprobs" in self._settings
@@ -314,27 +316,27 @@ class Endpoint:
 
     @property
     def settled(self) -> bool:
-        """Whether such a request was answered before, so that what `differs` is known."""
+        """Whether a request with these fields was answered before, so that `differs` is final."""
         return frozenset(self._settings) in self._learnt.answered
 
     def _body(self, messages: Messages) -> Body:
-        """Return what is sent, without what is known to be refused."""
+        """Return the body of a request, changed for what the server is known to refuse."""
         body = {**self._settings, "messages": list(messages)}
         for change, said in self._learnt.changes:
             body = change.make(body, said)
         return body
 
     def _learn(self, refused: Body, said: str) -> bool:
-        """Learn from what a server said what it does not take; return whether it is now asked otherwise."""
+        """Find a change for a server's complaint; return whether requests are changed now."""
         learnt = self._learnt
         with learnt.lock:
-            if self._body(refused["messages"]) != refused:  # another request has found it out
+            if self._body(refused["messages"]) != refused:  # another request has found the change
                 return True
             for change in _CHANGES:
                 tried = any(change is done for done, _ in learnt.changes)
                 if not tried and change.named.search(said) and change.make(refused, said) != refused:
                     learnt.changes.append((change, said))
-                    told = "%s is asked %s from now on, as it refused: %s"
+                    told = "requests to %s are sent %s from now on; the server refused: %s"
                     logger.warning(told, f"{self._settings['model']}@{self.url}", change.told, said)
                     return True
         return False
@@ -343,24 +345,24 @@ class Endpoint:
     def _http(self) -> Any:
         import httpx
 
-        for name in ("httpx", "httpx2"):  # which log the address of every request, whatever is in it
+        for name in ("httpx", "httpx2"):  # they log the address of every request, which may hold a secret
             logging.getLogger(name).addFilter(_of_no_endpoint)  # adding the same filter again changes nothing
-        # No redirect is followed: it would take the key along.
+        # Redirects are not followed, since the key would be sent to the new address.
         return httpx.Client()
 
     def complete(self, messages: Messages) -> Reply:
-        """Return the answer; waits and tries again after failures that may pass.
+        """Return the answer; after a failure that may be temporary, wait and retry.
 
         Raises:
-            UnavailableError: no answer that can be read after all attempts, or all work was given up.
-            UnreadError: the server refuses it for what is in the messages, or sends a reply without an answer.
-            ChatError: refused whatever is in them, or failed for good.
-            InputError: a message with half a character (a lone surrogate), which cannot be sent.
+            UnavailableError: all attempts failed, or the work was cancelled.
+            UnreadError: the server refuses the content of the messages, or sends a reply without an answer.
+            ChatError: the server refuses all requests, or fails permanently.
+            InputError: a message with an unpaired surrogate, which cannot be sent.
         """
         import tenacity
 
         if any("\ud800" <= char <= "\udfff" for message in messages for char in message["content"]):
-            raise InputError("a message holds half a character (a lone surrogate), which cannot be sent")
+            raise InputError("the message is not valid Unicode: it contains an unpaired surrogate")
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(_PassingError),
             wait=_wait,
@@ -376,15 +378,15 @@ class Endpoint:
         return reply
 
     def _ask(self, messages: Messages, end: float) -> Reply:
-        """Make one attempt, until the end at most.
+        """Make one attempt, which ends at the time `end` at the latest.
 
-        The first request of its kind goes alone, so that what the server refuses to take is found out once.
+        The first request of its kind is sent alone, so that only one request finds out what the server refuses.
         """
         learnt = self._learnt
         kind = frozenset(self._settings), messages[0]["role"]
         if kind not in learnt.came_back:
             with learnt.turn:
-                if kind not in learnt.came_back:  # one may have come back while this request waited
+                if kind not in learnt.came_back:  # another thread's request may have returned meanwhile
                     try:
                         return self._post_until_taken(messages, end)
                     finally:
@@ -393,14 +395,14 @@ class Endpoint:
 
     def _post_until_taken(self, messages: Messages, end: float) -> Reply:
         while True:
-            with suppress(_ChangedError):  # each change is made once, so this comes to an end
+            with suppress(_ChangedError):  # each change is made once, so the loop ends
                 return self._post(messages, end)
 
     def _post(self, messages: Messages, end: float) -> Reply:
         import httpx
 
         if given_up.get(NEVER).is_set():
-            raise UnavailableError(f"{self.url} was not asked, since all work was given up")
+            raise UnavailableError(f"the work was cancelled before the request to {self.url} was sent")
         body = self._body(messages)
         headers = self._key_header()
         raw = bytearray()
@@ -413,7 +415,7 @@ class Endpoint:
                     if len(raw) > _LARGEST:
                         raise ChatError(f"{response.url.host} sent more than {_LARGEST} bytes")
                     if time.monotonic() > end:
-                        raise _PassingError(f"its answer did not end within {self.deadline:g} seconds")
+                        raise _PassingError(f"the answer was not complete after {self.deadline:g} seconds")
         except httpx.RequestError as error:
             raise _PassingError(self._redact(f"{type(error).__name__}: {error}")[:300]) from None
         if response.is_success:
@@ -422,61 +424,62 @@ class Endpoint:
         raise self._refusal(body, said, codes, response.status_code, response.headers.get("retry-after", ""))
 
     def _refusal(self, asked: Body, said: str, codes: set[str], status: int = 200, asked_wait: str = "") -> Exception:
-        """Return a _ChangedError where the server names what it does not take, and else what its complaint means."""
+        """Return a _ChangedError if a changed request may succeed, or else the error for the complaint."""
         failure = self._failure(said, codes, status, asked_wait)
-        # Templates that refuse a turn, and fields that are not implemented, end some servers in an error of their own.
+        # Some servers answer with an internal error to a turn that the chat template refuses, or to a field that is not
+        # implemented.
         may_name_a_field = not isinstance(failure, _PassingError) or status in (200, 500, 501)
         about_the_text = isinstance(failure, UnreadError) and failure.reason == CONTENT_FILTER
         return _ChangedError() if may_name_a_field and not about_the_text and self._learn(asked, said) else failure
 
     def _key_header(self) -> dict[str, str]:
-        """Return the header with the key; none where there is no key, or a login in the address."""
+        """Return the header with the key; empty without a key, or if the address has a login."""
         key = os.environ.get(_KEY, "").strip()
-        if not (key.isprintable() and key.isascii()):  # a line break would be quoted in the error of the client
-            raise ChatError(f"the variable {_KEY} holds characters that no key has")
+        if not (key.isprintable() and key.isascii()):  # the client's error would quote a key with a line break
+            raise ChatError(f"the environment variable {_KEY} contains characters that a key cannot have")
         return {"Authorization": f"Bearer {key}"} if key and not self._address.userinfo else {}
 
     def _read(self, raw: bytes | bytearray, asked: Body) -> Reply:
         try:
             answer = json.loads(raw)
         except MALFORMED:
-            raise _PassingError("it answered in another form than OpenAI's (no JSON)") from None
+            raise _PassingError("the answer is not in OpenAI's format (invalid JSON)") from None
         try:
             text, finish, first = self._parts(answer)
         except MALFORMED as error:
             if complaint := self._complaint(raw, of_failure=False):
                 raise self._refusal(asked, *complaint) from None
-            # It may be billed, and would be again.
-            problem = f"{self.url} answered in another form than OpenAI's ({type(error).__name__}: {error})"
+            # No retry: the answer may have been billed, and a retry would be too.
+            problem = f"the answer of {self.url} is not in OpenAI's format ({type(error).__name__}: {error})"
             raise UnreadError(self._redact(problem)[:300], "no answer in the reply") from None
         if text:
             self._learnt.answered.add(frozenset(self._settings))
         if "logprobs" in asked and text and not first and not self._learnt.silent:
             self._learnt.silent = True
-            logger.warning("%s gives no log-probabilities, so the words of its answers decide", self.url)
+            logger.warning("%s returns no log-probabilities, so the text of its answers decides", self.url)
         try:
             used = token_counts(answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"])
-        except MALFORMED:  # no reason to throw a good answer away
+        except MALFORMED:  # the answer is usable without the counts
             used = (0, 0)
         for secret in self._secrets(_KEY_LENGTH):  # answers are written to files
             text = text.replace(secret, "…")
         return Reply(text, first, finish, *used)
 
     def _parts(self, answer: Any) -> tuple[str, str, tuple[tuple[str, float], ...]]:
-        """Return text, finish and first token of a :class:`Reply`. Errors of MALFORMED."""
+        """Return text, finish and first token of a :class:`Reply`; raises the errors of MALFORMED."""
         choice = answer["choices"][0]
         tokens = (choice.get("logprobs") or {}).get("content") or []
         listed = (tokens[0].get("top_logprobs") or []) if tokens else []
         return *_text_and_finish(choice), alternatives([(t["token"], t["logprob"]) for t in listed])
 
     def _complaint(self, raw: bytes | bytearray, *, of_failure: bool = True) -> tuple[str, set[str]] | None:
-        """Return what a server says is wrong, in words for people and for programs; None where it does not say so.
+        """Return a server's error message and its error codes; None if the body is not an error.
 
-        A body is a complaint as it is where the status is `of_failure`, and else where it names an error.
+        With a status `of_failure`, any JSON object counts as an error; otherwise the body must name one.
         """
         try:
             body: Any = json.loads(raw)
-            body = body[0] if isinstance(body, list) else body  # as Gemini's endpoint has it
+            body = body[0] if isinstance(body, list) else body  # Gemini's endpoint sends a list
             error: Any = body.get("error") or (body if of_failure or body.get("object") == "error" else None)
             error = {"message": error} if isinstance(error, str) else error
             words = next(error[name] for name in ("message", "detail", "msg", "error_msg") if error.get(name))
@@ -488,54 +491,54 @@ class Endpoint:
             return None
 
     def _plain(self, raw: bytes | bytearray) -> str:
-        """Return the beginning of a text that came in place of JSON; "" for a page."""
+        """Return the beginning of a plain-text body; "" for JSON or an HTML page."""
         text = " ".join(raw[:2000].decode("utf-8", "replace").split())
         return "" if text.startswith(("<", "{", "[")) else self._redact(text)[:300]
 
     def _failure(self, said: str, codes: set[str], status: int = 200, asked_wait: str = "") -> Exception:
-        """Return what a complaint means; one that comes with status 200 may name a better one."""
+        """Return the error for a complaint; a complaint with status 200 may contain the real status as a code."""
         if status == 200:
             status = next((int(code) for code in codes if re.fullmatch("[45][0-9]{2}", code)), 200)
         codes = {str(status), *(code for code in codes if not code.isdigit())}
         what = f"{self.url}: status {status}: {said}"
-        if codes & _NO_MONEY:  # which no waiting mends
+        if codes & _NO_MONEY:  # a retry would not help
             return ChatError(what)
         if status not in (401, 408, 409, 429) and any(map(_FILTERED.search, {said, *codes})):
             return UnreadError(what, CONTENT_FILTER)
         if status in (401, 403):
             state = "set" if os.environ.get(_KEY) else "not set"
-            return ChatError(f"{what} (if that is about the key: the variable {_KEY} is {state})")
+            return ChatError(f"{what} (if the key is the problem: the environment variable {_KEY} is {state})")
         if codes & _REFUSED:
             return UnreadError(what, "refused by the server")
         if codes & _PASSING or status >= 500:
             wait = float(asked_wait) if re.fullmatch(r"\d+(\.\d+)?|inf", asked_wait) else 0.0
-            asks = f"; it asks to wait {wait:g} seconds" if wait else ""
+            asks = f"; the server asks to wait {wait:g} seconds" if wait else ""
             return _PassingError(f"status {status}: {said}{asks}", wait)
         return UnavailableError(what) if status == 200 else ChatError(what)
 
     def _redact(self, text: str) -> str:
-        """Return a text without the key, and without user name, password and query of the address."""
+        """Return a text without the key and without the address's user name, password and query."""
         for secret in self._secrets(_SHORTEST_SECRET):
             text = text.replace(secret, "…")
         return re.sub(r"\bsk-\S+", "…", text)
 
     def _secrets(self, length: int) -> list[str]:
-        """Return what nobody may see, from a length on, the longest first."""
+        """Return the secrets of at least this length, the longest first."""
         secrets = {os.environ.get(_KEY, "").strip(), *self._address.secrets}
         return sorted((secret for secret in secrets if len(secret) >= length), key=len, reverse=True)
 
 
 def _text_and_finish(choice: Any) -> tuple[str, str]:
-    """Return the text of an answer, and why it ended; thoughts are no part of it. Errors of MALFORMED."""
+    """Return the text of an answer without reasoning, and its finish reason; raises the errors of MALFORMED."""
     message = choice["message"]
     finish = choice.get("finish_reason") or ""
     content = message.get("content") or ""
     refusal = message.get("refusal") or ""
-    if isinstance(content, list):  # of parts: text, and thoughts, pictures, sources
+    if isinstance(content, list):  # a list of parts: text, reasoning, images, sources
         refusal = refusal or "".join(part.get("refusal") or "" for part in content)
         content = "".join(part["text"] for part in content if part.get("type", "text") in ("text", "output_text"))
     if not all(isinstance(text, str) for text in (content, refusal, finish)):
-        raise TypeError("a text was expected")
+        raise TypeError("expected a text")
     if refusal and not content:
         return refusal, "refusal"
     if not content and (message.get("tool_calls") or message.get("function_call")):
@@ -546,7 +549,7 @@ def _text_and_finish(choice: Any) -> tuple[str, str]:
 
 
 def _words(said: Any) -> str:
-    """Return a message in words; servers in Python list what is wrong with each field."""
+    """Return an error message as text; Python servers send a list with an entry for each invalid field."""
     if isinstance(said, dict):
         said = said.get("detail") or said.get("message") or said
     if isinstance(said, list) and all(isinstance(one, dict) and "msg" in one for one in said):
@@ -555,25 +558,25 @@ def _words(said: Any) -> str:
 
 
 def token_counts(prompt: Any, completion: Any) -> tuple[int, int]:
-    """Return numbers of tokens that came from outside; ValueError where they cannot be right."""
+    """Return token counts that come from outside; raises ValueError for impossible counts."""
     for number in (prompt, completion):
         if type(number) is not int or not 0 <= number < 1e9:
-            raise ValueError("a number of tokens was expected")
+            raise ValueError("expected a number of tokens")
     return prompt, completion
 
 
 def alternatives(listed: Sequence[Sequence[Any]]) -> tuple[tuple[str, float], ...]:
-    """Return (token, log-probability) pairs that came from outside; TypeError or ValueError where they are none."""
+    """Return (token, log-probability) pairs that come from outside; raises TypeError or ValueError for other values."""
     found = tuple((token, float(logprob)) for token, logprob in listed)
     for token, logprob in found:
-        # Rounding may take the logarithm of a sure thing slightly above 0.
+        # Rounding may put the logarithm of a probability of 1 slightly above 0.
         if not isinstance(token, str) or not -math.inf <= logprob <= 0.01:
-            raise ValueError("a token and its log-probability were expected")
+            raise ValueError("expected a token and its log-probability")
     return found
 
 
 class _Address:
-    """Where an endpoint is. Any part but the ``plain`` one may hold a key, so there is no way to print it."""
+    """An endpoint's address. Only ``plain`` may be shown; the other parts may contain a key."""
 
     def __init__(self, base: str, behind: str) -> None:
         try:
@@ -581,8 +584,8 @@ class _Address:
             usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
         except ValueError:
             usable = False
-        if not usable:  # not shown: there may be a password in it
-            raise InputError("a chat endpoint must be an http or https address, such as https://api.openai.com/v1")
+        if not usable:  # the message does not show the address, which may contain a password
+            raise InputError("a chat endpoint needs a valid http or https address, such as https://api.openai.com/v1")
         self.userinfo, _, host = parts.netloc.rpartition("@")
         path = parts.path.rstrip("/")
         self.plain = f"{parts.scheme}://{host}{path}"
@@ -593,15 +596,15 @@ class _Address:
 
 
 def _of_no_endpoint(record: logging.LogRecord) -> bool:
-    """Leave what is posted, as to an endpoint, out of a log; a logging filter."""
+    """Return False for log records of POST requests, such as those to endpoints; a logging filter."""
     return " POST " not in record.getMessage()
 
 
 def _wait(attempt: Any) -> float:
-    """Return how many seconds to wait after an attempt: as many as the server asks for, or more and more."""
+    """Return the seconds to wait after an attempt: the server's number, or a number that grows with the attempts."""
     import tenacity
 
     asked: float = attempt.outcome.exception().wait
-    # Random, so that requests that failed together are not sent together again.
+    # Partly random, so that requests that failed at the same time are not retried at the same time.
     grow = tenacity.wait_exponential(_FIRST_WAIT, _LONGEST_WAIT) + tenacity.wait_random(0, _FIRST_WAIT)
     return asked or grow(attempt)

@@ -1,4 +1,4 @@
-"""Decision models: a text and several questions go out in one request, and a probability for each comes back."""
+"""Decision models: one request holds a text and several questions; the reply holds a probability for each question."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from berdslib.llm.chat import Body, Endpoint, Messages
 
 
 class Decisions(Endpoint):
-    """A decision model at an address, asked by the client of chat models: key, attempts, waits and limits are its own.
+    """A decision model behind an address; it shares key, retries, waits and limits with the client for chat models.
 
-    The first of the messages is the text, and each other one a question, whose role is its name. The reply's text is
-    JSON: a probability for each name, or the words of a refusal.
+    The first message is the text. Each further message is a question, and its role is the question's name. The reply's
+    text is JSON: for each name, a probability or the text of a refusal.
 
     Args:
-        model: the model's name there.
-        form: of the requests: "system-one" (vLLM, llama.cpp, SGLang) or "openai" (OpenAI's Decisions).
-        base_url: the whole address; None for the environment variable BERDS_DECIDE_URL.
+        model: the model's name at the endpoint.
+        form: the format of requests: "system-one" (vLLM, llama.cpp, SGLang) or "openai" (OpenAI's Decisions).
+        base_url: the full address; None for the environment variable BERDS_DECIDE_URL.
         more: further fields of each request; they are part of the id.
-        limits: as of :class:`~berdslib.llm.chat.Endpoint`.
+        limits: keyword arguments of :class:`~berdslib.llm.chat.Endpoint`, such as max_retries and timeout.
 
     Raises:
-        InputError: no usable address, or an unknown form.
+        InputError: no valid address, or an unknown form.
     """
 
     _path = ""
@@ -49,7 +49,7 @@ class Decisions(Endpoint):
 
     @property
     def settled(self) -> bool:
-        """Always: a request is never changed, so there is nothing to be found out."""
+        """Always true, since requests to a decision model are never changed."""
         return True
 
     def _learn(self, _refused: Body, _said: str) -> bool:

@@ -1,4 +1,4 @@
-"""Root and perspective out of a raw query: by a rule that needs no model, or by a chat model."""
+"""Extraction of root and perspective from a raw query, by a rule without a model or by a chat model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from berdslib.llm.prompting import load_prompt
 from berdslib.llm.recorded import Recorded
 from berdslib.llm.untrusted import defuse_tag
 
-# "Find", "show me", "please look for", "I am searching for": what asks and says nothing of what is asked for.
+# "Find", "show me", "please look for", "I am searching for": words of a request that do not describe its object.
 _ASKS = re.compile(
     r"^\s*(?:please\s+)?(?:(?:can|could|would)\s+you\s+)?(?:please\s+)?(?:(?:i\s+(?:need|want)|i\s*(?:am|'m|’m)\s+"
     r"(?:looking|searching)\s+for)|(?:find|show|give|get|retrieve|list|fetch|return|search(?:\s+for)?|look\s+for)"
@@ -27,24 +27,28 @@ _ASKS_WITHIN = re.compile(r",\s*(?:please\s+)?(?:find|show|give|get|retrieve|lis
 _ABOUT = r"\s+(?:about|regarding|concerning|on\s+the\s+(?:topic|subject|issue)(?:\s+of)?)"
 _ABOUT_AT_THE_END = re.compile(_ABOUT + r"\s*$", re.IGNORECASE)
 _ABOUT_WITHIN = re.compile(_ABOUT + r"\s+", re.IGNORECASE)
-_COLON = re.compile(r"\s*:\s+")  # not that of a time or an address
+_COLON = re.compile(r"\s*:\s+")  # but not the colon in a time or a URL
 _WHICH = re.compile(r"\b(?:that|which|who|as|is|are)\b", re.IGNORECASE)
 _LINE = re.compile(r"^[ \t]*(angle|topic)[ \t]*:(.*)$", re.IGNORECASE | re.MULTILINE)
-_MAX_TOKENS = 1000  # of an answer, which repeats the query; stories, the longest queries of PIR, have some 200 words
+_MAX_TOKENS = 1000  # of an answer, which repeats the query; PIR's longest queries, stories, have some 200 words
 
 
 class Extracted(NamedTuple):
-    """A query taken apart: ``root``, what it is about; ``perspective``, which kind of answer is wanted."""
+    """The parts of a query: ``root``, its topic, and ``perspective``, the kind of answer that it asks for."""
 
     root: str
     perspective: str
 
 
 def extract(query: str) -> Extracted:
-    """Return root and perspective of a query by its wording.
+    """Return root and perspective of a query, by a rule on its wording.
 
-    A request ("Find …", "… media, show me …") says the perspective up to its colon, or up to "about", and then the
-    root. Anything else, such as a question, is both: its perspective cannot be cut out by a rule.
+    In a request ("Find …", "… media, show me …"), the text up to the colon or to "about" is the perspective, and the
+    rest is the root. Any other query, such as a question, is both root and perspective, because no rule can separate
+    them.
+
+    Raises:
+        InputError: a blank query.
 
     >>> extract("Find a claim that opposes the argument: Gambling must be banned")
     Extracted(root='Gambling must be banned', perspective='a claim that opposes the argument')
@@ -73,34 +77,43 @@ def _without_asking(frame: str) -> str:
 def extract_by(
     name: str, queries: Sequence[str], *, make_chat: Callable[..., ChatModel], recordings: Path | None = None
 ) -> list[Extracted]:
-    """Return root and perspective of each query as a way that is named cuts them out.
+    """Return root and perspective of each query, extracted by the method `name`.
 
-    Queries whose answers cannot be read are named in a warning and taken apart by the rule;
-    an :class:`~berdslib.llm.chat.UnreadError` where that is so of all.
+    If the chat model's answer for a query is unreadable, a warning names the query, and the rule extracts its parts.
 
     Args:
         name: "rule", which needs no model, or "chat:MODEL".
         queries: raw texts.
-        make_chat: makes a chat model of MODEL, as :func:`berdslib.models.chat.make_chat` does.
-        recordings: a file of answers: what is in it is not asked again, and what is new is added at once.
+        make_chat: returns the chat model MODEL, as :func:`berdslib.models.chat.make_chat` does.
+        recordings: a file of recorded answers; queries with an answer in it are not sent, and new answers are added at
+            once.
+
+    Raises:
+        InputError: an unknown method, or a blank query.
+        UnreadError: the answers for all queries are unreadable; other errors as of
+            :func:`~berdslib.llm.asking.read_all`.
     """
     kind, _, model = name.partition(":")
-    if known("way to take queries apart", kind if kind == "chat" else name, ("chat", "rule")) == "rule":
+    if known("extraction method", kind if kind == "chat" else name, ("chat", "rule")) == "rule":
         return [extract(query) for query in queries]
-    if blank := [i for i, query in enumerate(queries) if not query.strip()]:
+    blank = [i for i, query in enumerate(queries) if not query.strip()]
+    if blank:
         raise InputError(f"query {blank[0]} is blank; it has neither root nor perspective")
     chat = make_chat(model, max_tokens=_MAX_TOKENS)
     chat = Recorded(recordings, chat) if recordings else chat
     prompt = load_prompt("perspective_extraction", needs=("query",), asked=chat.id)
-    # A query that closes the tag around it could go on as if it were the instruction.
+    # A query that closes the tag around it could pass the rest of its text off as an instruction.
     asked = {query: prompt.messages(query=defuse_tag(query, "request")) for query in queries}
     found = read_all(chat, asked, lambda text: read_extraction(strip_reasoning(text)), what="query",
-                     desc="taking queries apart")  # fmt: skip
+                     desc="extracting perspectives")  # fmt: skip
     return [found.get(query) or extract(query) for query in queries]
 
 
 def read_extraction(answer: str) -> Extracted:
-    r"""Read the two lines "angle: …" and "topic: …", in any order; quotes around a value are dropped.
+    r"""Parse the lines "angle: …" and "topic: …", in any order; quotes around a value are removed.
+
+    Raises:
+        InputError: a line is missing, empty or repeated.
 
     >>> read_extraction('angle: "in Brazil"\ntopic: floods')
     Extracted(root='floods', perspective='in Brazil')
@@ -108,5 +121,5 @@ def read_extraction(answer: str) -> Extracted:
     found = [(name.lower(), value.strip().strip("\"'“”‘’`").strip()) for name, value in _LINE.findall(answer)]
     values = dict(found)
     if len(found) != 2 or not values.get("angle") or not values.get("topic"):
-        raise InputError("the answer has to be the lines 'angle: …' and 'topic: …', once each")
+        raise InputError("expected one line 'angle: …' and one line 'topic: …' in the answer")
     return Extracted(values["topic"], values["angle"])

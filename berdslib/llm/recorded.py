@@ -1,4 +1,4 @@
-"""Recorded answers: what a chat model said is kept in a file, and stands in for the model later."""
+"""Recordings of a chat model's answers in a file, which can later replace the model."""
 
 from __future__ import annotations
 
@@ -23,17 +23,21 @@ logger = logging.getLogger(__name__)
 
 
 class Recorded:
-    """A chat model that answers from a file, and asks another model only for what the file does not hold.
+    """A chat model that answers from a file, and calls another model only for answers that the file lacks.
 
-    New answers are added to the file at once, so an experiment that broke off goes on where it was, and one that is
-    repeated costs nothing. Any number of threads may ask, and several processes may record in one file. Without a model
-    the file is all there is: the same experiment again, without network or cost.
+    New answers are added to the file at once, so an interrupted experiment can be resumed, and a repeated one costs
+    nothing. Any number of threads may share the object, and several processes may record in one file. Without a model,
+    only recorded answers are available: the experiment runs again without network or cost.
 
     Args:
-        path: a JSONL file with a line for each exchange. With a model it need not exist yet. An answer that cannot be
-            written, as on a full disk, is an InputError, and the file stays as it was.
-        model: the model that is asked for the other answers.
-        model_id: without a model, the id of the one whose answers are taken; None for the only one in the file.
+        path: a JSONL file with one line per exchange. With a model, the file need not exist yet. If an answer cannot be
+            written, for example because the disk is full, an InputError is raised, and the file stays unchanged.
+        model: the model that gives the missing answers.
+        model_id: without a model, the id of the model whose answers are used; None for the only model in the file.
+
+    Raises:
+        InputError: a file that is unreadable, damaged, or not a recording; or, without a model and a `model_id`, a file
+            with answers of no model or of several models.
     """
 
     def __init__(self, path: Path, model: ChatModel | None = None, *, model_id: str | None = None) -> None:
@@ -45,30 +49,30 @@ class Recorded:
         else:
             self.id = model_id or _only_model(path, exchanges)
         self._replies = {key: reply for key, _, reply in exchanges}
-        self._turns: dict[str, threading.Lock] = {}  # one for each exchange
+        self._turns: dict[str, threading.Lock] = {}  # one lock per exchange
         self._lock = threading.Lock()
 
     def complete(self, messages: Messages) -> Reply:
-        """Return the recorded answer, or else the model's, after writing it down.
+        """Return the recorded answer, or else call the model and record its answer.
 
         Raises:
-            MissingDataError: these messages were never answered, and there is no model.
+            MissingDataError: the answer is not recorded, and there is no model.
         """
         key = exchange_key(self.id, messages)
         with self._lock:
             turn = self._turns.setdefault(key, threading.Lock())
-        with turn:  # several threads with the same messages ask once
+        with turn:  # threads with the same messages share one call
             if key not in self._replies:
                 self._record(key, messages, self._ask(messages))
             return self._replies[key]
 
     @property
     def together(self) -> int:
-        """How many conversations the model takes at once."""
+        """The number of conversations that the model takes in one batch."""
         return getattr(self.model, "together", 1)
 
     def complete_all(self, conversations: Sequence[Messages]) -> list[Reply]:
-        """Return recorded answers, and the model's to all other conversations, which it is asked at once."""
+        """Return an answer for each conversation; the model answers all unrecorded conversations in one batch."""
         asked = {exchange_key(self.id, messages): messages for messages in conversations}
         if new := {key: messages for key, messages in asked.items() if key not in self._replies}:
             replies = cast(Any, self.model).complete_all(list(new.values()))
@@ -79,7 +83,7 @@ class Recorded:
     def _ask(self, messages: Messages) -> Reply:
         if self.model is None:
             begins = messages[-1]["content"][:80]
-            raise MissingDataError(f"{self.path} holds no answer of {self.id} to: {begins!r} …")
+            raise MissingDataError(f"{self.path} has no recorded answer of {self.id} to the message {begins!r} …")
         return self.model.complete(messages)
 
     def _record(self, key: str, messages: Messages, reply: Reply) -> None:
@@ -98,7 +102,7 @@ class Recorded:
 
 
 def exchange_key(model_id: str, messages: Messages) -> str:
-    """Return the content hash of an exchange; the prompt's wording is part of the messages, so it is in it too."""
+    """Return the hash of a model's id and the messages, which include the wording of the prompt."""
     text = json.dumps([model_id, [dict(m) for m in messages]], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
@@ -106,13 +110,15 @@ def exchange_key(model_id: str, messages: Messages) -> str:
 # ---------------------------------------------------------------- the file
 
 Exchange = tuple[str, str, Reply]  # key, model and reply
-_SUM = b', "crc32": "'  # nowhere else: inside of a text the quotation marks have backslashes
+_SUM = b', "crc32": "'  # unique in a line, since quotation marks inside a text are escaped
 
 
 def _read_file(path: Path, *, to_append: bool) -> list[Exchange]:
-    """Return the exchanges in a file. Of a process that was killed, at most the line being written is lost.
+    """Return the exchanges in a file; a killed process loses at most the line that it was writing.
 
-    A file that holds something else is an InputError; only exchanges before it show that a last line was cut off.
+    Raises:
+        InputError: a file that is unreadable, damaged, or not a recording. An invalid last line counts as truncated
+            only if valid exchanges precede it; otherwise the file is not a recording.
     """
     try:
         if to_append:
@@ -121,20 +127,20 @@ def _read_file(path: Path, *, to_append: bool) -> list[Exchange]:
             content = path.read_bytes() if path.exists() or not to_append else b""
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror or error})", path=path) from None
-    # Not splitlines: a text in JSON may hold separators such as U+2028 as they are.
+    # Not splitlines, because JSON texts may contain unescaped separators such as U+2028.
     *lines, rest = content.split(b"\n")
     exchanges: list[Exchange] = []
     for number, line in enumerate([*lines, rest] if rest else lines, start=1):
         row, summed, kept = line.rpartition(_SUM)
         if summed and kept != _sum(row):
-            problem = "does not fit its checksum, as it was damaged or changed; remove the line, or its crc32"
+            problem = "does not match its checksum; remove the line, or only its crc32 if you edited the line"
             raise InputError(problem, path=path, line=number)
         try:
             exchanges.append(_exchange(line))
         except MALFORMED:
             if not exchanges or number <= len(lines):
-                raise InputError("not a recorded answer", path=path, line=number) from None
-            logger.warning("%s: the last line is cut off and left out", path)
+                raise InputError("is not a recorded answer", path=path, line=number) from None
+            logger.warning("%s: ignoring the last line, which is cut off", path)
     return exchanges
 
 
@@ -145,8 +151,8 @@ def _exchange(line: bytes) -> Exchange:
     model = row.get("model", "")
     finish = row.get("finish", "")
     if not all(isinstance(value, str) for value in (key, text, model, finish)):
-        raise TypeError("key, text, model and finish must be texts")
-    used = row.get("usage", {})  # which older recordings lack
+        raise TypeError("key, text, model and finish must be strings")
+    used = row.get("usage", {})  # missing in older recordings
     counts = token_counts(used.get("prompt_tokens", 0), used.get("completion_tokens", 0))
     return key, model, Reply(text, alternatives(row.get("first_token", [])), finish, *counts)
 
@@ -155,7 +161,7 @@ def _only_model(path: Path, exchanges: Sequence[Exchange]) -> str:
     models = sorted({model for _, model, _ in exchanges})
     if len(models) != 1:
         named = f" ({', '.join(models)})" if models else ""
-        raise InputError(f"holds answers of {len(models)} models{named}; one was expected", path=path)
+        raise InputError(f"contains answers of {len(models)} models{named}; expected one model", path=path)
     return models[0]
 
 
@@ -164,17 +170,17 @@ def _sum(row: bytes) -> bytes:
 
 
 def _turn(path: Path) -> FileLock:
-    """Return a lock for changing a file: the half-written line of another process must not be removed as a rest."""
+    """Return a file's lock, which protects a line that another process is writing from removal as a truncated line."""
     return FileLock(path.with_name(f".{path.name}.lock"), poll_interval=0.01)
 
 
 def _append(path: Path, text: str) -> None:
-    """Append an object in JSON with its checksum, one thread or process at a time, or leave the file as it was."""
-    # Half a character has no UTF-8; written with a backslash it is what JSON reads as the same half.
+    """Append a JSON object with its checksum, under the file's lock; if writing fails, leave the file unchanged."""
+    # UTF-8 has no unpaired surrogates; backslashreplace writes them as JSON escapes.
     row = text.encode("utf-8", "backslashreplace").removesuffix(b"}")
     line = row + _SUM + _sum(row) + b"\n"
     try:
-        # Not buffered, or closing would try to write the rest again.
+        # Unbuffered; otherwise closing the file would try to write the remaining bytes again.
         with _turn(path), open(path, "ab+", buffering=0) as file:
             end = _end_of_lines(file)
             try:
@@ -188,7 +194,7 @@ def _append(path: Path, text: str) -> None:
 
 
 def _end_of_lines(file: FileIO) -> int:
-    """Return the size of a file after ending, or removing, the line that a process was killed at while it wrote."""
+    """Complete or remove a last line that a killed process left unfinished; return the file's size afterwards."""
     size = file.tell()
     file.seek(max(0, size - 1))
     if file.read(1) in (b"", b"\n"):

