@@ -334,7 +334,7 @@ def _p_recall(parameters: Mapping[str, Any], tables: Tables, k: np.ndarray) -> n
 _ALPHA = {"alpha": ParamInfo(dtype=float, default=0.5, desc="how much a repeated group loses")}
 _STEP = {"step": ParamInfo(dtype=int, default=2, desc="distance between the cut points")}
 # The names are those of the papers.
-rKL = _of_scenarios("rKL", "How far are minorities' shares of the top k from the corpus?", _STEP, 2)  # noqa: N816
+rKL = _of_scenarios("rKL", "How far do minorities' shares of the top k differ from the corpus?", _STEP, 2)  # noqa: N816
 official_nDCG = _of_scenarios("official_nDCG", "nDCG by the script of PerspectiveArg 2024", {})  # noqa: N816
 official_P = _of_scenarios("official_P", "Precision by the script of PerspectiveArg 2024", {})  # noqa: N816
 official_alpha_nDCG = _of_scenarios(  # noqa: N816
