@@ -1,4 +1,4 @@
-"""``berdslib.sides``: which side do lists show, and do they follow the side of the query? BeRDS section 8."""
+"""``berdslib.sides``: which sides do lists show, and do they follow the side of the query? BeRDS section 8."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class Sides(Shown):
         return ". ".join(filter(None, [*sentences, *self.notes])) + "."
 
     def titled(self) -> list[tuple[str, pd.DataFrame]]:
-        """Return title → table."""
+        """Return (title, table) pairs."""
         return list(self.shown.items())
 
 
@@ -156,8 +156,9 @@ def sides(
         k: number of passages counted in each list.
         judge: as for ``experiment``; None for the recorded verdicts. A judge that shares its encoder with a retriever
             favours that retriever's passages.
-        stances: "recorded"; "by order": without recorded stances, the first of two perspectives supports, see
-            :func:`berdslib.evaluation.sides.sides_by_order`; or a file, see :func:`berdslib.data.formats.read_stances`.
+        stances: "recorded"; "by order", which marks the first of two perspectives as supporting if no stance is
+            recorded, see :func:`berdslib.evaluation.sides.sides_by_order`; or a file, see
+            :func:`berdslib.data.formats.read_stances`.
         form: the query for a perspective: "statement", the perspective alone as in the paper; or "question first", the
             question followed by the perspective (a task's own full query), which a projection needs. Recorded
             expansions of a question also expand its statements, but not its full queries.
@@ -167,7 +168,7 @@ def sides(
         store: a store of verdicts, or its file; None for the user's cache.
 
     Raises:
-        InputError: no question with two sides, an unknown form or source of stances, or as for ``experiment``.
+        InputError: no question with two sides, an unknown form or source of stances, or an error of ``experiment``.
         MissingDataError: a model that is neither on this machine nor reachable.
     """
     check_k(k)
@@ -208,7 +209,7 @@ def _runs_of_sides(
             missing = perspective_qid(collection.questions[0].qid, 0)
             raise InputError(f"{name!r} lists nothing for perspectives, such as {missing!r}", field="qid")
     if form == STATEMENT:
-        # A system looks up expansions by question id, so statements need a system of their own.
+        # Systems look up expansions by question id, so statements need separate systems.
         of_statements = scoring.run_systems(searching, statements(collection), k, settings, aspect_judge=judging)
         for name, run in of_statements.items():
             runs[name] = pd.concat([runs[name], run], ignore_index=True)
@@ -222,12 +223,12 @@ def with_stances(questions: Sequence[Question], stances: StrPath) -> list[Questi
     if stances == BY_ORDER:
         return leaning.sides_by_order(questions)
     if not Path(stances).is_file():
-        known("way to tell stances, or file,", str(stances), (_RECORDED, BY_ORDER))
+        known("source of stances (or missing file)", str(stances), (_RECORDED, BY_ORDER))
     return read_stances(stances, questions)
 
 
 def statements(collection: Collection) -> Collection:
-    """Return a collection that has each perspective as a question, with the expansions of its original question."""
+    """Return a collection whose questions are the perspectives, each with the expansions of its question."""
     questions = []
     expansions = {}
     corpora = {}
