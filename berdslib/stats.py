@@ -534,7 +534,7 @@ def both_kinds(labels: np.ndarray, p_yes: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def choose_threshold(labels: np.ndarray, p_yes: np.ndarray, positive_share: float | None = None) -> float:
-    """Return the threshold (two decimals, 0.01 to 1.00) with the best F1; of equally good ones, the middle one.
+    """Return the threshold (two decimals, 0.01 to 1.00) with the best F1; if several tie, the middle one.
 
     Choose on development data only. `positive_share` weighs the pairs as if this share of them were positive.
     """

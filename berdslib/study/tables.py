@@ -86,8 +86,8 @@ def paper_table(
 ) -> pd.DataFrame:
     """Reshape an experiment's table as BeRDS Tables 3 and 16: a row per system, columns data set x measure, in percent.
 
-    With `intervals`, a cell reads "63.2 [55.1, 70.9]", with a star if the difference has p < .05. `letters` are appended
-    to the macro means.
+    With `intervals`, a cell reads "63.2 [55.1, 70.9]", with a star if the difference has p < .05. `letters` are
+    appended to the macro means.
     """
     shown = table.assign(cell=(table["mean"] * 100).round(1))
     if intervals:
