@@ -1,4 +1,4 @@
-"""Intervals, tests, power and thresholds; samples draw whole questions or clusters of questions, never single pairs.
+"""Intervals, tests, power and thresholds; resampling draws whole questions or clusters, never single pairs.
 
 Throughout, `groups` (n,) is the data set of each question, or None for a single data set; the means of data sets count
 equally. `clusters` (n,) is the cluster of each question, such as its issue; `level` is the coverage of an interval.

@@ -105,7 +105,7 @@ def _mean_over(case: _Case, variables: Iterable[Variable], measures: Sequence[Me
 
 
 def by_property(run: pd.DataFrame, scenario: Scenario, measure: Measure | str) -> pd.DataFrame:
-    """Return a run's scores by a group measure or rKL, qid x property; NaN where a query does not count the property.
+    """Return a run's scores by a group measure or rKL, qid x property; NaN where a property does not count.
 
     The frame's ``attrs`` hold the name of the release, and whether it is synthetic.
     """
@@ -306,7 +306,7 @@ def _published(
 
 @_once
 def _last_answers(scenario: Scenario) -> np.ndarray:
-    """Return the last answer to each query in the release, (q,); the number of all arguments for a query without."""
+    """Return the last answer to each query in the release, (q,); the number of all arguments if it has no answer."""
     number = {docno: i for i, docno in enumerate(sorted_docnos(scenario))}
     queries = scenario.release.baseline if scenario.rule == BASELINE else scenario.release.perspective
     last = {}

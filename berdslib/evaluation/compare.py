@@ -163,9 +163,8 @@ def score_columns(
 ) -> tuple[dict[str, np.ndarray], list[str], list[str] | None]:
     """Return each system's scores by one measure, each question's data set and its cluster.
 
-    The clusters are None if no two questions share one.
-
-    :func:`berdslib.evaluation.measures.parse_measure` reads the measure.
+    The clusters are None if no two questions share a cluster. :func:`berdslib.evaluation.measures.parse_measure` reads
+    the measure.
     """
     qids = [q.qid for q in questions]
     name = str(measure)

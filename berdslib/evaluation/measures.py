@@ -63,7 +63,7 @@ MAX_CUTOFF = 1_000_000  # no list is longer
 
 # ---------------------------------------------------------------- kinds of measures
 
-# Parameters of the measure, tables of many questions, and cut-offs from 1, int (…, c) → scores (…, c).
+# Maps the measure's parameters, tables of many questions, and cut-offs from 1, int (…, c), to scores (…, c).
 Kernel = Callable[[Mapping[str, Any], Tables, np.ndarray], np.ndarray]
 
 
@@ -163,8 +163,8 @@ MEASURES.own = own_measure
 def MRecall(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:  # noqa: N802
     """1 if the top k support all perspectives, or at least k of them if there are more than k; else 0.
 
-    BeRDS section 3, after Min et al. (2021). Not monotone in k while k is smaller than the number of perspectives: a
-    list that shows 1 of 3 perspectives has MRecall@1 = 1 and MRecall@2 = 0 (divergences.md B2).
+    BeRDS section 3, after Min et al. (2021). MRecall is not monotone in k while k is smaller than the number of
+    perspectives: a list that shows 1 of 3 perspectives has MRecall@1 = 1 and MRecall@2 = 0 (divergences.md B2).
     """
     required = np.minimum(tables.listed.shape[-1], cuts)
     seen = value_at(perspectives_seen(tables), cuts)
@@ -305,7 +305,7 @@ def pRecall(parameters: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> 
     Each perspective has its own query, whose list is scored by the verdicts on that perspective; the question scores
     their mean. Parameters: ``hit`` "success", 1 if any gold text is in the top k (the paper's), or "recall", the share
     of the gold texts there; ``aggregate`` "mean" (the paper's), or "all", 1 only if each perspective scores 1;
-    ``single`` "keep", or "zero", by which a question with a single perspective scores 0 (the authors' code);
+    ``single`` "keep", or "zero": a question with a single perspective scores 0 (the authors' code);
     ``gold`` "own", or "official", the gold texts of the authors' notebook (divergences.md P1).
     """
     columns = [_p_recall(parameters, tables, k) for k in np.moveaxis(cuts, -1, 0)]
@@ -376,7 +376,7 @@ def parse_measure(name: str) -> Measure:
 
 
 def _is_whole_number(digits: str) -> bool:
-    """Return whether a text is a whole number above 0; Python refuses to convert thousands of digits."""
+    """Return whether a text is a whole number above 0, of few digits: Python refuses to convert thousands."""
     return digits.isdecimal() and len(digits) <= 20 and int(digits) > 0
 
 
@@ -696,7 +696,8 @@ def any_list(measures: Sequence[Measure]) -> bool:
 def official_cutoff(run: pd.DataFrame, questions: Sequence[Question]) -> int:
     """Return the k that the published evaluation script would use: the length of the first question's list.
 
-    Only for that script's numbers: another order of the rows can change k, and MRecall with it (divergences.md B1).
+    Use this k only to reproduce that script's numbers: another order of the rows can change k, and thereby MRecall
+    (divergences.md B1).
     """
     first = check_questions(questions)[0].qid
     k = int((check_run(run)["qid"] == first).sum())

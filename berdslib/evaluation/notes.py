@@ -26,7 +26,7 @@ def places_judged(
     questions: Sequence[Question],
     measures: Sequence[Measure],
 ) -> str:
-    """Describe the share of the places within the measures' cut-offs that have a verdict; "" if all places have."""
+    """Describe the share of places within the measures' cut-offs that have a verdict; "" if all of them do."""
     judged = pair_index(read_pairs(verdicts))
     lists = lists_looked_at(questions, measures)
     rows = pd.concat([run[["qid", "docno", "rank"]].assign(system=name) for name, run in runs.items()])

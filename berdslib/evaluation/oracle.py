@@ -30,7 +30,7 @@ def oracle(
     both measures, but another list that is equally good may have earlier ranks.
 
     Raises:
-        InputError: k or depth is not a whole number from 1, a question without perspectives, an invalid run or
+        InputError: k or depth is not a positive whole number, a question without perspectives, an invalid run or
             verdicts, a run or verdicts of other questions, or a verdict on a perspective that does not exist.
     """
     check_k(k)

@@ -244,8 +244,8 @@ def asymmetry(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFra
     """Test whether one-sided lists show the supporting side as often as the opposing one.
 
     The test is an exact two-sided sign test, with Holm's correction over the systems of a data set and query. The
-    columns are system, dataset, asked, n, only_supporting, only_opposing, share (of the one-sided lists, those that
-    show the supporting side), low, high, p_value.
+    columns are system, dataset, asked, n, only_supporting, only_opposing, share (the part of the one-sided
+    lists that shows the supporting side), low, high, p_value.
     """
     from scipy.stats import binomtest
 
@@ -360,7 +360,7 @@ def sycophancy(
 
     The columns are system, dataset, issues; supporting, question, opposing (the leaning of each query's lists); follows
     = supporting - opposing with p_value, towards = supporting - question, away = question - opposing, with intervals.
-    The test exchanges the two lists of an issue at random; Holm's correction is over the systems of a data set.
+    The test exchanges the two lists of an issue at random, with Holm's correction over the systems of a data set.
     """
     _check_queries(listed, ["system", "dataset"], QUERIES)
     rows = []

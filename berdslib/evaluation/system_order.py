@@ -1,7 +1,7 @@
 """Does a judge order systems as gold does? Comparisons of the scores of the same runs by gold and by a judge.
 
-Scores are frames of one measure, questions x systems: `gold` by recorded verdicts, `judged` by a judge's. Intervals
-resample whole clusters of questions.
+Scores are frames of one measure, questions x systems: `gold` by recorded verdicts, `judged` by a judge's verdicts.
+Intervals resample whole clusters of questions.
 """
 
 from __future__ import annotations

@@ -219,10 +219,10 @@ def experiment(
     """Run and score several systems on the same questions.
 
     With a judge, the passages of all systems are pooled and judged first, and all systems are scored against this pool.
-    Otherwise measures with an ideal list (nDCG, alpha-nDCG, ERR-IA, StRecall) would favour a system whose list alone
-    is judged. These measures remain relative to the pool, as does p-Recall with ``hit="recall"``; MRecall,
-    Precision, Coverage and the paper's p-Recall do not depend on it. A passage that several systems list is judged
-    once. Questions without any verdict are left out for all systems and counted in the caption.
+    Otherwise measures with an ideal list (nDCG, alpha-nDCG, ERR-IA, StRecall) would favour a system whose list alone is
+    judged. These measures remain relative to the pool, as does p-Recall with ``hit="recall"``; MRecall, Precision,
+    Coverage and the paper's p-Recall do not depend on it. A passage that several systems list is judged once. Questions
+    without any verdict are left out for all systems and counted in the caption.
 
     Args:
         systems: one or several: strings such as "minilm+mmr:0.9", retrievers of your own, or finished runs. A mapping
@@ -368,7 +368,7 @@ def choose(
         options: further arguments of :func:`experiment`.
 
     Raises:
-        InputError: a single system, several measures, a question in both collections, or as for :func:`experiment`.
+        InputError: a single system, several measures, a question in both collections, or as in :func:`experiment`.
     """
     named = scoring.named_systems(systems)
     chosen_on = scoring.collection_of(dev)
@@ -410,8 +410,11 @@ def _check(
                 raise InputError(f"{name!r} {problem}: bd.register('retriever', …)", field="systems")
     questions = [question for collection in collections for question in collection.questions]
     check_questions(questions, need_perspectives=True)
-    # Questions without a source are told apart by the name of their collection.
-    names = Counter(one.name for one in collections if any(not q.source for q in one.questions))
+    # The name of the collection distinguishes questions without a source.
+    names = Counter[str]()
+    for collection in collections:
+        if any(not q.source for q in collection.questions):
+            names[collection.name] += 1
     for name, count in names.items():
         if count > 1:
             raise InputError(f"two collections are called {name!r}; rename one of them", field="name")

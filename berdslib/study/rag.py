@@ -168,7 +168,7 @@ def write_essays(
 
 
 def polarity(text: str) -> float:
-    """Return the sentiment of a text by TextBlob's word list, from -1 (negative) to 1; 0 if the list has no word of it.
+    """Return the sentiment of a text by TextBlob's word list, from -1 (negative) to 1; 0 without a known word.
 
     >>> polarity("A wonderful plan."), polarity("I oppose it.")
     (1.0, 0.0)

@@ -252,7 +252,7 @@ def check_readable(collection: Collection) -> None:
     numbered = [q for q in collection.questions if any(map(_NUMBERED.fullmatch, q.perspectives))]
     if numbered:
         some = f"{len(numbered)} of {len(collection.questions)} questions, such as {numbered[0].qid!r},"
-        hint = "a judge needs texts; add the texts, or score by recorded verdicts"
+        hint = "a judge reads the texts of perspectives; add them, or score by recorded verdicts"
         raise InputError(f"{some} have numbered subtopics in place of perspectives; {hint}", field="perspectives")
 
 
@@ -307,7 +307,7 @@ class HeldRetriever:
             asked = [Question(q, q) if isinstance(q, str) else q for q in questions]
             collection = collection.only(_questions_of(asked))
         elif collection.questions == UNASKED:
-            raise InputError("the corpus has no questions; give the questions to search", field="questions")
+            raise InputError("the collection has passages only; give questions to search for", field="questions")
         queries = collection.queries if perspectives else ()
         no_repeats((query.qid for query in [*asked, *queries]), "query id", "qid")
         run = self.lists([asked, queries], k, collection)

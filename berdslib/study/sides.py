@@ -35,16 +35,17 @@ FIGURE_3 = "Leaning, (p - n) / (p + n), by what was searched with"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sides(Shown):
-    """Which sides lists show; it prints as Figures 2 and 3 of BeRDS in tables.
+    """The result of :func:`sides`; it prints as tables of Figures 2 and 3 of BeRDS.
 
     Args:
         listed: every listed passage and the sides it argues, see :func:`berdslib.evaluation.sides.listed_sides`.
         questions: the questions with two sides.
-        runs: system → run; the lists found from perspectives have ids of their own.
-        verdicts: the verdicts on the lists.
+        runs: system → run; the lists of perspectives are under the ids of
+            :func:`berdslib.data.records.perspective_qid`.
+        verdicts: the verdicts on the listed passages.
         judge: the judge's id.
         k: number of passages counted in each list.
-        form: the query for a perspective, one of ``FORMS``.
+        form: the query for a perspective, "statement" or "question first".
         notes: further sentences for readers, see :class:`berdslib.study.experiment.Experiment`.
     """
 
@@ -168,7 +169,7 @@ def sides(
         store: a store of verdicts, or its file; None for the user's cache.
 
     Raises:
-        InputError: no question with two sides, an unknown form or source of stances, or an error of ``experiment``.
+        InputError: no question with two sides, an unknown form or source of stances, or as in ``experiment``.
         MissingDataError: a model that is neither on this machine nor reachable.
     """
     check_k(k)
