@@ -1,7 +1,7 @@
-"""Intervals, tests, power and thresholds; they draw whole questions or clusters of questions, never single pairs.
+"""Intervals, tests, power and thresholds; resampling draws whole questions or clusters, never single pairs.
 
-Throughout, `groups` is (n,) the data set of each question, None for a single one; the means of data sets count equally.
-`clusters` is (n,) the cluster of each question, such as its issue; `level` the coverage of an interval.
+Throughout, `groups` (n,) is the data set of each question, or None for a single data set; the means of data sets count
+equally. `clusters` (n,) is the cluster of each question, such as its issue; `level` is the coverage of an interval.
 """
 
 from __future__ import annotations
@@ -52,12 +52,14 @@ def mean_interval(
 ) -> tuple[float, float]:
     """Return the interval (low, high) of a (macro) mean of scores.
 
-    For 0 or 1 it is Wilson's score interval; from 0 to 1 the same for the number of 0/1 scores that would leave the
-    mean as uncertain as these do, with Student's quantile; beyond, Student's t. For clusters, n is divided by the
-    design effect (Kish), at least 1. Where all scores of a data set are equal, the interval assumes the largest
-    possible spread and likeness within clusters. The limits of several data sets are squared and added.
+    Scores of 0 or 1 have Wilson's score interval. Scores from 0 to 1 have the same interval, with Student's quantile,
+    for the number of 0/1 scores that would leave the mean equally uncertain. Other scores have Student's t-interval.
+    For clusters, n is divided by the design effect (Kish), at least 1. If all scores of a data set are equal, the
+    interval assumes the largest possible spread and similarity within clusters. For several data sets, the squared
+    distances of the limits from the means are added.
 
-    NaN where the questions of a group are all of one cluster, or a group has a single score that is not from 0 to 1.
+    The limits are NaN if all questions of a group belong to one cluster, or if a group has a single question and some
+    score is not from 0 to 1.
 
     Source: Wilson (1927); Rao and Scott (1992) and Franco et al. (2019) for clusters; Zou and Donner (2008) for several
     data sets.
@@ -86,7 +88,7 @@ def mean_interval(
 
 
 def _combined_distance(ends: np.ndarray, means: np.ndarray) -> float:
-    """Return how far the end of the mean's interval lies from it (MOVER: Zou and Donner, 2008)."""
+    """Return the distance of a limit from the mean of several data sets (MOVER: Zou and Donner, 2008)."""
     return float(np.sqrt(((ends - means) ** 2).sum()) / len(means))
 
 
@@ -99,10 +101,10 @@ def difference_interval(
 ) -> tuple[float, float]:
     """Return the interval (low, high) of the (macro) mean of paired differences, question by question.
 
-    Two questions are added, one that goes up and one that goes down, by the root mean square of the differences that
-    are not 0, or by 1 (Bonett and Price, 2012, recommended by Fagerland et al., 2014; for several data sets, which
-    share the two, Price and Bonett, 2004). The rest is Student's t-interval, or the normal one where all differences
-    are -1, 0 or 1. NaN where the questions of a group are all of one cluster.
+    Two questions are added whose differences are plus and minus the root mean square of the differences that are not 0,
+    or plus and minus 1 if all are 0 (Bonett and Price, 2012, recommended by Fagerland et al., 2014; several data sets
+    share the two questions: Price and Bonett, 2004). The interval is then Student's t-interval, or the normal interval
+    if all differences are -1, 0 or 1. The limits are NaN if all questions of a group belong to one cluster.
     """
     parts = _parts(differences, groups, clusters)
     values = np.asarray(differences, dtype=np.float64)
@@ -128,7 +130,7 @@ def difference_interval(
 class _Parts(NamedTuple):
     """Statistics of the scores of each data set, (data sets,) each; ``square`` is the mean of the squares.
 
-    ``variance`` is that of the mean, estimated without bias; ``effect`` the design effect of clusters, at least 1.
+    ``variance`` is an unbiased estimate of the mean's variance; ``effect`` is the clusters' design effect, at least 1.
     """
 
     mean: np.ndarray
@@ -154,7 +156,7 @@ def _part(values: np.ndarray, clusters: np.ndarray) -> tuple[float, ...]:
     off, sizes = sum_by_cluster(deviations, clusters).T
     c = len(sizes)
     n = len(values)
-    if np.ptp(values) == 0:  # equal scores do not show how alike a cluster's questions are: assume wholly alike
+    if np.ptp(values) == 0:  # equal scores do not show how similar a cluster's questions are; assume identical
         variance = 0.0
         effect = (sizes**2).sum() / n
     else:
@@ -173,7 +175,7 @@ def _freedom(parts: _Parts, effective: np.ndarray, binary: bool) -> float:
 
 
 def _satterthwaite(variances: np.ndarray, freedoms: np.ndarray) -> float:
-    """Return the degrees of freedom of a sum of independent estimates; infinite for variances that are known."""
+    """Return the degrees of freedom of a sum of independent estimates; infinite if all variances are known."""
     uncertain = (variances**2 / freedoms).sum()
     return float(variances.sum() ** 2 / uncertain) if uncertain else np.inf
 
@@ -193,7 +195,7 @@ def student_interval(
 
 
 def _quantile(level: float, freedom: float) -> float:
-    """Return how many standard errors an interval reaches to either side; the normal one for infinite freedom."""
+    """Return how many standard errors an interval reaches to either side; normal if `freedom` is infinite."""
     from scipy.stats import t
 
     _check_share("level", level)
@@ -204,7 +206,7 @@ def _wilson(share: np.ndarray, n: np.ndarray, quantile: float) -> tuple[np.ndarr
     extra = quantile**2 / n
     centre = (share + extra / 2) / (1 + extra)
     half = quantile / (1 + extra) * np.sqrt(share * (1 - share) / n + extra / (4 * n))
-    # If none or all succeed, an end is exactly 0 or 1; rounding would miss it by 1e-17.
+    # For a share of 0 or 1, one limit is exactly 0 or 1; rounding would miss it by 1e-17.
     low = np.where(share <= 0, 0.0, centre - half)
     high = np.where(share >= 1, 1.0, centre + half)
     return low, high
@@ -224,8 +226,9 @@ def paired_test(
 ) -> float:
     """Return the two-sided p-value of a paired randomisation test on the difference of (macro) means.
 
-    The sign of each question's difference, one for all of a cluster, is a coin toss (Smucker et al., 2007). Exact where
-    all sign patterns are no more than `resamples`, or all differences weigh the same (McNemar's exact test).
+    The sign of each question's difference is drawn at random, with one sign for all of a cluster (Smucker et al.,
+    2007). The test is exact if there are at most `resamples` sign patterns, or if all differences weigh the same
+    (McNemar's exact test).
     """
     from scipy.stats import binomtest, permutation_test
 
@@ -265,7 +268,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     p = np.asarray(p_values, dtype=np.float64)
     if not ((p >= 0) & (p <= 1)).all():
         wrong = next(x for x in p_values if not 0 <= x <= 1)
-        raise InputError(f"a p-value is from 0 to 1, not {wrong}")
+        raise InputError(f"p-values must be from 0 to 1, not {wrong}")
     order = np.argsort(p, kind="stable")
     factors = np.arange(len(p), 0, -1)
     corrected = np.empty(len(p))
@@ -273,7 +276,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected.tolist()
 
 
-# ---------------------------------------------------------------- how large, and how many questions it takes
+# ---------------------------------------------------------------- effect size, power and number of questions
 
 
 def spread_of(
@@ -282,7 +285,7 @@ def spread_of(
     *,
     clusters: Sequence[str] | None = None,
 ) -> float:
-    """Return the spread of paired differences: the standard error of the (macro) mean times the root of n."""
+    """Return the spread of paired differences: the standard error of the (macro) mean times the square root of n."""
     parts = _parts(differences, groups, clusters)
     return float(np.sqrt(parts.variance.sum() * len(differences)) / len(parts.n))
 
@@ -296,7 +299,7 @@ def effect_size(
 ) -> tuple[float, float, float]:
     """Return Cohen's d_z of paired differences, their (macro) mean over their spread, and its large-sample interval.
 
-    All is NaN without a spread. Source: Cohen (1988), section 2.3.5; Hedges and Olkin (1985).
+    All three values are NaN if the spread is 0. Source: Cohen (1988), section 2.3.5; Hedges and Olkin (1985).
     """
     spread = spread_of(differences, groups, clusters=clusters)
     if not spread > 0:
@@ -310,10 +313,10 @@ def effect_size(
 
 
 def power(difference: float, spread: float, n: int, *, alpha: float = 0.05) -> float:
-    """Return the power of the two-sided paired t-test with n questions: how likely it finds a true difference.
+    """Return the power of the two-sided paired t-test with n questions: the probability of detecting a true difference.
 
-    :func:`spread_of` gives the `spread`; for 0/1 scores that differ on a share s of the questions it is the root of s -
-    difference^2. Source: Cohen (1988), chapter 2; for measures of retrieval, Sakai (2018).
+    :func:`spread_of` gives the `spread`; for 0/1 scores that differ on a share s of the questions, it is the square
+    root of s - difference^2. Source: Cohen (1988), chapter 2; for measures of retrieval, Sakai (2018).
 
     >>> round(power(0.5, 1, 34), 2)
     0.81
@@ -323,13 +326,13 @@ def power(difference: float, spread: float, n: int, *, alpha: float = 0.05) -> f
     if not spread > 0:
         raise InputError(f"must be above 0, not {spread!r}", field="spread")
     if n < 2:
-        raise InputError(f"a spread needs at least two questions, not {n}", field="n")
+        raise InputError(f"a t-test needs at least two questions, not {n}", field="n")
     _check_share("alpha", alpha)
     if difference == 0:
         return alpha
     critical = _quantile(1 - alpha, n - 1)
     noncentrality = abs(difference) / spread * np.sqrt(n)
-    # By t^2, which has an F distribution: scipy's noncentral t is NaN for a power close to 1.
+    # t^2 has an F distribution; scipy's noncentral t is NaN for a power close to 1.
     return float(ncf.sf(critical**2, 1, n - 1, noncentrality**2))
 
 
@@ -341,9 +344,10 @@ def questions_needed(
     alpha: float = 0.05,
     binary: bool = False,
 ) -> int:
-    """Return how many questions show a true difference, other than 0, with the power wanted; see :func:`power`.
+    """Return how many questions detect a true difference other than 0 with the power `wanted`; see :func:`power`.
 
-    For `binary` scores, 2 / difference are added: McNemar's exact test is discrete, and needs up to that many more.
+    For `binary` scores, 2 / difference questions are added, since McNemar's exact test is discrete and needs up to that
+    many more.
 
     >>> questions_needed(0.5, 1)
     34
@@ -363,7 +367,7 @@ def questions_needed(
 
 
 def detectable(spread: float, n: int, *, wanted: float = 0.8, alpha: float = 0.05) -> float:
-    """Return the smallest true difference that n questions show with the power wanted; see :func:`power`."""
+    """Return the smallest true difference that n questions detect with the power `wanted`; see :func:`power`."""
     from scipy.optimize import brentq
 
     _check_wanted(wanted, alpha)
@@ -381,7 +385,7 @@ def detectable(spread: float, n: int, *, wanted: float = 0.8, alpha: float = 0.0
 def _check_wanted(wanted: float, alpha: float) -> None:
     _check_share("alpha", alpha)
     if not alpha < wanted < 1:
-        raise InputError(f"must be between alpha, {alpha}, and 1, not {wanted!r}", field="wanted")
+        raise InputError(f"must be between alpha ({alpha}) and 1, not {wanted!r}", field="wanted")
 
 
 def _check_share(field: str, value: float) -> None:
@@ -406,9 +410,9 @@ def cluster_bootstrap(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return a statistic of column sums and the ends of its percentile bootstrap interval, (s,) each.
 
-    `rows` is (n, m), an array or a sparse one; `statistic` takes sums (r, m) to (r, s), NaN where it is undefined; such
-    samples are left out. Whole clusters are drawn, within `strata` (the data sets). The ends are NaN where all rows of
-    a stratum are of one cluster.
+    `rows` (n, m) is a dense or a sparse array. `statistic` maps sums (r, m) to values (r, s), with NaN where a value is
+    undefined; samples with NaN are left out. Whole clusters are drawn within `strata` (the data sets). The ends are NaN
+    if all rows of a stratum belong to one cluster.
 
     >>> value, low, high = cluster_bootstrap(np.array([[1.0, 1], [0, 1], [1, 1]]), ["a", "a", "b"], ratio_of_sums)
     >>> value.round(2).tolist(), low.tolist(), high.tolist()
@@ -439,7 +443,7 @@ def cluster_bootstrap(
 
 
 def ratio_of_sums(sums: np.ndarray) -> np.ndarray:
-    """Divide all columns by the last one, (r, m) → (r, m - 1); NaN where that is 0."""
+    """Divide all columns by the last column, (r, m) → (r, m - 1); NaN where the last column is 0."""
     totals = sums[:, -1:]
     parts = sums[:, :-1]
     undefined = np.full(parts.shape, np.nan)
@@ -463,7 +467,7 @@ def sum_by_cluster(rows: Any, clusters: Sequence[Any] | np.ndarray) -> Any:
 
 
 def _drawn_sums(parts: Sequence[Any], resamples: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield the column sums of bootstrap samples; those of a single stratum in blocks that fit into memory."""
+    """Yield the column sums of bootstrap samples; for a single stratum, in blocks that fit into memory."""
     total = max(resamples, 1)
     size = total
     if len(parts) == 1:
@@ -474,7 +478,7 @@ def _drawn_sums(parts: Sequence[Any], resamples: int, rng: np.random.Generator) 
 
 
 def resampled_sums(table: Any, resamples: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the column sums of bootstrap samples, (resamples, m): as many rows each as there are, with repetition."""
+    """Return the column sums of bootstrap samples of n rows with replacement, (resamples, m)."""
     if resamples < 1:
         raise InputError(f"must be at least 1, not {resamples!r}", field="resamples")
     n = table.shape[0]
@@ -497,7 +501,7 @@ def percentiles(samples: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarr
 
 
 def yes_or_no(values: Any, field: str = "labels") -> np.ndarray:
-    """Return true and false, or 1 and 0, as bool; NumPy would take NaN, 2 and the text "0" for true, too.
+    """Return true and false, or 1 and 0, as bool; NumPy would also convert NaN, 2 and the text "0" to true.
 
     >>> yes_or_no([1, 0.0, True]).tolist()
     [True, False, True]
@@ -513,7 +517,11 @@ def yes_or_no(values: Any, field: str = "labels") -> np.ndarray:
 
 
 def both_kinds(labels: np.ndarray, p_yes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return labels as bool and probabilities as float64; InputError unless there are a yes and a no."""
+    """Return labels as bool and probabilities as float64.
+
+    Raises:
+        InputError: labels without a yes or without a no, different lengths, or a probability that is not finite.
+    """
     labels = yes_or_no(labels)
     p_yes = np.asarray(p_yes, dtype=np.float64)
     if labels.shape != p_yes.shape or labels.ndim != 1:
@@ -526,9 +534,9 @@ def both_kinds(labels: np.ndarray, p_yes: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def choose_threshold(labels: np.ndarray, p_yes: np.ndarray, positive_share: float | None = None) -> float:
-    """Return the threshold (two decimals, 0.01 to 1.00) with the best F1; of several, the middle one.
+    """Return the threshold (two decimals, 0.01 to 1.00) with the best F1; if several tie, the middle one.
 
-    For development data only. `positive_share` weighs the pairs as if this share of them were positive.
+    Choose on development data only. `positive_share` weighs the pairs as if this share of them were positive.
     """
     labels, p_yes = both_kinds(labels, p_yes)
     if not ((p_yes >= 0) & (p_yes <= 1)).all():
@@ -548,7 +556,7 @@ def _finite_scores(values: np.ndarray, groups: Sequence[str] | None) -> np.ndarr
     """Return scores as float64; a single NaN would pass through every mean and could look significant."""
     values = np.asarray(values, dtype=np.float64)
     if not len(values):
-        raise InputError("there are no scores")
+        raise InputError("expected at least one score")
     if groups is not None and len(groups) != len(values):
         raise InputError(f"there are {len(values)} scores, but {len(groups)} groups")
     wrong = ~np.isfinite(values)

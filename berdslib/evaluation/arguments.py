@@ -1,7 +1,7 @@
 """Relevance, diversity and fairness of runs on a scenario of PerspectiveArg 2024.
 
 Group measures treat the groups of an author property as perspectives: a passage supports its author's group if it
-answers the query. These and rKL are averaged over the properties that a query does not name.
+answers the query. Group measures and rKL are averaged over the properties that the query does not name.
 """
 
 from __future__ import annotations
@@ -70,15 +70,15 @@ def evaluate_arguments(
 ) -> pd.DataFrame:
     """Score a run on a scenario: one row per query (index qid, in order), one column per measure (``str(measure)``).
 
-    The mean over properties leaves out, for each query, the properties that the query names; group measures also those
-    that no author of an answer is known to have, and rKL those without a minority in the corpus. If no property is
-    left, a group measure is 0 and rKL is 1, as for a query without any passage. The published definitions
-    (official_nDCG and so on) average over :func:`official_variables`; official_rKL, which has no worst value, is 0 if
-    none is left.
+    For each query, the mean over properties leaves out the properties that the query names. Group measures also leave
+    out properties for which no author of an answer has a known value, and rKL leaves out properties without a minority
+    in the corpus. If no property remains, a group measure is 0 and rKL is 1, the scores of a query without any passage.
+    The published definitions (official_nDCG and so on) average over :func:`official_variables`; official_rKL has no
+    worst value and is 0 if no property remains.
 
     Raises:
-        InputError: an invalid run, a run of other questions, a docno that the scenario does not have, a measure that is
-            not computed here, or one that needs the answers of a scenario that keeps them back.
+        InputError: an invalid run, a run of other questions, a docno that is not in the scenario, a measure that is not
+            computed over scenarios, or a measure that needs the answers of a scenario that withholds them.
     """
     parsed = measures_of_scenario(measures)
     case = _case(run, scenario, parsed)
@@ -96,7 +96,7 @@ def evaluate_arguments(
 
 
 def _mean_over(case: _Case, variables: Iterable[Variable], measures: Sequence[Measure]) -> np.ndarray:
-    """Return the means over the properties that count for each query, (q, measures); the worst score without any."""
+    """Return the means over the properties that count for each query, (q, measures); the worst score if none counts."""
     by_variable = np.stack([_score(case, variable, measures) for variable in variables])
     n = (~np.isnan(by_variable)).sum(axis=0)
     means = np.nansum(by_variable, axis=0) / np.maximum(n, 1)
@@ -105,14 +105,14 @@ def _mean_over(case: _Case, variables: Iterable[Variable], measures: Sequence[Me
 
 
 def by_property(run: pd.DataFrame, scenario: Scenario, measure: Measure | str) -> pd.DataFrame:
-    """Return a run's scores by one group measure or rKL, qid x property; NaN where the property does not count.
+    """Return a run's scores by a group measure or rKL, qid x property; NaN where a property does not count.
 
     The frame's ``attrs`` hold the name of the release, and whether it is synthetic.
     """
     parsed = measures_of_scenario(measure)
     if len(parsed) != 1 or parsed[0].NAME not in _PER_PROPERTY:
         names = ", ".join(map(str, parsed))
-        problem = f"expected one measure of groups, such as rKL @ 20 or alpha_nDCG @ 20, not {names}"
+        problem = f"expected one group measure, such as rKL @ 20 or alpha_nDCG @ 20, not {names}"
         raise InputError(problem, field="measure")
     case = _case(run, scenario, parsed)
     index = pd.Index([q.qid for q in scenario.questions], name="qid")
@@ -124,12 +124,16 @@ def by_property(run: pd.DataFrame, scenario: Scenario, measure: Measure | str) -
 
 
 def measures_of_scenario(measures: Measure | str | Iterable[Measure | str]) -> list[Measure]:
-    """Return measures as a list, see :func:`berdslib.evaluation.measures.parse_measures`; InputError for others."""
+    """Return measures as a list, see :func:`berdslib.evaluation.measures.parse_measures`.
+
+    Raises:
+        InputError: an unknown measure, or a measure that is not computed over scenarios.
+    """
     parsed = parse_measures(measures)
     computed = RELEVANCE_MEASURES | _PER_PROPERTY
     for measure in parsed:
         if measure.NAME not in computed:
-            problem = f"{measure} is not computed over a scenario; these are: {', '.join(sorted(computed))}"
+            problem = f"{measure} is not computed over a scenario; take one of {', '.join(sorted(computed))}"
             raise InputError(problem, field="measures")
     return parsed
 
@@ -142,12 +146,13 @@ def _places(measures: Sequence[Measure], names: Collection[str]) -> list[int]:
 
 
 class _Case(NamedTuple):
-    """A run and the answers as numbers of arguments, in ascending order of docno.
+    """A run and the answers as numbers of arguments; arguments are numbered in ascending order of docno.
 
-    ``top`` int (q, n): the listed arguments, best first; ``length`` int (q,): of each list; ``answers`` int (q, d): the
-    arguments that answer each query, the largest docno first, ``n_answers`` int (q,) of them. ``relevant`` bool (q, n):
-    which listed arguments answer; ``credited`` bool (q, n): which ones the published script counts, with copies in the
-    implicit scenario (A3). Empty places hold the number of all arguments.
+    ``top`` int (q, n): the listed arguments, best first; ``length`` int (q,): the length of each list; ``answers`` int
+    (q, d): the arguments that answer each query, the largest docno first; ``n_answers`` int (q,): their number.
+    ``relevant`` bool (q, n): whether each listed argument answers the query; ``credited`` bool (q, n): whether the
+    published script counts it, which includes copies of answers in the implicit scenario (A3). Empty places hold the
+    total number of arguments.
     """
 
     scenario: Scenario
@@ -164,7 +169,7 @@ def _case(run: pd.DataFrame, scenario: Scenario, measures: Sequence[Measure]) ->
         for measure in measures:
             if measure.NAME not in _FAIRNESS:
                 owner = f"{scenario.name!r} ({scenario.split})"
-                problem = f"{measure} needs the answers to the queries, and {owner} keeps them back; only rKL does not"
+                problem = f"{measure} needs the answers, which {owner} withholds; only rKL works without them"
                 raise InputError(problem, field="measures")
     top, length = _listed(run, scenario, measures)
     answers, n_answers = _answers(scenario)
@@ -180,7 +185,7 @@ def _case(run: pd.DataFrame, scenario: Scenario, measures: Sequence[Measure]) ->
 
 
 def _among(top: np.ndarray, answers: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """Return which listed arguments have the number of an answer to their query, bool (q, n)."""
+    """Return whether each listed argument has the same number as an answer to its query, bool (q, n)."""
     n = len(number)
     first_code = n * np.arange(len(top))[:, None]
     codes = (first_code + number[answers])[answers < n - 1]
@@ -202,7 +207,7 @@ def _listed(
 
 
 def _by_query(frame: pd.DataFrame, scenario: Scenario, field: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the arguments of each query as numbers, int (q, n), in the order of the rows, and how many, (q,)."""
+    """Return the numbers of each query's arguments, int (q, n), in the order of the rows, and their count, (q,)."""
     docnos = pd.Index(sorted_docnos(scenario))
     qids = pd.Index([q.qid for q in scenario.questions])
     query = qids.get_indexer(pd.Index(frame["qid"]))
@@ -223,7 +228,7 @@ def _by_query(frame: pd.DataFrame, scenario: Scenario, field: str) -> tuple[np.n
 
 @_once
 def _answers(scenario: Scenario) -> tuple[np.ndarray, np.ndarray]:
-    """Return the arguments that answer each query, int (q, d), the largest docno first, and how many, (q,)."""
+    """Return the arguments that answer each query, int (q, d), the largest docno first, and their count, (q,)."""
     gold = make_verdicts([], "gold") if scenario.gold is None else check_verdicts(scenario.gold)
     yes = gold[gold["supports"]].sort_values("docno", ascending=False)
     return _by_query(yes, scenario, "gold")
@@ -235,7 +240,7 @@ def _answers(scenario: Scenario) -> tuple[np.ndarray, np.ndarray]:
 def _score(case: _Case, variable: Variable, measures: Sequence[Measure]) -> np.ndarray:
     """Return the scores by the groups of one property, (q, measures); NaN where the property does not count."""
     scores = np.full((len(case.top), len(measures)), np.nan)
-    if not variable.groups:  # no author's group is known
+    if not variable.groups:  # the group of every author is unknown
         return scores
     # The published script scores every query, including those that name the property.
     counts = ~naming(case.scenario, variable.name) | (measures[0].NAME in _OFFICIAL)
@@ -253,10 +258,10 @@ def _diversity(
     queries: np.ndarray,
     measures: Sequence[Measure],
 ) -> np.ndarray:
-    """Score some queries by measures of answers, (q, measures); NaN if no group of an answer's author is known."""
+    """Score some queries by measures of answers, (q, measures); NaN if no answer has an author of a known group."""
     scores = np.full((len(case.top), len(measures)), np.nan)
     cells = (case.top.shape[1] + case.answers.shape[1]) * len(variable.groups)
-    # Sorted by their number of answers, the queries of a block need little padding.
+    # Queries of a block need little padding if they are sorted by their number of answers.
     ordered = queries[np.argsort(case.n_answers[queries], kind="stable")]
     for rows in _blocks(ordered, cells):
         of_group = variable.members[case.top[rows]]
@@ -291,7 +296,7 @@ def _published(
         return official_arguments.ndcg(credited, n_answers, ks)
     if measures[0].NAME == official_P.NAME:
         return official_arguments.precision(credited, case.length[rows], ks)
-    # The ideal list starts with one answer of each group, except for a group of only the last of many answers.
+    # The ideal list starts with one answer of each group, except a group with only the last of many answers (A6).
     overlooked = variable.members[_last_answers(case.scenario)[rows]]
     overlooked &= (n_answers >= official_arguments.FILLED)[:, None]
     first = (pool.sum(axis=1) > overlooked).sum(axis=1)
@@ -301,7 +306,7 @@ def _published(
 
 @_once
 def _last_answers(scenario: Scenario) -> np.ndarray:
-    """Return the last answer to each query in the release, (q,); the number of all arguments if there is none."""
+    """Return the last answer to each query in the release, (q,); the number of all arguments if it has no answer."""
     number = {docno: i for i, docno in enumerate(sorted_docnos(scenario))}
     queries = scenario.release.baseline if scenario.rule == BASELINE else scenario.release.perspective
     last = {}
@@ -318,12 +323,12 @@ def _fairness(
     queries: np.ndarray,
     measures: Sequence[Measure],
 ) -> np.ndarray:
-    """Return rKL for some queries, (q, measures); NaN where nobody is in a minority."""
+    """Return rKL for some queries, (q, measures); NaN for all queries if the corpus has no minority."""
     scores = np.full((len(case.top), len(measures)), np.nan)
     official = measures[0].NAME in _OFFICIAL
     sizes = variable.sizes()
     total = len(case.scenario.passages)
-    # The published script leaves out one group, the first of the most frequent ones.
+    # The published script leaves out one group, the first of the largest groups.
     minority = (np.arange(len(sizes)) != sizes.argmax()) if official else protected(sizes)
     minority &= sizes < total
     if not minority.any():
@@ -359,14 +364,14 @@ _NOT_KNOWN = "(not known)"
 
 
 class Variable(NamedTuple):
-    """The groups of a property; ``members`` is bool (arguments + 1, groups), its last row for empty places in lists."""
+    """The groups of a property; ``members`` is bool (arguments + 1, groups); its last row is for empty places."""
 
     name: str
     groups: tuple[str, ...]
     members: np.ndarray
 
     def sizes(self) -> np.ndarray:
-        """Return how many arguments of the corpus are of each group, (groups,)."""
+        """Return how many arguments of the corpus belong to each group, (groups,)."""
         return np.asarray(self.members.sum(axis=0))
 
 
@@ -377,7 +382,7 @@ def sorted_docnos(scenario: Scenario) -> list[str]:
 
 @_once
 def properties(scenario: Scenario) -> tuple[Variable, ...]:
-    """Return the eight properties, each with its groups in the corpus; political issues overlap."""
+    """Return the eight properties, each with its groups in the corpus; the groups of political issues overlap."""
     docnos = sorted_docnos(scenario)
     members = {name: list[tuple[int, str]]() for name in PROPERTIES}
     for row, docno in enumerate(docnos):
@@ -394,8 +399,8 @@ def properties(scenario: Scenario) -> tuple[Variable, ...]:
 def official_variables(scenario: Scenario) -> tuple[Variable, ...]:
     """Return the variables over which the published script averages, for every query (divergences.md A8).
 
-    These are all properties except the denomination, the stance, and instead of the political issues each issue as
-    important or neutral. Authors whose value is not known are a group of their own.
+    These are the stance, each political issue (as important or neutral) in place of the property of political issues,
+    and all other properties except the denomination. Authors whose value is unknown form one group.
     """
     arguments = scenario.release.arguments
     number = {docno: i for i, docno in enumerate(sorted_docnos(scenario))}
@@ -436,15 +441,15 @@ def _variable(
 
 
 def naming(scenario: Scenario, name: str) -> np.ndarray:
-    """Return which queries name a property, bool (q,)."""
+    """Return whether each query names a property, bool (q,)."""
     return np.array([name in scenario.asked.get(q.qid, NOBODY) for q in scenario.questions])
 
 
-# ---------------------------------------------------------------- rKL: are minorities shown as often as they are there?
+# ---------------------------------------------------------------- rKL: are minorities shown as often as in the corpus?
 
 
 def protected(sizes: np.ndarray) -> np.ndarray:
-    """Return which groups are minorities, (m,) bool: all but the largest; where all are equally large, all.
+    """Return whether each group is a minority, (m,) bool: all but the largest, or all if all are equally large.
 
     >>> protected(np.array([5, 2, 5, 1])).tolist(), protected(np.array([3, 3])).tolist()
     ([False, True, False, True], [True, True])
@@ -469,20 +474,20 @@ def rkl(
     total: int,
     cutoffs: Sequence[tuple[int, int]],
 ) -> np.ndarray:
-    """Return rKL, the mean over groups, each against everybody else; from 0, as in the corpus, to 1, the worst.
+    """Return rKL as a mean over groups, each against all others; from 0 (the shares of the corpus) to 1.
 
     At each cut point i the divergence of the group's share among the first i from its share of the corpus, D(P_i || Q)
-    = P_i log2(P_i / Q) + (1 - P_i) log2((1 - P_i) / (1 - Q)), has the weight 1 / log2(i); the sum is divided by its
-    maximum over all rankings, which lists either the whole group or everybody else first. A cut point beyond the end of
-    a list has the largest possible divergence: an empty list scores 1, and a short one gains nothing. A cut point
-    beyond the end of the corpus does not count.
+    = P_i log2(P_i / Q) + (1 - P_i) log2((1 - P_i) / (1 - Q)), has the weight 1 / log2(i). The sum is divided by its
+    maximum over all rankings; a ranking that reaches the maximum lists either the whole group or all others first. Cut
+    points beyond the end of a list have the largest possible divergence: an empty list scores 1, and a short list gains
+    nothing. Cut points beyond the end of the corpus do not count.
 
     Args:
-        of_group: (…, n, g) bool, which listed passages are of a group; n at least as large as the deepest cut-off, or
-            as the longest list.
-        length: (…,) int, how long each list is.
-        sizes: (g,) int, how many passages of the corpus are of each group, at least 1.
-        total: how many passages the corpus has.
+        of_group: (…, n, g) bool, whether each listed passage belongs to each group; n is at least the deepest cut-off
+            or the length of the longest list.
+        length: (…,) int, the length of each list.
+        sizes: (g,) int, the number of passages of each group in the corpus, at least 1.
+        total: the number of passages in the corpus.
         cutoffs: (k, step) of each score, both at least 2.
 
     Returns:
@@ -512,7 +517,7 @@ def rkl(
 
 
 def _cuts_within(k: int, step: int, total: int) -> np.ndarray:
-    """Return the cut points that the corpus reaches; none where it has a single passage."""
+    """Return the cut points that the corpus reaches; no cut points for a corpus of a single passage."""
     return cut_points(min(k, total), step) if total >= 2 else np.empty(0, dtype=np.int64)
 
 

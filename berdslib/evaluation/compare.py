@@ -1,6 +1,6 @@
-"""Compare every two systems, or systems with baselines: differences, tests, and how many questions would show them.
+"""Compare all pairs of systems, or systems with baselines: differences, tests and the number of questions needed.
 
-Scores are those of an experiment: system → frame of one row a question, one column a measure.
+Scores are those of an experiment: system → frame with one row per question and one column per measure.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def all_pairs(
     baselines: str | Iterable[str] | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Compare every two systems question by question (macro means), or each system with the baselines.
+    """Compare all pairs of systems question by question (macro means), or each system with the baselines.
 
     Returns:
-        A row a pair: first, second (a baseline, where there are some), difference (first - second), low, high, p_value
+        One row per pair: first, second (a baseline, if given), difference (first - second), low, high, p_value
         (of :func:`berdslib.stats.paired_test`, Holm-corrected over all rows), wins, ties, losses (questions), effect
         (d_z), effect_low and effect_high.
     """
@@ -67,7 +67,7 @@ def letters(
     *,
     seed: int = 0,
 ) -> pd.Series:
-    """Return letters of each system, the best first: systems share a letter only if they do not differ (Piepho, 2004).
+    """Return each system's letters, best system first: systems that differ share no letter (Piepho, 2004).
 
     Two systems differ if their p-value, Holm-corrected over all pairs, is below 0.05.
     """
@@ -95,7 +95,7 @@ def letter_display(names: Sequence[str], different: Iterable[tuple[str, str]]) -
                 split += [column - {name} for name in pair]
             else:
                 kept.append(column)
-        # A column within another one is absorbed; of equal columns the first stays.
+        # A column within another column is absorbed; of equal columns the first is kept.
         candidates = list(dict.fromkeys(kept + split))
         columns = [column for column in candidates if not any(column < other for other in candidates)]
     place = {name: i for i, name in enumerate(names)}
@@ -119,11 +119,11 @@ def questions_for(
     *,
     baselines: str | Iterable[str] | None = None,
 ) -> pd.DataFrame:
-    """Return how many questions like these show each true difference with 80 % power at 5 %.
+    """Return how many questions like these detect each true difference with 80 % power at the 5 % level.
 
-    It assumes the spread of the paired differences, the number of data sets and the likeness within clusters of these
-    questions, and uncorrected p-values. The frame has a row a pair: first, second, spread, and a column for each of
-    `differences`; <NA> if the two systems differ on no question.
+    The numbers assume the spread of the paired differences, the number of data sets and the similarity within clusters
+    of these questions, and uncorrected p-values. The frame has one row per pair: first, second, spread, and a column
+    for each of `differences`; <NA> if the two systems differ on no question.
     """
     columns, groups, clusters = score_columns(scores, questions, measure)
     rows = []
@@ -140,14 +140,14 @@ def questions_for(
 
 
 def _pairs(systems: list[str], baselines: str | Iterable[str] | None) -> list[tuple[str, str]]:
-    """Return which systems are compared, each pair once."""
+    """Return the pairs of systems to compare, each pair once."""
     if len(systems) < 2:
-        raise InputError(f"a comparison needs two systems, not {len(systems)}", field="systems")
+        raise InputError(f"a comparison needs at least two systems, not {len(systems)}", field="systems")
     if baselines is None:
         return list(combinations(systems, 2))
     names = [baselines] if isinstance(baselines, str) else list(baselines)
     if not names:
-        raise InputError("name a baseline, or give None to compare all systems", field="baselines")
+        raise InputError("name at least one baseline, or give None to compare all pairs of systems", field="baselines")
     pairs: list[tuple[str, str]] = []
     for baseline in dict.fromkeys(known("baseline", name, systems) for name in names):
         for system in systems:
@@ -161,9 +161,10 @@ def score_columns(
     questions: Sequence[Question],
     measure: Measure | str,
 ) -> tuple[dict[str, np.ndarray], list[str], list[str] | None]:
-    """Return each system's scores by one measure, each question's data set, and its cluster, None if all differ.
+    """Return each system's scores by one measure, each question's data set and its cluster.
 
-    :func:`berdslib.evaluation.measures.parse_measure` reads the measure.
+    The clusters are None if no two questions share a cluster. :func:`berdslib.evaluation.measures.parse_measure` reads
+    the measure.
     """
     qids = [q.qid for q in questions]
     name = str(measure)

@@ -1,7 +1,8 @@
 """Scores corrected for judge errors by prediction-powered inference, with intervals that account for them.
 
-The judge's mean is precise and may be biased, people's on a part is unbiased and imprecise (Angelopoulos et al.,
-Science 382:669, 2023; with a weight on the judge, PPI++: Angelopoulos, Duchi and Zrnic, 2023).
+The mean of a judge's scores is precise but may be biased; the mean of people's labels on a sample is unbiased but
+imprecise. The corrected mean combines them (Angelopoulos et al., Science 382:669, 2023; with a weight on the judge,
+PPI++: Angelopoulos, Duchi and Zrnic, 2023).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from berdslib.errors import InputError
 from berdslib.stats import student_interval
 
-# Fitted on fewer labelled clusters, the weight makes intervals too narrow: with 8 of them, a 95 % interval of 0/1
+# A weight that is fitted on fewer labelled clusters makes intervals too narrow: with 8 clusters, a 95 % interval of 0/1
 # scores holds the truth in 84 to 87 % of the cases.
 FEWEST_TO_TUNE = 30
 
@@ -22,8 +23,8 @@ FEWEST_TO_TUNE = 30
 class Corrected(NamedTuple):
     """A mean corrected for judge errors, next to the judge's own mean, each with its interval (not cut off at 0 and 1).
 
-    ``n`` items (questions or pairs) have scores, ``labelled`` of them also a label by people; ``weight`` is that of the
-    judge, 0 to 1.
+    ``n`` items (questions or pairs) have scores, and ``labelled`` of them also have a label by people; ``weight`` is
+    the judge's weight, 0 to 1.
     """
 
     value: float
@@ -49,11 +50,11 @@ def corrected_mean(
 
     With f the judge's and h the people's scores, N items of which n are labelled, the estimate is ``w * mean_N(f) +
     mean_n(h - w * f)``, unbiased for any fixed weight w; the tuned w has the smallest variance, and is 1 (plain PPI) if
-    few clusters are labelled. The variance is cluster-robust: it sums each question's influence on the estimate. The
-    interval is Student's with one degree of freedom fewer than labelled clusters. It takes the judge for errorless if
-    the labels happen to show no error.
+    few clusters are labelled. The variance is cluster-robust: it sums each cluster's influence on the estimate. The
+    interval is Student's with one degree of freedom fewer than labelled clusters. If the labels happen to show no
+    error, the interval assumes that the judge makes no errors.
 
-    `clusters` (N,) say which items were drawn together, such as the pairs of a question.
+    Items of equal `clusters` (N,) were drawn together, such as the pairs of a question.
 
     Raises:
         InputError: different lengths, a judge's score that is not finite, or fewer than 2 labelled clusters.
@@ -105,9 +106,9 @@ def _estimate(
 def _check_columns(f: np.ndarray, h: np.ndarray, owner: np.ndarray) -> None:
     lengths = [len(column) for column in (f, h, owner)]
     if not len(f) or len(set(lengths)) > 1:
-        raise InputError(f"scores and clusters must be of one length, at least 1; got {lengths}")
+        raise InputError(f"scores, labels and clusters must be of one length, at least 1; got {lengths}")
     if not np.isfinite(f).all() or np.isinf(h).any():
-        raise InputError("every score of the judge must be a finite number, and every label one or NaN")
+        raise InputError("the judge's scores must be finite numbers, and the labels finite numbers or NaN")
     labelled = len(np.unique(owner[~np.isnan(h)]))
     if labelled < 2:
-        raise InputError(f"at least 2 questions (clusters) need labels; there are {labelled}")
+        raise InputError(f"labels must cover at least 2 clusters (questions), not {labelled}")

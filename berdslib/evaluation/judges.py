@@ -13,15 +13,15 @@ from berdslib.stats import both_kinds, cluster_bootstrap, yes_or_no
 
 PAIR_KEY = ["qid", "pid", "docno"]
 
-# The reports below take `level` (coverage of the intervals), `resamples` and `seed` (of the bootstrap). They draw whole
-# questions, since the pairs of a question are alike; intervals are NaN if all pairs are of one question.
+# The reports below take `level` (coverage of the intervals), `resamples` and `seed` (of the bootstrap). The bootstrap
+# draws whole questions, since the pairs of a question are similar; intervals are NaN if all pairs are of one question.
 
 
 # ---------------------------------------------------------------- agreement
 
 
 class Agreement(NamedTuple):
-    """Agreement of yes/no answers with labels over ``n`` pairs, from 0 to 1 (kappa from -1; or NaN). BeRDS Table 4."""
+    """Agreement of yes/no answers with labels over ``n`` pairs, from 0 to 1 (kappa from -1, or NaN). BeRDS Table 4."""
 
     n: int
     accuracy: float
@@ -49,7 +49,7 @@ def agreement_report(
     clusters: Sequence[str],
     **drawing: Any,
 ) -> pd.DataFrame:
-    """Return each measure of agreement (the fields of :class:`Agreement` but n) as rows measure, value, low, high."""
+    """Return the fields of :class:`Agreement` except n, one per row: measure, value, low, high."""
     return _report(Agreement._fields[1:], _outcomes(labels, answers), clusters, _measures, **drawing)
 
 
@@ -87,7 +87,7 @@ def _measures(counts: np.ndarray) -> np.ndarray:
 
 
 def same_and_kappa(tables: np.ndarray) -> np.ndarray:
-    """Return the share on the diagonal of tables (r, c, c) and Cohen's kappa, (r, 2); NaN if chance agrees always."""
+    """Return the share on the diagonal of tables (r, c, c) and Cohen's kappa, (r, 2); NaN if chance always agrees."""
     n = tables.sum(axis=(1, 2))
     same = np.trace(tables, axis1=1, axis2=2) / n
     margins = tables.sum(axis=1) * tables.sum(axis=2)
@@ -106,9 +106,10 @@ def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 
 
 def calibration_table(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10) -> pd.DataFrame:
-    """Compare a judge's probabilities with the labels, a row a bin: low, high (low < p <= high), n, mean_p, share_yes.
+    """Compare a judge's probabilities with the labels: one row per bin.
 
-    Bins hold about equally many pairs; pairs of equal probability share a bin. Empty bins are left out.
+    The columns are low, high (low < p <= high), n, mean_p, share_yes. Bins hold about equally many pairs; pairs of
+    equal probability share a bin. Empty bins are left out.
 
     >>> calibration_table([0, 0, 1, 1], [0.0, 0.2, 0.6, 1.0], 2)[["n", "mean_p", "share_yes"]].values.tolist()
     [[2.0, 0.1, 0.0], [2.0, 0.8, 1.0]]
@@ -133,7 +134,7 @@ def calibration_error(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10) -> 
 def _bin_edges(p_yes: np.ndarray, bins: int) -> np.ndarray:
     """Return the edges of bins, (bins + 1,) ascending: quantiles of `p_yes`."""
     if bins < 1:
-        raise InputError(f"there must be at least 1 bin, not {bins}")
+        raise InputError(f"expected at least 1 bin, not {bins}")
     return np.asarray(np.quantile(p_yes, np.linspace(0, 1, bins + 1)))
 
 
@@ -143,7 +144,7 @@ def _bin_index(p_yes: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def auc(labels: np.ndarray, p_yes: np.ndarray) -> float:
-    """Return the area under the ROC curve: how often a yes has a higher probability than a no, a tie counting half.
+    """Return the area under the ROC curve: how often a yes has a higher probability than a no; a tie counts half.
 
     >>> auc([1, 0, 1, 0], [0.9, 0.1, 0.4, 0.4])
     0.875
@@ -161,9 +162,9 @@ def probability_report(
     bins: int = 10,
     **drawing: Any,
 ) -> pd.DataFrame:
-    """Return AUC and calibration error as rows measure, value, low, high; labels of both kinds are needed.
+    """Return AUC and calibration error as rows measure, value, low, high; the labels must include yes and no.
 
-    A drawn sample adds its own noise to each bin, so that the interval of the calibration error lies a little high.
+    Resampling adds noise to each bin, so the interval of the calibration error lies a little high.
     """
     labels, p_yes = both_kinds(labels, p_yes)
     _probabilities(labels, p_yes)
@@ -180,7 +181,7 @@ def probability_report(
 
 
 def _by_value(labels: np.ndarray, p_yes: np.ndarray) -> Any:
-    """Return pairs as rows with a single 1, (n, 2 g) sparse: a column for each value of p, first of yes, then of no."""
+    """Return each pair as a row with a single 1, (n, 2 g) sparse: a column for each p, first of yes, then of no."""
     from scipy.sparse import csr_array
 
     values, place = np.unique(p_yes, return_inverse=True)
@@ -190,7 +191,7 @@ def _by_value(labels: np.ndarray, p_yes: np.ndarray) -> Any:
 
 
 def _auc(counts: np.ndarray) -> np.ndarray:
-    """Return the AUC (r, 1) of the counts of :func:`_by_value`; NaN without a yes, or without a no."""
+    """Return the AUC (r, 1) of sums of rows of :func:`_by_value`; NaN if a sum lacks one label."""
     yes, no = np.split(counts, 2, axis=1)
     below = np.cumsum(no, axis=1) - no / 2
     ordered = (yes * below).sum(axis=1)
@@ -209,7 +210,7 @@ def _probabilities(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, n
     first = np.asarray(first, dtype=np.float64)
     second = np.asarray(second, dtype=np.float64)
     if first.shape != second.shape or first.ndim != 1 or not len(first):
-        raise InputError(f"the columns must be of one length, at least 1; got {first.shape} and {second.shape}")
+        raise InputError(f"both columns must be of one length, at least 1; got {first.shape} and {second.shape}")
     for column in (first, second):
         if not ((column >= 0) & (column <= 1)).all():
             raise InputError("labels and probabilities must be numbers from 0 to 1")

@@ -1,7 +1,7 @@
 """Measures of how many perspectives a ranked list shows, as values: ``MRecall @ 5``.
 
-They are objects of ir-measures, computed over tables of ranked passages x perspectives
-(:mod:`berdslib.evaluation.tables`). :mod:`berdslib.evaluation.arguments` computes those over groups of authors.
+The measures are objects of ir-measures, computed over tables of ranked passages x perspectives
+(:mod:`berdslib.evaluation.tables`). :mod:`berdslib.evaluation.arguments` computes measures over groups of authors.
 """
 
 from __future__ import annotations
@@ -58,20 +58,21 @@ from berdslib.registry import Registry
 
 logger = logging.getLogger(__name__)
 
-MAX_CUTOFF = 1_000_000  # no list is deeper
+MAX_CUTOFF = 1_000_000  # no list is longer
 
 
 # ---------------------------------------------------------------- kinds of measures
 
-# Parameters of the measure, tables of many questions, and cut-offs from 1, int (…, c) → scores (…, c).
+# Maps the measure's parameters, tables of many questions, and cut-offs from 1, int (…, c), to scores (…, c).
 Kernel = Callable[[Mapping[str, Any], Tables, np.ndarray], np.ndarray]
 
 
 class Kind(NamedTuple):
     """The package's record of a measure.
 
-    ``kernel`` computes it, or is None if only :mod:`berdslib.evaluation.arguments` can; ``own_lists``: it scores the
-    lists that the perspectives' queries found; ``least``: the smallest cut-off, or 0 if it works without a cut-off.
+    ``kernel`` computes the measure, or is None if only :mod:`berdslib.evaluation.arguments` does; ``own_lists``: the
+    measure scores the lists that the perspectives' queries found; ``least``: its smallest cut-off, or 0 if the measure
+    works without a cut-off.
     """
 
     measure: Measure
@@ -94,9 +95,9 @@ def measure(
 ) -> Callable[[Kernel], Measure]:
     """Register a kernel as a measure, under the function's name.
 
-    `of` is a question of one line that the measure answers, or the measure of ir-measures that the kernel computes;
-    users may set `parameters` and the cut-off; `own_lists`: the measure scores the lists that the
-    perspectives' queries found.
+    `of` is a one-line question that the measure answers, or the measure of ir-measures that the kernel computes. Users
+    may set `parameters` and the cut-off. `own_lists`: the measure scores the lists that the perspectives' queries
+    found.
     """
 
     def add(kernel: Kernel) -> Measure:
@@ -127,14 +128,14 @@ def _of_scenarios(
     parameters: Mapping[str, ParamInfo],
     least: int = 1,
 ) -> Measure:
-    """Name a measure that :mod:`berdslib.evaluation.arguments` computes from the groups of all passages."""
+    """Register a measure that :mod:`berdslib.evaluation.arguments` computes from the groups of all passages."""
     new = _new_measure(name, question, None, parameters)
     MEASURES.add_built_in(name, Kind(new, None, tuple(parameters), least=least))
     return new
 
 
 def own_measure(score: Callable[[np.ndarray, int], float], name: str) -> Kind:
-    """Return a function (shown, k) → score of one list as a measure; `shown` is bool (k or fewer, perspectives)."""
+    """Turn a function (shown, k) → score of one list into a measure; `shown` is bool (k or fewer, perspectives)."""
 
     def score_list(table: np.ndarray, length: int, k: int) -> float:
         value = score(table[: min(k, length)], k)
@@ -158,12 +159,12 @@ MEASURES.own = own_measure
 # ---------------------------------------------------------------- the measures
 
 
-@measure("Are all perspectives among the top k?")
+@measure("Do the top k support all perspectives?")
 def MRecall(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:  # noqa: N802
-    """1 if the top k support all perspectives, or at least k of them where there are more than k; else 0.
+    """1 if the top k support all perspectives, or at least k of them if there are more than k; else 0.
 
-    BeRDS section 3, after Min et al. (2021). Not monotone in k while k is smaller than the number of perspectives: a
-    list that shows 1 of 3 perspectives has MRecall@1 = 1 and MRecall@2 = 0 (divergences.md B2).
+    BeRDS section 3, after Min et al. (2021). MRecall is not monotone in k while k is smaller than the number of
+    perspectives: a list that shows 1 of 3 perspectives has MRecall@1 = 1 and MRecall@2 = 0 (divergences.md B2).
     """
     required = np.minimum(tables.listed.shape[-1], cuts)
     seen = value_at(perspectives_seen(tables), cuts)
@@ -176,7 +177,7 @@ def _share_that_supports(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray)
 
 
 def _useful_within(tables: Tables, cuts: np.ndarray) -> np.ndarray:
-    """Return how many of the passages up to each cut-off support any perspective."""
+    """Return how many passages up to each cut-off support any perspective."""
     return value_at(np.cumsum(tables.listed.any(axis=-1), axis=-1), cuts)
 
 
@@ -189,8 +190,8 @@ measure(P)(_share_that_supports)
 def Coverage(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:  # noqa: N802
     """Share of all the question's perspectives that the top k support: the graded form of MRecall.
 
-    Perspectives with weights count as much as these, as in BRIGHT-Pro's A-Recall. Unlike StRecall (ndeval) it counts
-    perspectives that no judged passage supports.
+    If perspectives have weights, each counts by its weight, as in BRIGHT-Pro's A-Recall. Unlike StRecall (ndeval),
+    Coverage also counts perspectives that no judged passage supports.
     """
     seen = perspectives_seen(tables, tables.weights)
     return np.asarray(value_at(seen, cuts) / tables.listed.shape[-1])
@@ -217,7 +218,7 @@ def _reciprocal_rank(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> 
 
 @measure(R)
 def _recall(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
-    """Share of the passages with support for any perspective that are in the top k."""
+    """Of the passages that support any perspective, the share in the top k."""
     return ratio(_useful_within(tables, cuts), _useful_in_pool(tables))
 
 
@@ -242,10 +243,10 @@ def _reachable(tables: Tables) -> np.ndarray:
 
 @measure(nDCG)
 def _ndcg(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
-    """DCG over that of the best order of all judged passages.
+    """DCG divided by the DCG of the best order of all judged passages.
 
-    The gain of a passage is its grade, as in trec_eval (a negative one is 0), or 1 for a yes where verdicts have no
-    grades. Of several perspectives the gains are added; neither trec_eval nor ndeval has a graded measure of these.
+    The gain of a passage is its grade, as in trec_eval (negative grades count as 0), or 1 for a yes if verdicts have no
+    grades. The gains for several perspectives are added; neither trec_eval nor ndeval has a graded measure for several.
     """
     ideal = ideal_gains(tables.pool_gains, cuts.max())
     return _over_ideal(tables.gains, ideal, cuts)
@@ -253,7 +254,7 @@ def _ndcg(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
 
 @measure(alpha_nDCG, parameters=["alpha"])
 def _alpha_ndcg(parameters: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
-    """DCG of novel gains, each times the weight of its perspective, over that of the greedy ideal list."""
+    """DCG of novel gains, each times the weight of its perspective, divided by the DCG of the greedy ideal list."""
     alpha = parameters["alpha"]
     gains = novel_gains(tables.listed, alpha, tables.weights)
     ideal = ideal_novel_gains(tables.pool, alpha, cuts.max(), tables.weights)
@@ -266,9 +267,9 @@ def _over_ideal(gains: np.ndarray, ideal: np.ndarray, cuts: np.ndarray) -> np.nd
 
 @measure(ERR_IA)
 def _err_ia(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
-    """Intent-aware expected reciprocal rank, over that of a list whose passages all support all perspectives.
+    """Intent-aware expected reciprocal rank, divided by that of a list whose passages all support all perspectives.
 
-    ndeval normalises in the same way, but not at k = 1, where it can print values above 1.
+    ndeval normalises in the same way except at k = 1, where its values can exceed 1.
     """
     gathered = np.cumsum(per_rank(novel_gains(tables.listed, 0.5)), axis=-1)
     ideal = np.cumsum(per_rank(0.5 ** np.arange(cuts.max())))
@@ -277,13 +278,13 @@ def _err_ia(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarra
 
 @measure(Judged)
 def _judged(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
-    """Share of the top k with a verdict; a shorter list counts its own length, as in ir-measures."""
+    """Share of the top k, or of a shorter list, with a verdict, as in ir-measures."""
     places = np.minimum(cuts, tables.length[..., None])
     judged = np.cumsum(tables.judged, axis=-1)
     return ratio(value_at(judged, cuts), places)
 
 
-# The published variants, the paper's own first.
+# The published variants; the paper's variant comes first.
 PRECALL = {
     "hit": ("success", "recall"),
     "aggregate": ("mean", "all"),
@@ -304,7 +305,7 @@ def pRecall(parameters: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> 
     Each perspective has its own query, whose list is scored by the verdicts on that perspective; the question scores
     their mean. Parameters: ``hit`` "success", 1 if any gold text is in the top k (the paper's), or "recall", the share
     of the gold texts there; ``aggregate`` "mean" (the paper's), or "all", 1 only if each perspective scores 1;
-    ``single``: a question with a single perspective "keep"s its score, or counts as "zero" (the authors' code);
+    ``single`` "keep", or "zero": a question with a single perspective scores 0 (the authors' code);
     ``gold`` "own", or "official", the gold texts of the authors' notebook (divergences.md P1).
     """
     columns = [_p_recall(parameters, tables, k) for k in np.moveaxis(cuts, -1, 0)]
@@ -316,10 +317,10 @@ def _p_recall(parameters: Mapping[str, Any], tables: Tables, k: np.ndarray) -> n
     top = tables.own & within[..., None, :, None]
     if parameters["single"] == "zero" and tables.own.shape[-1] == 1:
         return np.zeros(top.shape[:-3])
-    hits = np.diagonal(top, axis1=-3, axis2=-1).sum(axis=-2)  # of each perspective in its own list
+    hits = np.diagonal(top, axis1=-3, axis2=-1).sum(axis=-2)  # each perspective's hits in its own list
     gold = tables.pool.sum(axis=-2)
     if parameters["gold"] == "official":
-        # The authors' notebook gives the first query of a root the gold texts of all, in place (divergences.md P1).
+        # In the authors' notebook, the first query of a root has the gold texts of all its queries (divergences.md P1).
         hits[..., 0] = top[..., 0, :, :].any(axis=-1).sum(axis=-1)
         gold[..., 0] = tables.pool.any(axis=-1).sum(axis=-1)
     scores = (hits > 0).astype(np.float64) if parameters["hit"] == "success" else ratio(hits, gold)
@@ -328,11 +329,12 @@ def _p_recall(parameters: Mapping[str, Any], tables: Tables, k: np.ndarray) -> n
     return (scores.min(axis=-1) >= 1.0) * 1.0
 
 
-# berdslib.evaluation.arguments computes these over scenarios of PerspectiveArg; official_arguments the published ones.
+# berdslib.evaluation.arguments computes these over scenarios of PerspectiveArg; the published ones come from
+# official_arguments.
 _ALPHA = {"alpha": ParamInfo(dtype=float, default=0.5, desc="how much a repeated group loses")}
 _STEP = {"step": ParamInfo(dtype=int, default=2, desc="distance between the cut points")}
 # The names are those of the papers.
-rKL = _of_scenarios("rKL", "How far are the minorities' shares of the top k from those of the corpus?", _STEP, 2)  # noqa: N816
+rKL = _of_scenarios("rKL", "How far do minorities' shares of the top k differ from the corpus?", _STEP, 2)  # noqa: N816
 official_nDCG = _of_scenarios("official_nDCG", "nDCG by the script of PerspectiveArg 2024", {})  # noqa: N816
 official_P = _of_scenarios("official_P", "Precision by the script of PerspectiveArg 2024", {})  # noqa: N816
 official_alpha_nDCG = _of_scenarios(  # noqa: N816
@@ -342,7 +344,7 @@ official_rKL = _of_scenarios("official_rKL", "rKL by the script of PerspectiveAr
 
 
 def less_is_better(name: str) -> bool:
-    """Return whether a measure of this name counts unfairness."""
+    """Return whether the measure of this name counts unfairness, so that smaller scores are better."""
     return name.partition("(")[0].partition("@")[0] in (str(rKL.NAME), str(official_rKL.NAME))
 
 
@@ -374,7 +376,7 @@ def parse_measure(name: str) -> Measure:
 
 
 def _is_whole_number(digits: str) -> bool:
-    """Return whether a text is a whole number above 0; Python refuses to read one of thousands of digits."""
+    """Return whether a text is a whole number above 0, of few digits: Python refuses to convert thousands."""
     return digits.isdecimal() and len(digits) <= 20 and int(digits) > 0
 
 
@@ -388,7 +390,7 @@ _BETWEEN = re.compile(r",(?![^(]*\))")
 
 
 def parse_measures(measures: Measure | str | Iterable[Measure | str]) -> list[Measure]:
-    """Return one or several measures, or their names, as a list of different measures.
+    """Return measures, given as objects or by name, as a list without duplicates.
 
     A text may name several: "Precision@5,alpha_nDCG(alpha=0.5)@10".
     """
@@ -420,14 +422,14 @@ def _computed_here(measure: Measure) -> Measure:
         raise InputError(f"{measure}: k must be from 1 to {MAX_CUTOFF}")
     accepted = {"cutoff", *kind.may_be_set}
     if set(measure.params) - accepted:
-        raise InputError(f"{measure}: the only parameters are {', '.join(sorted(accepted))}")
+        raise InputError(f"{measure}: unknown parameter; the measure takes {', '.join(sorted(accepted))}")
     if "alpha" in kind.may_be_set and not 0 <= measure["alpha"] <= 1:
         raise InputError(f"{measure}: alpha must be from 0 to 1")
     if k is not None and k < kind.least:
-        problem = "k must be at least 2, as in rKL @ 20; the discount of the first place, log2(1), is 0"
+        problem = "k must be at least 2, as in rKL @ 20, because the discount of the first place, log2(1), is 0"
         raise InputError(f"{measure}: {problem}")
     if "step" in kind.may_be_set and measure["step"] < 2:
-        raise InputError(f"{measure}: step must be at least 2; the discount of the first place, log2(1), is 0")
+        raise InputError(f"{measure}: step must be at least 2, because the discount of the first place, log2(1), is 0")
     return measure
 
 
@@ -444,9 +446,9 @@ def score_run(
     """Score a run: one row per question (index qid, in order), one column per measure (``str(measure)``).
 
     Unjudged questions are left out, see :func:`judged_questions`. A question without passages scores 0, and a passage
-    without a verdict supports nothing. Rows of other questions are ignored. Of equal scores the smaller docno comes
-    first, where trec_eval takes the larger; :func:`berdslib.data.trec.read_trec_run` makes both agree. `called` names
-    the run in the log.
+    without a verdict supports nothing. Rows of other questions are ignored. Passages of equal scores are ordered by
+    docno, the smallest first; trec_eval puts the largest first, and :func:`berdslib.data.trec.read_trec_run` makes both
+    agree. `called` names the run in the log.
 
     Raises:
         InputError: no questions, no judged question, a question without perspectives, an invalid run or verdicts, a run
@@ -469,7 +471,7 @@ def score_questions(
     questions: Sequence[Question],
     measures: Sequence[Measure],
 ) -> pd.DataFrame:
-    """Return the scores of all questions, see :func:`score_run`; :func:`checked` has checked the frames."""
+    """Return the scores of all questions, see :func:`score_run`; the frames must come from :func:`checked`."""
     scores = np.zeros((len(questions), len(measures)))
     tables = question_tables(run, verdicts, questions)
     for places, block in in_blocks(tables, deepest_cutoff(measures)):
@@ -501,12 +503,12 @@ def judged_questions(
 ) -> list[Question]:
     """Return the questions that can be scored, the same for all runs: those with at least one readable verdict.
 
-    trec_eval leaves out the others, too. A judge answers about the passages that runs list: a question whose lists are
-    empty has no verdict but counts as unanswered, and stays. `recorded` says that the verdicts do not depend on the
+    trec_eval leaves out the other questions, too. A judge judges only listed passages: a question whose lists are
+    empty has no verdict, but is kept and counts as unanswered. `recorded` says that the verdicts do not depend on the
     runs; None decides by their column `judge`: "gold" or empty means recorded.
 
     Raises:
-        InputError: none of the questions has a verdict.
+        InputError: no question has a verdict.
     """
     if recorded is None:
         recorded = are_recorded(verdicts)
@@ -522,12 +524,12 @@ def judged_questions(
 
 
 def are_recorded(verdicts: pd.DataFrame) -> bool:
-    """Return whether verdicts name no judge but gold."""
+    """Return whether all verdicts are recorded: their judge is gold or unknown."""
     return bool(len(verdicts)) and bool(verdicts["judge"].isin(["gold", "unknown"]).all())
 
 
 def left_out(asked: int, judged: int) -> str:
-    """Describe how many questions have no verdict; "" if all have one.
+    """Describe how many questions have no verdict; "" if every question has a verdict.
 
     >>> left_out(50, 20), left_out(2, 1)
     ('30 of 50 questions have no verdict: left out', '1 of 2 questions has no verdict: left out')
@@ -540,10 +542,10 @@ def left_out(asked: int, judged: int) -> str:
 
 
 def check_without_groups(measures: Iterable[Measure]) -> None:
-    """Raise InputError for a measure of the groups of all passages, which an ordinary collection does not have."""
+    """Raise InputError for a measure that needs the groups of all passages, which only scenarios have."""
     for measure in measures:
         if MEASURES[str(measure.NAME)].kernel is None:
-            scenario = 'as a scenario of PerspectiveArg has them: berdslib.load("perspectivearg-sample:explicit")'
+            scenario = 'which scenarios of PerspectiveArg have: berdslib.load("perspectivearg-sample:explicit")'
             raise InputError(f"{measure} needs the groups of all passages, {scenario}", field="measures")
 
 
@@ -556,7 +558,7 @@ def score_tables(measures: Sequence[Measure], tables: Tables) -> np.ndarray:
         kernel = MEASURES[str(first.NAME)].kernel
         assert kernel is not None
         whole = length
-        if first.NAME == nDCG.NAME:  # without a cut-off trec_eval takes the whole ideal list, too
+        if first.NAME == nDCG.NAME:  # without a cut-off, trec_eval also uses the whole ideal list
             whole = np.maximum(length, tables.pool_gains.shape[-1])
         ks = [cutoff_of(measures[i]) for i in family]
         cuts = np.stack([whole if k is None else np.full_like(length, k) for k in ks], axis=-1)
@@ -578,7 +580,7 @@ def families(measures: Sequence[Measure]) -> list[list[int]]:
 
 
 def parameters(measure: Measure) -> dict[str, Any]:
-    """Return a measure's parameters but for the cut-off, with their defaults.
+    """Return a measure's parameters except the cut-off, with their defaults.
 
     >>> parameters(alpha_nDCG @ 5)
     {'alpha': 0.5}
@@ -592,7 +594,7 @@ def cutoff_of(measure: Measure) -> int | None:
 
 
 def deepest_cutoff(measures: Sequence[Measure]) -> int | None:
-    """Return how many passages measures look at together, None for all."""
+    """Return the largest cut-off of measures; None if a measure looks at whole lists."""
     cutoffs = [cutoff_of(m) for m in measures]
     return None if None in cutoffs else max(c for c in cutoffs if c is not None)
 
@@ -613,10 +615,10 @@ def check_same_questions(
     if listed and looks_at_perspectives(measures) and not of_perspectives:
         needed = perspective_qid(questions[0].qid, 0)
         problem = f"pRecall needs a list for each perspective, under ids such as {needed!r}"
-        raise InputError(f"{problem}; `berds retrieve --perspectives` or bd.search(…, perspectives=True) makes them")
+        raise InputError(f"{problem}; use `berds retrieve --perspectives` or bd.search(…, perspectives=True)")
     if listed and any_list(measures) and not qids & listed:
         only = min(of_perspectives)
-        problem = f"the run holds lists of single perspectives only, such as {only!r}; search the questions, too"
+        problem = f"the run holds lists of single perspectives only, such as {only!r}; also search for the questions"
         raise InputError(problem)
 
 
@@ -633,7 +635,7 @@ def _check_overlap(
 
 
 def lists_looked_at(questions: Sequence[Question], measures: Sequence[Measure]) -> dict[str, str]:
-    """Return the lists that the measures score, id → qid; without measures, each question's one list."""
+    """Return the lists that the measures score, id → qid; without measures, the list of each question."""
     qids = {q.qid for q in questions}
     of_perspectives = looks_at_perspectives(measures)
     of_questions = any_list(measures)
@@ -651,7 +653,7 @@ def tell_gaps(
     measures: Sequence[Measure] = (),
     called: str = "the run",
 ) -> None:
-    """Log how many lists a run lacks, and whether the verdicts are about another corpus."""
+    """Log how many lists are missing from a run, and whether the verdicts seem to be on another corpus."""
     if run.empty:
         return
     lists = lists_looked_at(questions, measures)
@@ -662,7 +664,7 @@ def tell_gaps(
     top = run[run["rank"] <= 10]
     top = top.assign(qid=top["qid"].map(lists)).dropna(subset="qid")
     if len(verdicts) and not pair_index(top).isin(pair_index(verdicts)).any():
-        logger.warning("no verdict is about a passage in the top 10 of %s; is it of another corpus?", called)
+        logger.warning("no verdict is on a passage in the top 10 of %s; are the verdicts on another corpus?", called)
 
 
 def single_perspectives(questions: Sequence[Question], measures: Iterable[str]) -> str:
@@ -694,12 +696,13 @@ def any_list(measures: Sequence[Measure]) -> bool:
 def official_cutoff(run: pd.DataFrame, questions: Sequence[Question]) -> int:
     """Return the k that the published evaluation script would use: the length of the first question's list.
 
-    Only for that script's numbers: another order of the rows can change k, and MRecall with it (divergences.md B1).
+    Use this k only to reproduce that script's numbers: another order of the rows can change k, and thereby MRecall
+    (divergences.md B1).
     """
     first = check_questions(questions)[0].qid
     k = int((check_run(run)["qid"] == first).sum())
     if not k:
-        raise InputError(f"the run has no passages for the first question, {first!r}, and their number would be k")
+        raise InputError(f"k is the number of passages for the first question, {first!r}, but the run has none for it")
     return k
 
 
@@ -734,7 +737,7 @@ class _PerspectiveEvaluator(Evaluator):
 
     def _iter_calc(self, run: Any) -> Iterator[Metric]:
         rows = ir_measures.util.RunConverter(run).as_pd_dataframe()
-        # Ties as in trec_eval, which computes the other measures of the same call.
+        # Ties are broken as in trec_eval, which computes the other measures of the same call.
         frame = make_run_as_trec_eval(*(rows[column].tolist() for column in ("query_id", "doc_id", "score")))
         scores = score_run(frame, self._verdicts, self._questions, self.measures)
         for measure in self.measures:

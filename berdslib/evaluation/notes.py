@@ -26,7 +26,7 @@ def places_judged(
     questions: Sequence[Question],
     measures: Sequence[Measure],
 ) -> str:
-    """Describe the share of the places within the measures' cut-offs that have a verdict; "" if all have one."""
+    """Describe the share of places within the measures' cut-offs that have a verdict; "" if all of them do."""
     judged = pair_index(read_pairs(verdicts))
     lists = lists_looked_at(questions, measures)
     rows = pd.concat([run[["qid", "docno", "rank"]].assign(system=name) for name, run in runs.items()])
@@ -68,9 +68,9 @@ def short_lists(
     finished: Members[str],
     most: int = 0,
 ) -> list[str]:
-    """Say which finished runs end before a measure's cut-off, and whether measures of whole lists see unequal lengths.
+    """Describe finished runs that end before a measure's cut-off, and unequal lengths of lists that are scored whole.
 
-    `most` is the number of passages in the corpus, the longest possible list; 0 if it is not known.
+    `most` is the number of passages in the corpus, the longest possible list; 0 if the number is unknown.
     """
     lists = lists_looked_at(questions, measures)
     notes = []
@@ -113,7 +113,7 @@ def within_reach(
     passages: Sequence[Passage],
     runs: Runs,
 ) -> pd.DataFrame:
-    """Return the verdicts on relevant passages in the corpus, or in some run. It reads docnos only, no texts."""
+    """Return the verdicts on relevant passages that are in the corpus or in a run; only docnos are compared."""
     yes = verdicts[verdicts["supports"] & verdicts["qid"].isin({q.qid for q in questions})]
     available = in_corpus(yes["docno"], passages)
     for run in runs.values():
@@ -139,7 +139,7 @@ def ceiling(questions: Sequence[Question], reachable: pd.DataFrame, measures: Se
         k = cutoff_of(measure)
         if measure.NAME != MRecall.NAME or not k:
             continue
-        # k passages, one for each perspective, show as many as MRecall asks for.
+        # k passages, one for each perspective, show as many perspectives as MRecall requires.
         possible = within >= np.minimum(sizes, k)
         highest = macro_mean(possible, [q.source for q in questions])
         if highest < 1:
@@ -164,7 +164,7 @@ def _cutoffs(measures: Sequence[Measure]) -> list[int | None]:
 
 
 def _shares(shares: pd.Series) -> str:
-    """Write shares in percent, one for all systems if they agree; they are rounded down, so that 100% means all."""
+    """Write shares in percent, a single one if all systems agree; shares are rounded down, so that 100% means all."""
     percent = {str(name): f"{floor(1000 * share + 1e-9) / 10:g}%" for name, share in shares.items()}
     if len(set(percent.values())) == 1:
         return next(iter(percent.values()))

@@ -16,15 +16,15 @@ _CUT_POINTS = np.array([2, 4, 8, 10, 12, 14, 16, 18, 20])  # without 6 (A7)
 def ndcg(relevant: np.ndarray, gold: np.ndarray, ks: Sequence[int]) -> np.ndarray:
     """Return nDCG at each cut-off, (…, ks); above 1 where the list holds copies of relevant texts (A3).
 
-    `relevant` (…, n) says which listed passages count; in the implicit scenario also one whose text equals that of a
-    relevant one. `gold` (…,) is how many passages are relevant; copies do not count.
+    `relevant` (…, n) says which listed passages count; in the implicit scenario, a passage with the text of a relevant
+    passage also counts. `gold` (…,) is the number of relevant passages, without copies.
     """
     ideal = np.arange(_within(ks, gold)) < gold[..., None]
     return _over_ideal(relevant, ideal, ks)
 
 
 def precision(relevant: np.ndarray, length: np.ndarray, ks: Sequence[int]) -> np.ndarray:
-    """Return the share of relevant passages among the first k, or all of a shorter list, (…, ks) (A9)."""
+    """Return the share of relevant passages among the first k, or among a shorter list, (…, ks) (A9)."""
     shares = [ratio(relevant[..., :k].sum(axis=-1), np.minimum(k, length)) for k in ks]
     return np.stack(shares, axis=-1)
 
@@ -41,7 +41,7 @@ def alpha_ndcg(
 
     A repeated group loses alpha once, however often it was seen (A1); an irrelevant passage marks its group as seen
     (A2). The ideal list starts with one relevant passage of each of `first` (…,) groups; the others follow (A6).
-    `of_group` (…, n, m) says which group each listed passage is of.
+    `of_group` (…, n, m) says which groups each listed passage belongs to.
     """
     earlier = np.cumsum(of_group, axis=-2, dtype=np.int32) - of_group
     seen_before = earlier > 0
@@ -59,11 +59,12 @@ def one_sided_rkl(
     total: int,
     ks: Sequence[int],
 ) -> np.ndarray:
-    """Return the divergence at each cut-off from 2, (…, ks), the mean over groups (A7); 0 is best, there is no worst.
+    """Return the divergence at each cut-off from 2, (…, ks), a mean over groups (A7); 0 is best, without upper bound.
 
-    It takes the group's side alone: P ln(P / Q) - P + Q, averaged over the cut points 2, 4, 8, 10, …, 20 (without 6)
-    with the weights 1 / log2(i). The share at a cut point beyond the end of a list is still divided by the cut point.
-    `of_group` (…, n, g) says which listed passages are of a group, `sizes` (g,) how many of the `total` in the corpus.
+    The divergence has the group's term only: P ln(P / Q) - P + Q, averaged over the cut points 2, 4, 8, 10, …, 20
+    (without 6) with the weights 1 / log2(i). The share at a cut point beyond the end of a list is still divided by the
+    cut point. `of_group` (…, n, g) says which groups each listed passage belongs to; `sizes` (g,) is the size of each
+    group among the `total` passages of the corpus.
     """
     share = counts_at(of_group, _CUT_POINTS) / _CUT_POINTS[:, None]
     weight = 1 / np.log2(_CUT_POINTS)
@@ -74,12 +75,12 @@ def one_sided_rkl(
 
 
 def _within(ks: Sequence[int], lengths: np.ndarray) -> int:
-    """Return the largest cut-off, or the greatest length if all lists are shorter."""
+    """Return the largest cut-off, or the length of the longest list if that is smaller."""
     return min(max(ks), int(lengths.max(initial=0)))
 
 
 def _over_ideal(gains: np.ndarray, ideal: np.ndarray, ks: Sequence[int]) -> np.ndarray:
-    """Return the DCG of the first k over that of the first k of the ideal list."""
+    """Return the DCG of the first k divided by the DCG of the first k of the ideal list."""
     ratios = [ratio(_dcg(gains[..., :k]), _dcg(ideal[..., :k])) for k in ks]
     return np.stack(ratios, axis=-1)
 

@@ -1,4 +1,4 @@
-"""The best list that a diversifier could make of a run's candidates if it knew the verdicts."""
+"""The best list that a diversifier could choose from a run's candidates if it knew the verdicts."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def oracle(
 ) -> pd.DataFrame:
     """Choose the best k of each question's first `depth` candidates, as a run that no reordering of them can beat.
 
-    The best list covers as many perspectives as MRecall@k asks for (divergences.md B2), or all that the candidates
-    show; of these lists it has the highest Precision@k, and then the earliest ranks. It is exact for up to 12
-    perspectives, by dynamic programming over sets of them. Beyond, coverage is greedy, and only lists that are as good
-    by both measures may have earlier ranks.
+    The best list covers as many perspectives as MRecall@k requires (divergences.md B2), or all that the candidates
+    show; of these lists it has the highest Precision@k, and then the earliest ranks. For up to 12 perspectives the
+    choice is exact, by dynamic programming over sets of perspectives. For more, the choice is greedy: it is as good by
+    both measures, but another list that is equally good may have earlier ranks.
 
     Raises:
-        InputError: k or depth is not a whole number from 1, a question without perspectives, an invalid run or
+        InputError: k or depth is not a positive whole number, a question without perspectives, an invalid run or
             verdicts, a run or verdicts of other questions, or a verdict on a perspective that does not exist.
     """
     check_k(k)
@@ -46,9 +46,9 @@ def oracle(
 
 
 def best_rows(shows: np.ndarray, k: int) -> list[int]:
-    """Return which k rows of (candidates, perspectives) bool make the best list, ascending; see :func:`oracle`."""
-    # Exchanging a passage that shows nothing for one that shows something makes a list better: passages that show
-    # something come first.
+    """Return the k rows of (candidates, perspectives) bool that make the best list, ascending; see :func:`oracle`."""
+    # A list gets better if a passage that shows a perspective replaces a passage that shows none, so the former are
+    # taken first.
     shows_any = shows.any(axis=1)
     useful = np.flatnonzero(shows_any)
     useless = np.flatnonzero(~shows_any)
@@ -59,9 +59,9 @@ def best_rows(shows: np.ndarray, k: int) -> list[int]:
 
 
 def _exact(shows: np.ndarray, k: int) -> np.ndarray:
-    """Take the passages in order, unless the rest could then no longer cover the required perspectives."""
+    """Take passages in order, except those after which the rest could not cover the required perspectives."""
     bits = np.arange(shows.shape[1])
-    sets = shows @ (1 << bits)  # a set of perspectives as a number, bit by bit
+    sets = shows @ (1 << bits)  # each set of perspectives as a number, one bit per perspective
     all_sets = np.arange(1 << len(bits))
     sizes = (all_sets[:, None] >> bits & 1).sum(axis=1)
     # k passages, one for each perspective, can always show k perspectives, or all that the passages show.
@@ -77,7 +77,7 @@ def _exact(shows: np.ndarray, k: int) -> np.ndarray:
 
 
 def _needed(sets: np.ndarray, all_sets: np.ndarray, sizes: np.ndarray, required: int) -> np.ndarray:
-    """Return how many passages from the i-th on cover `required` if set s is covered already: (n + 1, 2^m)."""
+    """Return how many passages from row i on are needed to cover `required` if set s is covered: (n + 1, 2^m)."""
     needed = np.empty((len(sets) + 1, len(all_sets)), dtype=np.int64)
     impossible = len(sets) + 1
     needed[-1] = np.where(sizes >= required, 0, impossible)
@@ -88,7 +88,7 @@ def _needed(sets: np.ndarray, all_sets: np.ndarray, sizes: np.ndarray, required:
 
 
 def _greedy(shows: np.ndarray, k: int) -> np.ndarray:
-    """Take k times the passage with the most uncovered perspectives, of equals the earliest."""
+    """Take, k times, the passage with the most uncovered perspectives; ties go to the earliest passage."""
     left = np.ones(len(shows), dtype=bool)
     uncovered = np.ones(shows.shape[1], dtype=bool)
     for _ in range(k):

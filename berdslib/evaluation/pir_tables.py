@@ -24,7 +24,7 @@ def task_statistics(task: Collection) -> dict[str, float]:
     Words are separated by blanks. The task must have recorded full queries.
     """
     if not task.expansions:
-        raise InputError(f"{task.name!r} has no full queries; a task of PIR has one for each perspective")
+        raise InputError(f"{task.name!r} has no full queries; a task of PIR has a full query for each perspective")
     query_lengths = [len(query.text.split()) for query in task.queries]
     document_lengths = [len(passage.full_text.split()) for passage in task.passages]
     return {
@@ -43,19 +43,20 @@ def root_bias(
     k: int = 5,
     **drawing: Any,
 ) -> pd.DataFrame:
-    """Return which perspectives' texts root queries find, as PIR's Tables 3 and 10: a row a label of perspectives.
+    """Return how often root queries find the texts of each label of perspectives, as PIR's Tables 3 and 10.
 
     Args:
-        run: the lists of the questions, the root queries.
-        verdicts: which passages argue which perspective.
-        questions: with labels, such as "support" and "undermine".
+        run: the lists of the questions, which are the root queries.
+        verdicts: verdicts on which passages argue which perspective.
+        questions: questions with labels, such as "support" and "undermine".
         labels: the labels to compare; texts with other labels are left out.
-        k: places of each list.
+        k: number of places counted in each list.
         drawing: level, resamples and seed of the bootstrap, which draws questions.
 
     Returns:
-        Frame label, found (texts with the label in the first k places), share of these, low, high, in_corpus (the share
-        among all texts with one of the labels, which an unbiased retriever would match).
+        Frame of one row per label: label, found (number of texts with the label in the first k places), share (of all
+        found texts), low, high, in_corpus (the label's share of all texts with one of the labels, which an unbiased
+        retriever would match).
     """
     check_k(k)
     check_questions(questions, need_perspectives=True)
@@ -72,7 +73,7 @@ def root_bias(
     counts = pd.crosstab(in_top["qid"], in_top["label"])
     counts = counts.reindex(index=[q.qid for q in questions], columns=list(labels), fill_value=0)
     if not counts.to_numpy().any():
-        raise InputError(f"no list holds a text of {', '.join(labels)} in its first {k} places", field="labels")
+        raise InputError(f"no list has a text labelled {', '.join(labels)} in its first {k} places", field="labels")
     in_corpus = texts["label"].value_counts(normalize=True)
     with_total = counts.assign(total=counts.sum(axis=1)).to_numpy(dtype=np.float64)
     share, low, high = cluster_bootstrap(with_total, counts.index.tolist(), ratio_of_sums, **drawing)
@@ -86,7 +87,7 @@ def groups_shown(
     groups: Mapping[str, str],
     k: int,
 ) -> pd.Series:
-    """Return how many of the first k places of all root queries show each group, most first (PIR Figure 5)."""
+    """Return how many of the first k places of root queries show each group, the largest first (PIR Figure 5)."""
     check_k(k)
     clean = check_run(run)
     listed = clean[(clean["rank"] <= k) & clean["qid"].isin([q.qid for q in questions])]

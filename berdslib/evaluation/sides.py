@@ -1,7 +1,7 @@
 """Sides: which sides the list of a neutral question shows (PIR 2.4, 2.5, A.10), and whether lists follow the query.
 
 Runs hold the lists of the questions and of their perspectives, as ``bd.search(…, perspectives=True)`` returns them.
-Intervals draw whole questions, queries or issues; `drawing` is their level, resamples and seed.
+Intervals resample whole questions, queries or issues; `drawing` holds their level, resamples and seed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ UNKNOWN = "(unknown)"
 
 
 def labels_of(question: Question) -> tuple[str, ...]:
-    """Return the short name of each perspective of a question, or the perspective itself where it has none.
+    """Return the short name of each perspective of a question, or its text if it has no short name.
 
     >>> labels_of(Question("q", "Tea?", ("Tea is good.", "Tea is bad."), labels=("for", "")))
     ('for', 'Tea is bad.')
@@ -53,11 +53,11 @@ def root_versus_full(
     ks: Sequence[int],
     **drawing: Any,
 ) -> pd.DataFrame:
-    """Compare questions asked without and with their perspectives (PIR figures 2 and 4), a row a cutoff.
+    """Compare the lists of questions with those of their perspectives (PIR figures 2 and 4), one row per cut-off.
 
-    All shares are of lists with a supporting passage in their top k. Frame k, root_any (for any perspective, in the
-    question's list), root (for each perspective, in the question's list), full (for each perspective, in the list of
-    its own query), difference = full - root, low, high.
+    Each share is that of lists with a supporting passage in the top k. The columns are k, root_any (support for any
+    perspective, in the question's list), root (for each perspective, in the question's list), full (for each
+    perspective, in the list of its own query), difference = full - root, low, high.
     """
     for k in ks:
         check_k(k)
@@ -83,20 +83,20 @@ def group_heatmap(
     groups: Mapping[str, str],
     k: int,
 ) -> pd.DataFrame:
-    """Return mean shares of the k places, wanted group x group shown, "(unknown)" last (PIR figure 6).
+    """Return mean shares of the k places, wanted group x shown group, "(unknown)" last (PIR figure 6).
 
-    `groups` is docno → group (country) of every passage with a known group. The label of a perspective is its group, as
-    in AGNews by location. Only the lists of perspectives count.
+    `groups` maps the docno of every passage with a known group to its group (country). The label of a perspective is
+    its group, as in AGNews by location. Only the lists of perspectives count.
     """
     check_questions(questions, need_perspectives=True)
     group_of_list = {perspective_qid(q.qid, pid): label for q in questions for pid, label in enumerate(labels_of(q))}
     for list_id, label in group_of_list.items():
         if label not in groups.values():
-            raise InputError(f"{list_id!r} asks for {label!r}, but no passage is of that group", field="labels")
+            raise InputError(f"{list_id!r} asks for {label!r}, but no passage belongs to that group", field="labels")
     listed = listed_in_top(run, k, list(group_of_list))
     shown = listed["docno"].map({str(docno): group for docno, group in groups.items()})
     if len(listed) and shown.isna().all():
-        raise InputError(f"no passage of the run has a group; it lists {listed['docno'].iloc[0]!r} …", field="groups")
+        raise InputError(f"no passage of the run, such as {listed['docno'].iloc[0]!r}, has a group", field="groups")
     n_queries = pd.Series(list(group_of_list.values())).value_counts().sort_index()
     counts = pd.crosstab(listed["qid"].map(group_of_list), shown.fillna(UNKNOWN))
     columns = [*sorted(set(groups.values())), UNKNOWN]
@@ -105,7 +105,7 @@ def group_heatmap(
 
 
 def listed_in_top(run: pd.DataFrame, k: int, list_ids: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of a run (qid, docno) in the top k, by its scores, of these lists."""
+    """Return the rows (qid, docno) of these lists that are in the top k by the run's scores."""
     check_k(k)
     clean = check_run(run)
     top = clean.loc[clean["rank"] <= k, ["qid", "docno"]]
@@ -127,23 +127,27 @@ QUERIES = (QUESTION, SUPPORTING, OPPOSING)
 ONLY_SUPPORTING = "only supporting"
 ONLY_OPPOSING = "only opposing"
 SHOWN_SIDES = ("both", ONLY_SUPPORTING, ONLY_OPPOSING, "neither")
-ALL = "all"  # the row over all data sets, which the paper's figures show
+ALL = "all"  # the name of the row over all data sets, which the paper's figures show
 _EACH = ("system", "dataset", "asked")
 COLUMNS = ("system", "qid", "dataset", "issue", "asked", "rank", "docno", "supporting", "opposing")
 
 
 def two_sided(questions: Sequence[Question]) -> list[Question]:
-    """Return the questions with a supporting and an opposing perspective; InputError if there is none."""
+    """Return the questions with a supporting and an opposing perspective.
+
+    Raises:
+        InputError: no question has both.
+    """
     recorded = [q for q in questions if sorted(map(str, q.stances)) == [OPPOSE, SUPPORT]]
     if not recorded:
         problem = "no question records which of its two perspectives supports and which opposes"
-        hint = "give --stances 'by order' if the first one supports, or a FILE, such as `berds build stances` writes"
+        hint = "use --stances 'by order' if the first perspective supports, or a FILE from `berds build stances`"
         raise InputError(f"{problem}; {hint} (in Python, stances='by order' or stances=FILE)", field="stances")
     return recorded
 
 
 def sides_by_order(questions: Sequence[Question]) -> list[Question]:
-    """Take the first of two perspectives for the supporting one if no stance is recorded (BeRDS section 4.1)."""
+    """Mark the first of two perspectives as supporting if no stance is recorded (BeRDS section 4.1)."""
     with_sides = []
     for question in questions:
         if len(question.perspectives) == 2 and not any(question.stances):
@@ -158,10 +162,10 @@ def listed_sides(
     questions: Sequence[Question],
     k: int = 5,
 ) -> pd.DataFrame:
-    """Return every passage in the top k of every list, and which side it argues.
+    """Return every passage in the top k of every list, and the sides that it argues.
 
-    Frame system, qid (of the question), dataset, issue, asked (the query: "question", "supporting" or "opposing"),
-    rank, docno, supporting, opposing (bool). Add columns to group :func:`leaning` by them.
+    The columns are system, qid (of the question), dataset, issue, asked (the query: "question", "supporting" or
+    "opposing"), rank, docno, supporting, opposing (bool). Callers may add columns, by which :func:`leaning` can group.
     """
     check_k(k)
     with_sides = two_sided(questions)
@@ -196,13 +200,13 @@ def _lists(questions: Sequence[Question]) -> Iterator[tuple[str, str, str, str, 
 
 # ---------------------------------------------------------------- Figure 2: which sides a list shows
 
-# listed_sides returns `listed`; `questions` are those of its runs, and one with an empty list shows neither side.
+# `listed` comes from listed_sides; `questions` are the questions of its runs. An empty list shows neither side.
 
 
 def side_by_question(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
-    """Return for each system, question and query whether its list shows both sides, one of them or neither.
+    """Return for each system, question and query whether the list shows both sides, one of them or neither.
 
-    Frame system, dataset, asked, qid, supporting, opposing (how many passages of the list), side.
+    The columns are system, dataset, asked, qid, supporting, opposing (numbers of passages in the list), side.
     """
     counts = listed.groupby(["system", "asked", "qid"], sort=False)[[SUPPORTING, OPPOSING]].sum()
     datasets = {q.qid: q.source or "questions" for q in two_sided(questions)}
@@ -224,7 +228,8 @@ def side_shares(
 ) -> pd.DataFrame:
     """Return how many questions' lists show both sides, one of them, or neither (BeRDS Figure 2).
 
-    Frame system, dataset ("all": together), asked, side, n, count, share, low, high (Wilson's interval).
+    The columns are system, dataset ("all": all data sets together), asked, side, n, count, share, low, high (Wilson's
+    interval).
     """
     rows = []
     for key, part in _groups(side_by_question(listed, questions), _EACH):
@@ -238,8 +243,9 @@ def side_shares(
 def asymmetry(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
     """Test whether one-sided lists show the supporting side as often as the opposing one.
 
-    Exact two-sided sign test; Holm over the systems of a data set and query. Frame system, dataset, asked, n,
-    only_supporting, only_opposing, share (of the one-sided lists that show the supporting side), low, high, p_value.
+    The test is an exact two-sided sign test, with Holm's correction over the systems of a data set and query. The
+    columns are system, dataset, asked, n, only_supporting, only_opposing, share (the part of the one-sided
+    lists that shows the supporting side), low, high, p_value.
     """
     from scipy.stats import binomtest
 
@@ -295,12 +301,12 @@ def _share_or_nan(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
 def leaning(listed: pd.DataFrame, by: Sequence[str] = _EACH, **drawing: Any) -> pd.DataFrame:
     """Return how far the listed passages lean to the supporting side (BeRDS section 8, Figure 3).
 
-    Frame of the columns `by`, issues (drawn for the interval), passages, supporting, opposing (counts), leaning, low,
-    high, as_printed.
+    The columns are `by`, issues (their number; the interval resamples them), passages, supporting, opposing (counts),
+    leaning, low, high, as_printed.
     """
     for name in by:
         if name not in listed:
-            raise InputError(f"there is no column {name!r}; there are {', '.join(listed.columns)}", field="by")
+            raise InputError(f"unknown column {name!r}; the columns are {', '.join(listed.columns)}", field="by")
 
     def lean_of_sums(sums: np.ndarray) -> np.ndarray:
         return lean(sums[:, 0], sums[:, 1])[:, None]
@@ -322,19 +328,19 @@ def _drawn_by_issue(
     statistic: Any,
     **drawing: Any,
 ) -> np.ndarray:
-    """Return value, low, high of a statistic of counts, (3, s); it draws whole issues within their data set."""
+    """Return value, low, high of a statistic of counts, (3, s); the bootstrap draws whole issues of each data set."""
     sums = _by_issue(part, counts)
     strata = sums.index.get_level_values(0).tolist()
     return np.array(cluster_bootstrap(sums.to_numpy(), None, statistic, strata=strata, **drawing))
 
 
 def _by_issue(part: pd.DataFrame, counts: pd.DataFrame) -> pd.DataFrame:
-    """Return the sums of each issue's rows, in the order of data sets."""
+    """Return the sums of each issue's rows, ordered by data set."""
     return counts.astype(np.float64).groupby([part["stratum"], part["issue"]]).sum()
 
 
 def _groups(table: pd.DataFrame, by: Sequence[str]) -> Any:
-    """Return (values of the columns, their rows), the rows of all data sets together last."""
+    """Return groups of rows by the values of columns; the groups over all data sets together come last."""
     table = table.assign(stratum=table["dataset"])
     if "dataset" in by:
         check_not_taken(ALL, table["dataset"].unique())
@@ -352,9 +358,9 @@ def sycophancy(
 ) -> pd.DataFrame:
     """Return how far lists follow the side that the query takes (BeRDS section 8, Figure 3).
 
-    Frame system, dataset, issues; supporting, question, opposing (the leaning of each query's lists); follows =
-    supporting - opposing with p_value, towards = supporting - question, away = question - opposing, with intervals. The
-    test exchanges the two lists of an issue at random; Holm over the systems of a data set.
+    The columns are system, dataset, issues; supporting, question, opposing (the leaning of each query's lists); follows
+    = supporting - opposing with p_value, towards = supporting - question, away = question - opposing, with intervals.
+    The test exchanges the two lists of an issue at random, with Holm's correction over the systems of a data set.
     """
     _check_queries(listed, ["system", "dataset"], QUERIES)
     rows = []
@@ -370,7 +376,7 @@ def _check_queries(listed: pd.DataFrame, by: list[str], needed: Sequence[str]) -
     for (system, *_), part in listed.groupby(by, sort=False):
         missing = set(needed) - set(part["asked"])
         if missing:
-            problem = f"{system!r} was not searched with the {min(missing)} perspective; `berds sides` and bd.sides do"
+            problem = f"{system!r} was not searched with the {min(missing)} perspective; use `berds sides` or bd.sides"
             raise InputError(problem, field="asked")
 
 
@@ -417,10 +423,10 @@ def _exchange_test(a: np.ndarray, b: np.ndarray, resamples: int, seed: int) -> f
 
 
 def flips(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
-    """Return how lists change when the query changes sides, by which side has more passages in either list.
+    """Return how lists change when the query changes sides; a list leans to the side with more passages.
 
-    Frame system, dataset, n, and the shares follow (the list leans more to the query's side), turn (even from one side
-    to the other), stay (the balance is the same) and oppose (it leans more against the query).
+    The columns are system, dataset, n, and the shares follow (the list leans more to the query's side), turn (the list
+    even changes sides), stay (the balance is the same) and oppose (the list leans more against the query).
     """
     _check_queries(listed, ["system"], (SUPPORTING, OPPOSING))
     table = side_by_question(listed, questions)

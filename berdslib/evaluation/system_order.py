@@ -1,7 +1,7 @@
 """Does a judge order systems as gold does? Comparisons of the scores of the same runs by gold and by a judge.
 
-All functions take two frames of one measure, questions x systems, the second scored with a judge's verdicts; intervals
-draw whole clusters of questions.
+Scores are frames of one measure, questions x systems: `gold` by recorded verdicts, `judged` by a judge's verdicts.
+Intervals resample whole clusters of questions.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from berdslib.evaluation.judge_error import corrected_mean
 from berdslib.evaluation.judges import same_and_kappa
 from berdslib.stats import cluster_bootstrap, paired_test
 
-_DIGITS = 12  # means of equal scores differ in their last bits
+_DIGITS = 12  # means of equal scores may differ in their last bits
 JUDGE_ALONE = "judge alone"
 LABELS_ALONE = "labels alone"
 CORRECTED = "corrected"
 
 
 class Estimate(NamedTuple):
-    """A number with its interval; NaN where undefined, as the interval is for a single cluster."""
+    """A number with its interval; undefined values are NaN, such as the interval for a single cluster."""
 
     value: float
     low: float
@@ -43,7 +43,7 @@ def system_tau(
 ) -> Estimate:
     """Return Kendall's tau-b between the systems' means by gold and by a judge (Kendall, 1945; Voorhees, 2000).
 
-    Near ties change their order in a drawn sample, so that the interval tends to lie a little low.
+    Systems with nearly equal means change places in resamples, so the interval tends to lie a little low.
     """
     by_gold, by_judge = _matched(gold, judged, clusters)
     m = by_gold.shape[1]
@@ -58,7 +58,7 @@ def system_tau(
 
 
 def _tau_b(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return tau-b of each row of x and y, (r, m) each: (r,), NaN where a row is all ties."""
+    """Return tau-b between the rows of x and of y, (r, m) each: (r,), NaN if all values of a row are equal."""
     first, second = np.triu_indices(x.shape[1], 1)
     signs_x = np.sign(x[:, first] - x[:, second])
     signs_y = np.sign(y[:, first] - y[:, second])
@@ -70,7 +70,7 @@ def _tau_b(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def system_pairs(gold: pd.DataFrame, clusters: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
-    """Test every two systems against each other by gold: frame first, second, difference, p_value (uncorrected)."""
+    """Test all pairs of systems by gold: frame first, second, difference, p_value (uncorrected)."""
     rows = []
     for first, second in combinations(gold.columns, 2):
         x = gold[first].to_numpy()
@@ -83,7 +83,7 @@ def system_pairs(gold: pd.DataFrame, clusters: Sequence[str], *, seed: int = 0) 
 def ordered_alike(pairs: pd.DataFrame, judged: pd.DataFrame) -> dict[str, float]:
     """Return how many pairs of :func:`system_pairs` differ by gold, and how a judge orders them.
 
-    The keys are pairs, and the shares alike, reversed and tied; NaN if no pair differs.
+    The keys are pairs (their number) and the shares alike, reversed and tied, which are NaN if no pair differs.
     """
     differ = pairs[pairs["p_value"] < 0.05]
     means = judged.mean()
@@ -104,13 +104,13 @@ def question_agreement(
     clusters: Sequence[str],
     **drawing: Any,
 ) -> dict[str, Estimate]:
-    """Return how often a judge gives one question and system gold's score: same (share) and Cohen's kappa."""
+    """Return how often a judge's score of a question and system equals gold's: same (share) and kappa (Cohen's)."""
     by_gold, by_judge = _matched(gold, judged, clusters)
     n = len(by_gold)
     values, place = np.unique(np.concatenate([by_gold, by_judge]).round(_DIGITS), return_inverse=True)
     of_gold, of_judge = np.split(place.reshape(2 * n, -1), 2)
     c = len(values)
-    counts = np.zeros((n, c * c))  # of each question, a table score by gold x score by the judge
+    counts = np.zeros((n, c * c))  # for each question, a table of scores by gold x scores by the judge
     np.add.at(counts, (np.arange(n)[:, None], of_gold * c + of_judge), 1)
 
     def statistic(sums: np.ndarray) -> np.ndarray:
@@ -132,10 +132,10 @@ def labelling_trials(
     draws: int = 200,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Simulate labels on a few questions: prediction-powered means against those of labels or the judge alone.
+    """Simulate labels on a few questions, and compare prediction-powered means with labels alone or the judge alone.
 
-    Each trial draws all clusters with repetition; the judge scores them all, and people label random clusters until
-    `labelled` questions have a label.
+    Each trial resamples the clusters with replacement; the judge scores all of them, and people label random clusters
+    until `labelled` questions have a label.
 
     Returns:
         One row for each estimate ("judge alone", "labels alone", "corrected") and system, or "all": labelled, estimate,
@@ -145,7 +145,7 @@ def labelling_trials(
     by_gold, by_judge = _matched(gold, judged, clusters)
     n = len(by_gold)
     if not 2 <= labelled <= n or draws < 1:
-        raise InputError(f"from 2 to {n} questions can be labelled, in at least 1 draw; got {labelled}, {draws}")
+        raise InputError(f"labelled must be from 2 to {n}, and draws at least 1; got {labelled} and {draws}")
     names, owner = np.unique(np.asarray(clusters), return_inverse=True)
     if len(names) < 2:
         raise InputError("all questions belong to one cluster; labels need at least 2 clusters")
@@ -156,7 +156,7 @@ def labelling_trials(
         drawn = [members[i] for i in rng.integers(0, len(members), len(members))]
         ids = np.repeat(np.arange(len(drawn)), [len(cluster) for cluster in drawn])
         at = np.concatenate(drawn)
-        # The clusters are in random order, so the first ones are a random choice; at least two of them.
+        # The clusters are in random order, so the first clusters are a random choice; at least two are labelled.
         last = max(1, int(ids[min(labelled, len(ids)) - 1]))
         for i, system in enumerate(gold.columns):
             human = np.where(ids <= last, by_gold[at, i], np.nan)
@@ -172,7 +172,7 @@ def _estimates(
     human: np.ndarray,
     clusters: list[int],
 ) -> list[tuple[str, float, float, float, float]]:
-    """Return each estimate's name, value, ends of its interval, and weight of the judge."""
+    """Return the name, the value, the ends of the interval and the weight of the judge of each estimate."""
     both = corrected_mean(judge, human, clusters=clusters)
     alone = corrected_mean(np.zeros_like(judge), human, clusters=clusters)
     return [
@@ -186,7 +186,7 @@ SUMMARY = ("labelled", "estimate", "system", "bias", "error", "width", "coverage
 
 
 def _summary(trials: pd.DataFrame) -> pd.DataFrame:
-    """Average over trials, by estimate: a row for all systems (of the size of the bias), then one for each."""
+    """Average over trials for each estimate: a row for all systems (with the mean size of the bias), then each."""
     miss = trials["value"] - trials["truth"]
     holds = (trials["low"] <= trials["truth"] + 1e-9) & (trials["truth"] - 1e-9 <= trials["high"])
     width = trials["high"] - trials["low"]
@@ -212,11 +212,11 @@ def _matched(gold: pd.DataFrame, judged: pd.DataFrame, clusters: Sequence[str]) 
     if list(gold.index) != list(judged.index) or list(gold.columns) != list(judged.columns):
         raise InputError("gold and judge must have scored the same questions and systems, in the same order")
     if len(gold.columns) < 2:
-        raise InputError(f"an order needs at least two systems, not {len(gold.columns)}", field="systems")
+        raise InputError(f"comparing orders needs at least two systems, not {len(gold.columns)}", field="systems")
     if len(clusters) != len(gold):
         raise InputError(f"there are {len(gold)} questions, but {len(clusters)} clusters")
     by_gold = gold.to_numpy(dtype=np.float64)
     by_judge = judged.to_numpy(dtype=np.float64)
     if not len(by_gold) or not (np.isfinite(by_gold).all() and np.isfinite(by_judge).all()):
-        raise InputError("every score must be a finite number, and there must be at least one")
+        raise InputError("expected at least one score, and only finite numbers")
     return by_gold, by_judge

@@ -1,7 +1,7 @@
-"""Ranked passages x perspectives as tables of true and false, and the measures as arithmetic over many at once.
+"""Boolean tables of ranked passages x perspectives, and the arithmetic of measures over many tables at once.
 
-A measure is a few lines over tables (…, n, m), true where a passage supports a perspective. Shorter lists are padded
-with rows of False, which change no measure.
+A cell of a table (…, n, m) is true if the passage supports the perspective. Shorter lists are padded with rows of
+False, which change no measure.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pandas as pd
 from berdslib.data.records import GRADE, Question, list_ids, perspective_qid, read_pairs, shares
 from berdslib.errors import InputError
 
-# Tables with this many cells are scored together: some 100 MB in double precision, and large enough for numpy.
+# Tables of this many cells are scored together: about 100 MB in double precision, and enough cells for numpy.
 CELLS_AT_ONCE = 2_000_000
 
 _EQUAL_WEIGHTS = np.ones(1)
@@ -27,13 +27,13 @@ Cutoff = int | None
 
 
 class Tables(NamedTuple):
-    """The tables of one question, or stacked those of many with as many perspectives each.
+    """The tables of one question, or stacked tables of questions with equally many perspectives.
 
     ``listed`` bool (…, n, m): the runs, best first; ``length`` int (…,). ``pool`` bool (…, d, m): every passage that
     supports a perspective, the largest docno first, as ndeval breaks ties of ideal lists. ``own`` bool (…, m, n', m):
-    the lists that the perspectives' queries found, for p-Recall. ``weights`` (…, m): how much each perspective counts;
-    those of a question have a mean of 1. ``judged`` bool (…, n): which listed passages have a verdict. ``gains`` float
-    (…, n): the gain of each listed passage for nDCG; ``pool_gains`` (…, p): all gains above 0.
+    the lists that the perspectives' queries found, for p-Recall. ``weights`` (…, m): the weight of each perspective,
+    with a mean of 1 for each question. ``judged`` bool (…, n): whether each listed passage has a verdict. ``gains``
+    float (…, n): the gain of each listed passage for nDCG; ``pool_gains`` (…, p): all gains above 0.
     """
 
     listed: np.ndarray
@@ -57,7 +57,7 @@ def check_not_taken(name: str, datasets: Iterable[str | None]) -> None:
 
 
 def pair_index(frame: pd.DataFrame) -> pd.MultiIndex:
-    """Return (qid, docno) of each row."""
+    """Return the (qid, docno) of each row."""
     return pd.MultiIndex.from_arrays([frame["qid"], frame["docno"]])
 
 
@@ -125,7 +125,7 @@ def _judged_pairs(verdicts: pd.DataFrame, sizes: Mapping[str, int]) -> _Judged:
 
 
 def _places_by_id(ids: pd.Series | pd.Index) -> Mapping[Any, Any]:
-    """Return id → the places of its rows."""
+    """Return id → positions of its rows."""
     return pd.Series(0, index=ids).groupby(level=0).indices
 
 
@@ -151,7 +151,7 @@ def in_blocks(tables: Iterable[Tables], depth: Cutoff) -> Iterator[tuple[list[in
 
 
 def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Stack arrays, filled up to the largest of them with False or 0."""
+    """Stack arrays, each padded with False or 0 to the largest shape."""
     largest = np.max([array.shape for array in arrays], axis=0)
     stacked = np.zeros((len(arrays), *largest), dtype=arrays[0].dtype)
     for i, array in enumerate(arrays):
@@ -164,14 +164,14 @@ def _padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def novel_gains(listed: np.ndarray, alpha: float, weights: np.ndarray = _EQUAL_WEIGHTS) -> np.ndarray:
-    """Return each passage's gain (…, n): of each perspective it supports, weight x (1 - alpha) ^ times seen before."""
+    """Return each passage's gain (…, n): the sum of weight x (1 - alpha) ^ times seen before over its perspectives."""
     seen_before = np.cumsum(listed, axis=-2, dtype=np.int32) - listed
     worth = (1.0 - alpha) ** np.arange(listed.shape[-2] + 1)
     return np.asarray((worth[seen_before] * listed * weights[..., None, :]).sum(axis=-1))
 
 
 def ideal_gains(gains: np.ndarray, depth: int) -> np.ndarray:
-    """Return gains (…, p) in the best order, (…, depth or less)."""
+    """Return the largest gains of (…, p) in descending order, (…, depth or less)."""
     return np.asarray(-np.sort(-gains, axis=-1)[..., :depth])
 
 
@@ -188,8 +188,8 @@ def ideal_novel_gains(
     worth = np.ones((*lead, m)) * weights
     gains = np.zeros((*lead, min(depth, d)))
     for place in range(gains.shape[-1]):
-        # ndeval adds perspective by perspective; in another order equal values can differ in their last bit, and
-        # another passage would be the first of the best.
+        # ndeval adds perspective by perspective. In another order, equal values can differ in their last bit, so that a
+        # tie would go to another passage.
         value = taken.copy()
         for i in range(m):
             value += by_perspective[i] * worth[..., i, None]
@@ -220,7 +220,7 @@ def ratio(value: np.ndarray, best: np.ndarray) -> np.ndarray:
 
 
 def perspectives_seen(tables: Tables, weights: np.ndarray | None = None) -> np.ndarray:
-    """Return how many perspectives are shown up to each place, (…, n); or the sum of their weights."""
+    """Return how many perspectives are shown up to each place, (…, n), or the sum of their weights, if given."""
     seen = np.logical_or.accumulate(tables.listed, axis=-2)
     if weights is not None:
         seen = seen * weights[..., None, :]
@@ -228,7 +228,7 @@ def perspectives_seen(tables: Tables, weights: np.ndarray | None = None) -> np.n
 
 
 def value_at(curve: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """Return the values of a cumulative curve (…, n) at cut-offs (…, c); beyond its end it keeps its last value."""
+    """Return the values of a cumulative curve (…, n) at cut-offs (…, c); beyond its end, its last value."""
     n = curve.shape[-1]
     if not n:
         return np.zeros(cuts.shape)
@@ -236,7 +236,7 @@ def value_at(curve: np.ndarray, cuts: np.ndarray) -> np.ndarray:
 
 
 def counts_at(of_group: np.ndarray, cuts: np.ndarray) -> np.ndarray:
-    """Return how many of the first `cuts` (c,) passages are of each group: (…, c, g) of (…, n, g) bool."""
+    """Return how many of the first `cuts` (c,) passages belong to each group: (…, c, g) from (…, n, g) bool."""
     running = np.cumsum(of_group, axis=-2, dtype=np.int32)
     n = running.shape[-2]
     if not n:

@@ -1,4 +1,4 @@
-"""Systems x collections x measures → one table with intervals and tests."""
+"""Experiments: score systems on collections by measures, in one table with intervals and tests."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class Experiment(Shown):
         runs: system → run. For p-Recall they also hold the lists of single perspectives, under the ids of
             :func:`berdslib.data.records.perspective_qid`.
         verdicts: the verdicts that scored all systems.
-        judge: the judge's id; a caption has its :func:`~berdslib.judging.base.short_name`.
+        judge: the judge's id; the caption shows its :func:`~berdslib.judging.base.short_name`.
         baseline: the system that the others were tested against, or None.
         questions: the scored questions, in the order of the scores.
         letters: measure → letters of the systems, see :meth:`with_letters`; None if they are not shown.
         notes: further sentences for readers: questions left out, places without verdicts, short lists.
-        number_format: of encoders and judges, such as "bfloat16"; "" if there are none.
+        number_format: the number format of encoders and judges, such as "bfloat16"; "" without models.
     """
 
     table: pd.DataFrame
@@ -79,7 +79,7 @@ class Experiment(Shown):
 
     @property
     def shown(self) -> pd.DataFrame:
-        """The table as the papers print it: a row a system, in percent, with intervals and stars."""
+        """The table as the papers print it: one row per system, in percent, with intervals and stars."""
         wide = paper_table(self.table, intervals=True, letters=self.letters)
         if wide.columns.get_level_values(0).nunique() > 2:
             return wide
@@ -133,11 +133,11 @@ class Experiment(Shown):
     def pairs(
         self, measure: Measure | str, baselines: str | Iterable[str] | None = None, *, full: bool = False
     ) -> pd.DataFrame:
-        """Compare every two systems by a measure, or each with several baselines.
+        """Compare all pairs of systems by a measure, or each system with several baselines.
 
         Args:
-            measure: one that was computed.
-            baselines: systems; None for all pairs.
+            measure: a measure of this experiment.
+            baselines: names of systems; None for all pairs.
             full: also return effect sizes and the numbers of questions won, tied and lost.
 
         Returns:
@@ -156,12 +156,12 @@ class Experiment(Shown):
         """Return how many questions like these are needed to detect a difference between systems.
 
         Args:
-            measure: one that was computed.
+            measure: a measure of this experiment.
             differences: true differences to detect with 80 % power at the 5 % level, such as .02 and .05.
-            baselines: systems; None for all pairs.
+            baselines: names of systems; None for all pairs.
 
         Returns:
-            The frame of :func:`berdslib.evaluation.compare.questions_for`: a row a pair, a column a difference.
+            The frame of :func:`berdslib.evaluation.compare.questions_for`: one row per pair, one column per difference.
 
         Raises:
             InputError: an unknown measure or baseline, a single system, or a difference of 0.
@@ -169,7 +169,7 @@ class Experiment(Shown):
         return compare.questions_for(self.scores, self.questions, measure, differences, baselines=baselines)
 
     def with_letters(self) -> Experiment:
-        """Return this experiment shown with letters, also as LaTeX: systems that share one are not shown to differ.
+        """Return this experiment with letters in its tables: systems that share a letter are not shown to differ.
 
         Raises:
             InputError: a single system.
@@ -193,7 +193,7 @@ class Experiment(Shown):
         return str(shown.to_latex(escape=False, index_names=False, caption=escape(caption), label=label))
 
     def titled(self) -> list[tuple[str, pd.DataFrame]]:
-        """Return title → table; with several data sets, only their mean has intervals, to fit a screen."""
+        """Return (title, table) pairs; with several data sets, only their mean has intervals, to fit a screen."""
         shown = self.shown
         if shown.columns.nlevels == 1:
             return [("", shown)]
@@ -219,10 +219,10 @@ def experiment(
     """Run and score several systems on the same questions.
 
     With a judge, the passages of all systems are pooled and judged first, and all systems are scored against this pool.
-    Otherwise measures with an ideal list (nDCG, alpha-nDCG, ERR-IA, StRecall) would favour a system whose own list is
-    the only one judged. These measures remain relative to the pool, as does p-Recall with ``hit="recall"``; MRecall,
-    Precision, Coverage and the paper's p-Recall do not depend on it. A passage that several systems list is judged
-    once. Questions without any verdict are left out for all systems and counted in the caption.
+    Otherwise measures with an ideal list (nDCG, alpha-nDCG, ERR-IA, StRecall) would favour a system whose list alone is
+    judged. These measures remain relative to the pool, as does p-Recall with ``hit="recall"``; MRecall, Precision,
+    Coverage and the paper's p-Recall do not depend on it. A passage that several systems list is judged once. Questions
+    without any verdict are left out for all systems and counted in the caption.
 
     Args:
         systems: one or several: strings such as "minilm+mmr:0.9", retrievers of your own, or finished runs. A mapping
@@ -238,7 +238,7 @@ def experiment(
         depth: how many candidates a cross-encoder or a diversifier chooses from.
         recordings: a file of a chat model's answers; new answers are added, and known ones are not requested again.
         store: a store of the judges' verdicts, or its file; None for the user's cache.
-        seed: of the test.
+        seed: the random seed of the test.
         list_length: number of passages in the lists of ``runs``, if the measures need fewer; scores do not change.
 
     Raises:
@@ -246,7 +246,7 @@ def experiment(
             judge nor recorded verdicts, no question with a verdict, a question in two collections, or a system that
             returns an invalid run, which the message names.
     """
-    named = scoring.named_systems(systems)  # first: a collection in its place would be searched for systems
+    named = scoring.named_systems(systems)  # first, so that a collection given in its place is reported as such
     wanted = measuring.parse_measures(measures)
     collections = scoring.collections_of(data)
     check_k(list_length, "list_length")
@@ -321,7 +321,7 @@ def _scored(
 
 
 def _shared_judge(settings: Settings, scorer: Judge | None, collection: Collection) -> Callable[[], Judge]:
-    """Return a function that makes the aspect judge of all collections when a system first needs it."""
+    """Return a function that makes the aspect judge, shared by all collections, when a system first needs it."""
 
     @cache
     def aspect_judge() -> Judge:
@@ -335,7 +335,10 @@ def _shared_judge(settings: Settings, scorer: Judge | None, collection: Collecti
 
 
 class Choice(NamedTuple):
-    """The system that :func:`choose` chose, with the experiments on `dev` and, for it and the first system, `test`."""
+    """The system that :func:`choose` chose, the experiment on `dev`, and the experiment on `test`.
+
+    ``dev`` compares all systems; ``test`` has the first system and the chosen system.
+    """
 
     system: str
     dev: Experiment
@@ -351,10 +354,10 @@ class Choice(NamedTuple):
 def choose(
     systems: Systems, dev: Data, test: Data, measure: Measure | str = "MRecall@5", *, depth: int = 100, **options: Any
 ) -> Choice:
-    """Choose the system with the best mean on `dev`, and score it once on `test`, beside the first one.
+    """Choose the system with the best mean on `dev`, and score it and the first system once on `test`.
 
     If `test` has recorded verdicts, its table also has a row "oracle (…)": the best score that any order of the first
-    system's `depth` candidates can reach. Of systems with equal means, the first one given is chosen.
+    system's `depth` candidates can reach. If several systems have the best mean, the first is chosen.
 
     Args:
         systems: at least two; the others compete with the first. A finished run covers one collection only.
@@ -362,22 +365,22 @@ def choose(
         test: another collection.
         measure: the measure to choose by.
         depth: number of candidates.
-        options: of :func:`experiment`.
+        options: further arguments of :func:`experiment`.
 
     Raises:
-        InputError: a single system, several measures, a question in both collections, or as for :func:`experiment`.
+        InputError: a single system, several measures, a question in both collections, or as in :func:`experiment`.
     """
     named = scoring.named_systems(systems)
     chosen_on = scoring.collection_of(dev)
     scored_on = scoring.collection_of(test)
     if len(named) < 2:
-        raise InputError("at least two systems are needed to choose", field="systems")
+        raise InputError("choosing needs at least two systems", field="systems")
     measures = measuring.parse_measures(measure)
     if len(measures) > 1:
-        raise InputError("exactly one measure is needed to choose by", field="measure")
+        raise InputError("choosing needs exactly one measure", field="measure")
     in_both = {q.qid for q in chosen_on.questions} & {q.qid for q in scored_on.questions}
     if in_both:
-        problem = f"{min(in_both)!r} is a question of both; the chosen system must be scored on other questions"
+        problem = f"{min(in_both)!r} is a question of both collections; score the chosen system on other questions"
         raise InputError(problem, field="test")
     k = scoring.deepest(measures)
     first = next(iter(named))
@@ -403,12 +406,15 @@ def _check(
     if len(collections) > 1:
         for name, system in named.items():
             if not isinstance(system, str | pd.DataFrame | OwnDense):
-                problem = "searches one corpus, but there are several; register a function that makes it"
+                problem = "searches one corpus, but there are several; register a function that makes the retriever"
                 raise InputError(f"{name!r} {problem}: bd.register('retriever', …)", field="systems")
     questions = [question for collection in collections for question in collection.questions]
     check_questions(questions, need_perspectives=True)
-    # Questions without a source are distinguished by the name of their collection.
-    names = Counter(one.name for one in collections if any(not q.source for q in one.questions))
+    # The name of the collection distinguishes questions without a source.
+    names = Counter[str]()
+    for collection in collections:
+        if any(not q.source for q in collection.questions):
+            names[collection.name] += 1
     for name, count in names.items():
         if count > 1:
             raise InputError(f"two collections are called {name!r}; rename one of them", field="name")
@@ -451,7 +457,7 @@ def check_folder(folder: StrPath) -> None:
 
 
 def _files_of(folder: Path) -> set[str]:
-    """Return the names of the files of the experiment in a folder, if it holds one."""
+    """Return the file names of the experiment in a folder; an empty set if the folder holds no experiment."""
     try:
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
         return {SETTINGS, *settings["files"]}
@@ -463,7 +469,7 @@ def _files_of(folder: Path) -> set[str]:
 
 
 def write_experiment(folder: StrPath, result: Experiment) -> None:
-    """Write an experiment into a folder; an experiment that is already there is replaced.
+    """Write an experiment into a folder, replacing an experiment that is already there.
 
     The folder gets a TREC run for each system, verdicts.tsv, scores.csv and the settings, experiment.json.
 

@@ -60,27 +60,27 @@ def answer_questions(
     wording: str = "ours",
     workers: int = 4,
 ) -> pd.DataFrame:
-    """Answer every question from its first passages, and compare the answers with the accepted ones.
+    """Answer every question from its first passages, and compare the answers with the accepted answers.
 
     Args:
-        queries: the questions; the prompt holds the whole ``text`` of each.
+        queries: the questions; the prompt contains the whole ``text`` of each.
         run: the retrieved passages; None to ask without passages.
         passages: docno → passage.
         chat: the model that answers.
         golds: qid → accepted answers.
-        depth: how many passages to show.
-        wording: of the prompt, "ours" or "published".
-        workers: requests in flight at a time.
+        depth: number of passages in the prompt.
+        wording: the wording of the prompt, "ours" or "published".
+        workers: number of concurrent requests.
 
     Returns:
-        One row a question: qid, docnos (of the shown passages, separated by spaces), answer, exact_match (1.0 or 0.0;
+        One row per question: qid, docnos (of the shown passages, separated by spaces), answer, exact_match (1.0 or 0.0;
         NaN without an answer).
 
     Source: PIR, section 3.3 and appendix A.8.
     """
     without = [q.qid for q in queries if not golds.get(q.qid)]
     if without:
-        raise InputError(f"{len(without)} questions have no accepted answer, the first is {without[0]!r}")
+        raise InputError(f"{len(without)} questions have no accepted answer, such as {without[0]!r}")
     for q in queries:
         if isinstance(golds[q.qid], str):
             raise InputError(f"the accepted answers to {q.qid!r} must be a list of texts, not one text", field="golds")
@@ -98,7 +98,7 @@ def answer_questions(
 
 
 def exact_match(answer: str, golds: Iterable[str]) -> bool:
-    """Return whether an answer equals one of the accepted ones after :func:`normalise_answer`.
+    """Return whether an answer equals an accepted answer after :func:`normalise_answer`.
 
     >>> exact_match("The Beatles.", ["Beatles", "Fab Four"])
     True
@@ -129,19 +129,20 @@ def write_essays(
     wording: str = "ours",
     workers: int = 4,
 ) -> pd.DataFrame:
-    """Write an essay on every query's root, its question, for the stance of its perspective, from its first passages.
+    """Write an essay for every query from its first passages: on its root, with the stance of its perspective.
 
-    The arguments are those of :func:`answer_questions`. Source: PIR, section 3.3 and appendix A.8.
+    The root of a query is its question. The arguments are those of :func:`answer_questions`. Source: PIR, section 3.3
+    and appendix A.8.
 
     Returns:
-        One row a query: qid, root, stance (1 or -1), docnos, essay, words, and three polarities by TextBlob, -1 to 1:
-        polarity (of the essay; NaN if none was written), pair_polarity (of the words "Topic: …; Stance: …"),
-        passages_polarity (mean over the shown passages; NaN without any).
+        One row per query: qid, root, stance (1 or -1), docnos, essay, words, and three polarities by TextBlob, -1 to 1:
+        polarity (of the essay; NaN without an essay), pair_polarity (of the words "Topic: …; Stance: …"),
+        passages_polarity (mean over the shown passages; NaN without passages).
     """
     prompt = load_prompt("essay_writing", wording, needs=("k", "q", "s"), asked=chat.id)
     for q in queries:
         if not isinstance(q, Query):
-            problem = f"{q.qid!r} is not a query for one side of a topic; take a collection's `queries`"
+            problem = f"{q.qid!r} is not a query for one side of a topic; use the `queries` of a collection"
             raise InputError(problem, field="queries")
     shown = _shown(queries, run, passages, depth)
     roots = [q.question.text for q in queries]
@@ -167,7 +168,7 @@ def write_essays(
 
 
 def polarity(text: str) -> float:
-    """Return the sentiment of a text by TextBlob's word list, from -1 (negative) to 1; 0 if it knows no word.
+    """Return the sentiment of a text by TextBlob's word list, from -1 (negative) to 1; 0 without a known word.
 
     >>> polarity("A wonderful plan."), polarity("I oppose it.")
     (1.0, 0.0)
@@ -209,7 +210,7 @@ def correlation(
     from scipy.stats import pearsonr
 
     if len(x) != len(y) or (groups is not None and len(groups) != len(x)):
-        raise InputError(f"x, y and groups must be of one length; got {len(x)} and {len(y)}")
+        raise InputError(f"x, y and groups must have the same length; x has {len(x)} and y {len(y)}")
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return Correlation(np.nan, np.nan, np.nan, np.nan, len(x))
     test = pearsonr(x, y)
@@ -261,7 +262,7 @@ def stance_task(questions: Sequence[Question], gold: pd.DataFrame, passages: Seq
 def _shown(
     queries: Sequence[AnyQuery], run: pd.DataFrame | None, passages: Mapping[str, Passage], depth: int
 ) -> list[list[Passage]]:
-    """Return the first passages of each query; an empty list if nothing was retrieved."""
+    """Return the first passages of each query; an empty list for a query without passages."""
     if depth < 1:
         raise InputError(f"depth must be at least 1, not {depth}", field="depth")
     if run is None:
@@ -276,7 +277,7 @@ def _shown(
 
 
 def _block(shown: Sequence[Passage]) -> str:
-    """Return passages between tags; a closing tag inside a passage is defused."""
+    """Wrap each passage in tags; a closing tag inside a passage is defused."""
     blocks = []
     for passage in shown:
         text = f"{_TITLE}{passage.title}\n{passage.text}" if passage.title else passage.text
@@ -297,9 +298,9 @@ def _answered(
     slots: Sequence[Mapping[str, str]],
     workers: int,
 ) -> pd.DataFrame:
-    """Return qid, docnos (of the shown passages) and the model's text for each query; `slots` fill its prompt.
+    """Return a row for each query: qid, docnos (of the shown passages), text (by the model); `slots` fill the prompt.
 
-    The text is "" if it cannot be read, the model refuses or the passages do not fit; a warning counts these.
+    The text is "" if it cannot be read, the model refuses or the passages do not fit; a warning counts such queries.
     """
     requests = {str(i): prompt.messages(**values) for i, values in enumerate(slots)}
     answers = read_all(chat, requests, str.strip, what="question", workers=workers)

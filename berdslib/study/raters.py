@@ -47,21 +47,21 @@ ENOUGH_SYSTEMS = 12
 _Scores = Mapping[tuple[str, str], pd.DataFrame]  # (judge, measure) → questions x systems
 
 
-# ---------------------------------------------------------------- beside labels
+# ---------------------------------------------------------------- agreement with labels
 
 
 def judge_table(
     pairs: Sequence[LabelledPair], judges: Sequence[str], store: VerdictStore | None = None
 ) -> pd.DataFrame:
-    """Measure judges against labels, for measuring only; intervals resample whole questions. BeRDS Table 4.
+    """Measure judges against labels that serve for evaluation only (BeRDS Table 4).
 
-    "random" says yes as often as the labels do (divergences.md B20).
+    Intervals resample whole questions. The judge "random" says yes as often as the labels do (divergences.md B20).
 
-    Frame judge (the first says yes to everything), threshold, measure (fields of
+    The columns are judge (the first judge says yes to everything), threshold, measure (fields of
     :class:`berdslib.evaluation.judges.Agreement`, auc, calibration_error), value, low, high.
     """
     for name in judges:
-        check_judge(name)  # before anything is judged
+        check_judge(name)  # so that an unknown name fails before any judging
     all_yes = measured_by_labels(pairs, np.ones(len(pairs)), 0.5)
     reports = [all_yes.assign(judge=ALL_YES, threshold=0.5)]
     reports += [_judge_report(name, pairs, store) for name in dict.fromkeys(judges)]
@@ -84,7 +84,7 @@ def _judge_report(name: str, pairs: Sequence[LabelledPair], store: VerdictStore 
 
 
 def labelled_by(name: str, pairs: Sequence[LabelledPair], store: VerdictStore | None = None) -> list[LabelledPair]:
-    """Return pairs with a judge's answers as labels, without those it could not answer. BeRDS Table 18."""
+    """Return pairs with a judge's answers as labels, without pairs whose answers are unread. BeRDS Table 18."""
     judge = make_judge(name)
     p_yes, _ = judge_pairs(judge, as_asked(pairs), store)
     answered = []
@@ -95,21 +95,21 @@ def labelled_by(name: str, pairs: Sequence[LabelledPair], store: VerdictStore | 
 
 
 def as_asked(pairs: Sequence[LabelledPair]) -> list[Pair]:
-    """Return labelled pairs as a judge gets them: without the label."""
+    """Return labelled pairs in the form that judges take, without labels."""
     return [Pair(p.question, 0, Passage(str(i), p.document), p.perspective) for i, p in enumerate(pairs)]
 
 
 def measured_by_labels(pairs: Sequence[LabelledPair], p_yes: np.ndarray, threshold: float) -> pd.DataFrame:
     """Return measure, value, low, high of a judge's probabilities for labelled pairs."""
     if not len(pairs):
-        raise InputError("there are no pairs to measure a judge on")
+        raise InputError("expected at least one labelled pair to measure a judge on")
     labels = np.array([pair.label for pair in pairs])
     questions = [pair.question for pair in pairs]
     answers = agreement_report(labels, p_yes >= threshold, questions)
     return pd.concat([answers, probability_report(labels, p_yes, questions)], ignore_index=True)
 
 
-# ---------------------------------------------------------------- as instruments
+# ---------------------------------------------------------------- agreement with gold's order of the systems
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +117,9 @@ class JudgedSystems:
     """The scores of the same runs by several judges and by gold.
 
     ``table``: system, judge ("gold" first), measure, n, mean, low, high; the system "oracle" is the best list that the
-    pooled passages allow, and takes no part in comparisons. ``order``: for each judge and measure, tau and agreement
+    pooled passages allow, and is not compared. ``order``: for each judge and measure, tau and agreement
     with gold, see :mod:`berdslib.evaluation.system_order`. ``labels``: the results of its ``labelling_trials``.
-    ``scores``: (judge, measure) → frame, questions x systems. ``pairs``: how many pairs each judge judged.
+    ``scores``: (judge, measure) → frame, questions x systems. ``pairs``: the number of pairs that each judge judged.
     """
 
     table: pd.DataFrame
@@ -145,9 +145,10 @@ def judge_systems(
 ) -> JudgedSystems:
     """Score the same runs by gold and by judges, and compare the orders of the systems.
 
-    Passages within the deepest cut-off of any system are pooled and judged once. Questions that overlap
-    (:func:`berdslib.data.leaks.groups`) are resampled together. No system may see gold, and tau is informative from
-    about 12 systems. `labelled` are numbers of questions that people label; each is simulated in `draws` trials.
+    The passages of all systems within the deepest cut-off are pooled and judged once. Questions that overlap
+    (:func:`berdslib.data.leaks.groups`) are resampled together. Systems must not use gold, and tau is informative for
+    about 12 systems or more. `labelled` holds numbers of questions that people label; each is simulated in `draws`
+    trials.
     """
     judges = [judges] if isinstance(judges, str) else list(dict.fromkeys(judges))
     wanted = parse_measures(measures)
@@ -157,7 +158,7 @@ def judge_systems(
     names = [str(measure) for measure in wanted]
     k = scoring.deepest(wanted)
     _check(collection, list(named), judges, wanted)
-    chosen = {name: make_judge(name) for name in judges}  # before anything is searched
+    chosen = {name: make_judge(name) for name in judges}  # so that an unknown judge fails before the search
     runs = scoring.run_systems(named, collection, k, settings)
     gold = scoring.verdicts_on(runs, collection, None, k, store)
     questions = scoring.to_be_scored(collection, gold, [*runs.values()], recorded=True)
@@ -191,7 +192,7 @@ def judge_systems(
 def order_table(
     scores: _Scores, clusters: Sequence[str], systems: Sequence[str], judges: Sequence[str], measures: Sequence[str]
 ) -> pd.DataFrame:
-    """Compare each judge's scores of systems with gold's: the table ``order`` of :class:`JudgedSystems`."""
+    """Compare each judge's scores of systems with gold's; return the table ``order`` of :class:`JudgedSystems`."""
     rows = []
     for measure in measures:
         gold = scores[GOLD, measure][list(systems)]
@@ -227,9 +228,9 @@ def _labels(
     """Return the labelling trials for each (judge, measure, number of questions), skipping numbers above the total."""
     possible = [trial for trial in trials if trial[2] <= len(clusters)]
     if len(possible) < len(trials):
-        logger.warning("no more questions can be labelled than there are: %d", len(clusters))
+        logger.warning("numbers of labelled questions above %d, the number of questions, are skipped", len(clusters))
     parts = []
-    for place in chunk_starts(len(possible), 1, "trials of labels"):
+    for place in chunk_starts(len(possible), 1, "labelling trials"):
         judge, measure, n = possible[place]
         gold = scores[GOLD, measure][systems]
         theirs = scores[judge, measure][systems]
@@ -244,23 +245,23 @@ def _labels(
 def _check(collection: Collection, systems: Sequence[str], judges: Sequence[str], measures: Sequence[Measure]) -> None:
     """Refuse input that cannot be compared, before the search; warn if there are few systems."""
     if isinstance(collection, Scenario) or collection.gold is None or not collection.passages:
-        problem = "judges are compared with recorded verdicts on passages; take a data set that has both"
+        problem = "judges are compared with recorded verdicts on passages; choose a data set with both"
         raise InputError(f"{collection.name!r}: {problem}", field="data")
     if len(systems) < 2:
-        problem = f"at least two systems are needed for an order, and {ENOUGH_SYSTEMS} or more for a reliable one"
+        problem = f"an order needs at least two systems, and a reliable order {ENOUGH_SYSTEMS} or more"
         raise InputError(problem, field="systems")
     if ORACLE in systems:
-        problem = f"{ORACLE!r} is the name of the best possible list; rename this system"
+        problem = f"{ORACLE!r} is reserved for the best possible list; rename this system"
         raise InputError(problem, field="systems")
     if not judges or any(is_recorded(name) for name in judges):
         problem = "name judges to compare with gold, such as 'laptop'; gold itself is always included"
         raise InputError(problem, field="judges")
     if looks_at_perspectives(measures):
-        problem = "pRecall needs a list for each perspective; only measures of one list are compared here"
+        problem = "pRecall needs a list for each perspective; judges can be compared by measures of one list only"
         raise InputError(problem, field="measures")
     scoring.check_readable(collection)
     warning = single_perspectives(collection.questions, map(str, measures))
     if warning:
         logger.warning("%s", warning)
     if len(systems) < ENOUGH_SYSTEMS:
-        logger.warning("%d systems: a tau of fewer than %d moves in large steps", len(systems), ENOUGH_SYSTEMS)
+        logger.warning("%d systems: with fewer than %d, tau changes in large steps", len(systems), ENOUGH_SYSTEMS)

@@ -63,10 +63,10 @@ logger = logging.getLogger(__name__)
 AnyJudge = Judge | Callable[..., Any] | str | None
 Data = Collection | str | Path
 Store = VerdictStore | str | Path | None
-_OF_WHOLE_LISTS = ("RR", "AP", "nDCG")  # as trec_eval has them
-_NUMBERED = re.compile(r"subtopic \d+")  # loading names a perspective so if only its number is known
-UNASKED = (Question("", ""),)  # the questions of a collection that has passages only
-_OF_NETWORKS = re.compile(r"\||^(echo1:)?laptop\(")  # ids of our encoders and judges, which do not mention float32
+_OF_WHOLE_LISTS = ("RR", "AP", "nDCG")  # trec_eval computes these without a cut-off
+_NUMBERED = re.compile(r"subtopic \d+")  # the name of a perspective of which only the number is known
+UNASKED = (Question("", ""),)  # the questions of a collection with passages only
+_OF_NETWORKS = re.compile(r"\||^(echo1:)?laptop\(")  # ids of our encoders and judges; they do not mention float32
 AnySystem = str | Retriever | OwnDense | pd.DataFrame
 Given = TypeVar("Given")
 Systems = AnySystem | Sequence[AnySystem] | Mapping[str, AnySystem]
@@ -92,9 +92,9 @@ class Settings:
 
 
 def named_systems(systems: Systems) -> dict[str, AnySystem]:
-    """Return name → system; a string is its own name, a retriever has a name, and a run is checked here.
+    """Return name → system: strings name themselves, retrievers have names, and runs are checked.
 
-    If a list names a system twice, perhaps in two spellings ("bm25+mmr:.9", "BM25+mmr:0.90"), the first name is kept.
+    If a list has a system twice, perhaps in two spellings ("bm25+mmr:.9", "BM25+mmr:0.90"), the first name is kept.
     """
     if isinstance(systems, Mapping):
         pairs = list(systems.items())
@@ -106,7 +106,7 @@ def named_systems(systems: Systems) -> dict[str, AnySystem]:
     named: dict[str, AnySystem] = {}
     for name, system in pairs:
         if name in named:
-            raise InputError(f"two systems are called {name!r}; give a mapping, name → system")
+            raise InputError(f"two systems are called {name!r}; give a mapping name → system")
         named[name] = _as_system(name, system)
     return named
 
@@ -117,13 +117,13 @@ def _without_repeats(named: Sequence[tuple[str, AnySystem]]) -> list[tuple[str, 
         # Only strings can be compared; two other systems with the same name are refused later.
         meaning = canonical(name) if isinstance(system, str) else place
         if meaning in kept:
-            logger.warning("%r and %r are the same system, which has one row", kept[meaning][0], name)
+            logger.warning("%r and %r are the same system; the table has one row for both", kept[meaning][0], name)
         kept.setdefault(meaning, (name, system))
     return list(kept.values())
 
 
 def named_as(name: str, named: Mapping[str, AnySystem]) -> str:
-    """Return the name of the system that a string means, perhaps in another spelling; else the string itself."""
+    """Return the name of the system that a string denotes, perhaps in another spelling; else the string itself."""
     if name in named:
         return name
     try:
@@ -173,7 +173,7 @@ def _name_of(system: AnySystem) -> str:
     if isinstance(system, str):
         return system.strip()
     if isinstance(system, pd.DataFrame):
-        raise InputError("a finished run has no name; give a mapping, {'theirs': run}")
+        raise InputError("a finished run has no name; give a mapping such as {'theirs': run}")
     return str(getattr(system, "name", "") or type(system).__name__)
 
 
@@ -184,20 +184,20 @@ class _Transformer:
         self.name = name
         self._transformer = transformer
 
-    def search(self, questions: Sequence[AnyQuery], k: int) -> pd.DataFrame:  # noqa: ARG002 # it sets its own length
-        """Return the transformer's lists in full, whatever their length."""
+    def search(self, questions: Sequence[AnyQuery], k: int) -> pd.DataFrame:  # noqa: ARG002 # transformers ignore k
+        """Return the transformer's lists in full, of any length."""
         topics = pd.DataFrame({"qid": [q.qid for q in questions], "query": [q.text for q in questions]})
         run: pd.DataFrame = self._transformer.transform(topics)
         return run
 
 
 def are_questions(data: object) -> TypeGuard[Sequence[Question]]:
-    """Return whether this is a list of questions, which may be empty."""
+    """Return whether `data` is a list of questions, which may be empty."""
     return isinstance(data, list | tuple) and all(isinstance(item, Question) for item in data)
 
 
 def _is_asked(data: object) -> bool:
-    """Return whether this is a question or a list of at least one."""
+    """Return whether `data` is a question or a list of at least one question."""
     return isinstance(data, Question) or (are_questions(data) and bool(data))
 
 
@@ -207,10 +207,10 @@ def collection_of(data: Data) -> Collection:
         return data
     if isinstance(data, str | Path):
         return load(data)
-    problem = f"one collection or its name is needed, not {type(data).__name__}"
+    problem = f"a collection or its name is needed, not {type(data).__name__}"
     if _is_asked(data):
         problem = "questions alone cannot be searched or judged"
-    raise InputError(f"{problem}; bd.Collection(name, questions, passages) makes one", field="data")
+    raise InputError(f"{problem}; bd.Collection(name, questions, passages) makes a collection", field="data")
 
 
 def collections_of(data: Data | Sequence[Data]) -> list[Collection]:
@@ -223,7 +223,7 @@ def collections_of(data: Data | Sequence[Data]) -> list[Collection]:
 
 
 def store_of(store: Store) -> VerdictStore:
-    """Return a store of verdicts: the one given, the one in a file, or by default that in the user's cache."""
+    """Return a store of verdicts: the given store, a store in a file, or by default the store in the user's cache."""
     if isinstance(store, VerdictStore):
         return store
     if store is not None and not isinstance(store, str | Path):
@@ -232,7 +232,7 @@ def store_of(store: Store) -> VerdictStore:
 
 
 def is_recorded(judge: AnyJudge) -> bool:
-    """Return whether recorded verdicts are meant: the judge is None or "gold"."""
+    """Return whether a judge stands for the recorded verdicts: None or "gold"."""
     return judge is None or (isinstance(judge, str) and judge.strip() == "gold")
 
 
@@ -240,18 +240,19 @@ def judge_of(judge: AnyJudge, collection: Collection) -> Judge:
     """Return a judge from a name, a judge or a function; None stands for the recorded verdicts."""
     if is_recorded(judge):
         if collection.gold is None:
-            raise InputError(f"{collection.name!r} has no recorded verdicts; name one, such as 'laptop'", field="judge")
+            problem = f"{collection.name!r} has no recorded verdicts; name a judge, such as 'laptop'"
+            raise InputError(problem, field="judge")
         return Gold(collection.gold)
     found = make_judge(judge.strip(), collection.gold) if isinstance(judge, str) else as_judge(judge)
     return check_threshold(found)
 
 
 def check_readable(collection: Collection) -> None:
-    """Refuse perspectives that are mere subtopic numbers, since a judge has to read them."""
+    """Refuse perspectives that are mere subtopic numbers, since a judge needs their texts."""
     numbered = [q for q in collection.questions if any(map(_NUMBERED.fullmatch, q.perspectives))]
     if numbered:
         some = f"{len(numbered)} of {len(collection.questions)} questions, such as {numbered[0].qid!r},"
-        hint = "a judge needs their texts; add them, or score by recorded verdicts"
+        hint = "a judge reads the texts of perspectives; add them, or score by recorded verdicts"
         raise InputError(f"{some} have numbered subtopics in place of perspectives; {hint}", field="perspectives")
 
 
@@ -259,10 +260,10 @@ def check_readable(collection: Collection) -> None:
 
 
 class HeldRetriever:
-    """A system over a corpus, built once by :func:`berdslib.retriever`: it holds its index, vectors and models.
+    """A system over a corpus, built once by :func:`berdslib.retriever`, with its index, vectors and models.
 
     ``built`` searches for the questions of the collection. If a system depends on the questions, for example because it
-    expands them, the workshop builds another for other questions.
+    expands them, the workshop builds another retriever for other questions.
     """
 
     def __init__(
@@ -289,9 +290,9 @@ class HeldRetriever:
         """Return the run of some questions: frame qid, docno, rank, score.
 
         Args:
-            questions: one or several: questions, queries made from them, or texts, each of which is its own id; None
-                for the questions of the collection.
-            k: passages of each list.
+            questions: a question, a query made from a question, or a text, which is its own id; or a list of these;
+                None for the questions of the collection.
+            k: number of passages in each list.
             perspectives: also search for each question from each of its perspectives, as p-Recall needs it.
 
         Raises:
@@ -306,7 +307,7 @@ class HeldRetriever:
             asked = [Question(q, q) if isinstance(q, str) else q for q in questions]
             collection = collection.only(_questions_of(asked))
         elif collection.questions == UNASKED:
-            raise InputError("the passages came without questions; give some", field="questions")
+            raise InputError("the collection has passages only; give questions to search for", field="questions")
         queries = collection.queries if perspectives else ()
         no_repeats((query.qid for query in [*asked, *queries]), "query id", "qid")
         run = self.lists([asked, queries], k, collection)
@@ -314,7 +315,10 @@ class HeldRetriever:
         return run
 
     def lists(self, asked: Sequence[Sequence[AnyQuery]], k: int, collection: Collection | None = None) -> pd.DataFrame:
-        """Return one run of several lists of questions, each searched by itself, of this collection or another."""
+        """Search for each list of questions separately, and return the lists found as one run.
+
+        The questions belong to `collection`; None for the collection of this retriever.
+        """
         retriever = self._built
         own = self._own
         if collection is None:
@@ -322,13 +326,13 @@ class HeldRetriever:
         if collection is not self.collection:
             retriever = self._over(collection)
             own = own_passages(collection)
-        depth = k + bool(own)  # one more passage replaces the one that is left out
+        depth = k + bool(own)  # one more passage, in case a question's own passage is left out
         runs = [retriever.search(questions, depth) for questions in asked if questions]
         run = without_own(pd.concat(runs, ignore_index=True), own, collection.questions)
         return run[run["rank"] <= k].reset_index(drop=True)
 
     def deepest(self, longest: int, depth: int) -> int:
-        """Return how long the lists may be: a system that chooses among `depth` candidates lists at most these."""
+        """Return the largest length of lists: a system that chooses among candidates lists at most `depth` passages."""
         return min(longest, depth) if self._system and self._system.chooses else longest
 
     def _over(self, collection: Collection) -> Retriever:
@@ -342,7 +346,7 @@ class HeldRetriever:
 
 
 def _questions_of(asked: Sequence[AnyQuery]) -> list[Question]:
-    """Return the questions that are asked, and then those that only queries were made from, each once."""
+    """Return the questions in `asked`, then the questions that its queries were made from, each once."""
     questions = [question for question in asked if not isinstance(question, Query)]
     made_from = {query.question.qid: query.question for query in asked if isinstance(query, Query)}
     return questions + [question for question in made_from.values() if question not in questions]
@@ -356,17 +360,17 @@ def held(
     aspect_judge: Callable[[], Judge] | None = None,
     scorers: dict[str, Scorer] | None = None,
 ) -> dict[str, HeldRetriever]:
-    """Return each system that searches over a collection; finished runs are left out.
+    """Return a retriever over a collection for each system that searches; finished runs are left out.
 
-    ``aspect_judge`` returns the judge of the settings if several collections share it. ``scorers`` are those of
-    :class:`berdslib.retrieval.systems.Workshop`, which builds the parts that several systems share once.
+    ``aspect_judge`` returns the aspect judge of the settings if several collections share it. ``scorers`` are loaded
+    cross-encoders of :class:`berdslib.retrieval.systems.Workshop`, which builds once the parts that systems share.
     """
     began = time.monotonic()
     searching = {name: system for name, system in named.items() if not isinstance(system, pd.DataFrame)}
     parsed = {name: parse_system(system) for name, system in searching.items() if isinstance(system, str)}
     if searching:
         sizes = f"{len(collection.questions):,} questions, {len(collection.passages):,} passages"
-        begin(f"{collection.name}: {sizes}; making models and indexes ready for {', '.join(searching)}")
+        begin(f"{collection.name}: {sizes}; preparing models and indexes for {', '.join(searching)}")
     shop = None
     built = dict[str, Retriever]()
     if isinstance(collection, Scenario):
@@ -406,9 +410,9 @@ def run_systems(
 ) -> dict[str, pd.DataFrame]:
     """Return the run of each system: its lists for a collection's questions, for their perspectives, or for both.
 
-    Finished runs lose the lists of other questions, and all runs the passages of :func:`own_passages`. If ``longer``
-    exceeds k, lists have that length, and their first k passages are those of a search for k. The options are those of
-    :func:`held`.
+    The lists of other questions are dropped from finished runs, and the passages of :func:`own_passages` from all runs.
+    If ``longer`` exceeds k, lists have that length, and their first k passages are those of a search for k. The options
+    are those of :func:`held`.
     """
     retrievers = held(named, collection, settings, **options)
     own = own_passages(collection)
@@ -436,12 +440,12 @@ def run_systems(
 def _tell_of_languages(retriever: str) -> None:
     """Warn, once, if an English encoder searches the arguments of PerspectiveArg."""
     if retriever in CARDS and not CARDS[retriever].multilingual:
-        warning = "%s reads English, and the arguments are German, French and Italian: take multilingual-mpnet"
+        warning = "%s reads English, but the arguments are German, French and Italian: use multilingual-mpnet"
         logger.warning(warning, retriever)
 
 
 def _extended(run: pd.DataFrame, deeper: pd.DataFrame) -> pd.DataFrame:
-    """Return the lists of a run, followed by the other passages of deeper lists."""
+    """Return the lists of a run, each followed by the further passages of the deeper list."""
     keys = ["qid", "docno"]
     merged = deeper.merge(run[[*keys, "rank"]], on=keys, how="left", suffixes=("", "_of_run"))
     same_ranks = merged["rank_of_run"].fillna(merged["rank"]).eq(merged["rank"]).all()
@@ -461,10 +465,11 @@ def _reranked(listed: pd.DataFrame) -> pd.DataFrame:
 
 
 def own_passages(collection: Collection) -> set[str]:
-    """Return the ids of the questions that are in the corpus themselves, as in ArguAna and Quora.
+    """Return the ids of questions that are also passages of the corpus, as in ArguAna and Quora.
 
-    A passage with the id and the text of the question is left out of the question's own list, as BEIR does it
-    (`ignore_identical_ids`), unless recorded verdicts say that it is relevant. An equal id alone is not enough.
+    A passage with the id and the text of the question is left out of the question's own list, as in BEIR
+    (`ignore_identical_ids`), unless recorded verdicts say that it is relevant. Equal ids without equal texts do not
+    count.
     """
     corpus = by_docno(collection.passages)
     own = set()
@@ -486,7 +491,7 @@ def _have_the_same_text(question: Question, passage: Passage) -> bool:
 
 
 def own_left_out(collection: Collection) -> str:
-    """Count the questions that are in the corpus, in a sentence; "" if there are none."""
+    """Describe how many questions are in the corpus; "" if no question is."""
     own = own_passages(collection)
     if not own:
         return ""
@@ -496,7 +501,7 @@ def own_left_out(collection: Collection) -> str:
 
 
 def without_own(run: pd.DataFrame, own: Collected[str], questions: Sequence[Question]) -> pd.DataFrame:
-    """Return a run without the passages that are the question itself; `own` comes from :func:`own_passages`."""
+    """Return a run without passages that equal their question; `own` comes from :func:`own_passages`."""
     owners = run["qid"].map(list_ids(questions))
     is_own = (run["docno"] == owners) & run["docno"].isin(own)
     if not is_own.any():
@@ -506,7 +511,7 @@ def without_own(run: pd.DataFrame, own: Collected[str], questions: Sequence[Ques
 
 
 def over_passages(system: Given | OwnDense, name: str, collection: Collection) -> Given | Retriever:
-    """Return a retriever as it is, and a user's model as a retriever over the passages."""
+    """Return a retriever unchanged, or a retriever over the passages for a user's model."""
     if isinstance(system, OwnDense):
         return system.over(collection.passages, name)
     return system
@@ -527,7 +532,7 @@ def workshop(
 
 
 def pooled(runs: Iterable[pd.DataFrame], questions: Sequence[Question], k: int) -> pd.DataFrame:
-    """Pool the top k of several runs, lists of perspectives included, as one run; no passage of a question repeats."""
+    """Pool the top k of runs, lists of perspectives included, into one run that repeats no passage of a question."""
     owner = list_ids(questions)
     tops = []
     for run in runs:
@@ -540,7 +545,7 @@ def pooled(runs: Iterable[pd.DataFrame], questions: Sequence[Question], k: int) 
 def judged(runs: Iterable[pd.DataFrame], collection: Collection, judge: Judge, k: int, store: Store) -> pd.DataFrame:
     """Return a judge's verdicts on the :func:`pooled` top k of several runs; the collection must have passages."""
     if not collection.passages:
-        problem = f"{collection.name!r} has questions only; a judge also needs passages: name the corpus"
+        problem = f"{collection.name!r} has questions only; a judge also needs passages, so name the corpus"
         raise InputError(problem, field="passages")
     if not isinstance(judge, Gold):
         check_readable(collection)
@@ -595,7 +600,7 @@ def to_be_scored(
     judged = set(verdicts["docno"].unique())
     recorded_for = set() if collection.gold is None else set(collection.gold["docno"].unique())
     if judged and judged <= recorded_for:
-        judged = recorded_for  # the verdicts may be those of some questions only
+        judged = recorded_for  # the verdicts may cover some questions only
     is_foreign = bool(collection.passages and judged) and not judged & listed
     if is_foreign and not notes.in_corpus(judged, collection.passages):
         problem = f"none of the judged passages, such as {min(judged)!r}, is in the corpus or in a run"
@@ -629,7 +634,7 @@ def table_notes(
     finished: Iterable[str],
     recorded: bool,
 ) -> list[str]:
-    """Return the sentences that belong below a table of scores.
+    """Return the notes below a table of scores, as sentences.
 
     Args:
         runs: system → run over all collections.
@@ -656,7 +661,7 @@ def table_notes(
 
 
 def _own_ids(runs: Mapping[str, pd.DataFrame], collections: Sequence[Collection]) -> str:
-    """Count the lists with the question's own id if, without a corpus, its text cannot be compared."""
+    """Describe lists with the question's own id, for collections without a corpus to compare texts with."""
     owner: dict[str, str] = {}
     for collection in collections:
         if not collection.passages:
@@ -697,7 +702,7 @@ def _of_corpora(
 
 
 def number_formats(named: Mapping[str, AnySystem], judge_id: str) -> str:
-    """Return the number format of encoders and judges; "" if there are none or it is unknown."""
+    """Return the number format of encoders and judges; "" without models, or if the format is unknown."""
     formats = {_number_format(judge_id)}
     for system in named.values():
         if isinstance(system, str):
@@ -708,7 +713,7 @@ def number_formats(named: Mapping[str, AnySystem], judge_id: str) -> str:
 
 
 def _number_format(model_id: str) -> str:
-    """Return the number format, and the engine if it is not torch, according to the id of an encoder or a judge."""
+    """Read the number format, and the engine if it is not torch, from the id of an encoder or a judge."""
     match = re.search(r"\b(bfloat16|float16|4bit)\b", model_id)
     if match is None and not _OF_NETWORKS.search(model_id):
         return ""
@@ -724,7 +729,7 @@ def check_belongs(what: str, frame: pd.DataFrame, questions: Sequence[Question])
 
 
 def deepest(measures: Sequence[Measure], depth: int | None = None) -> int:
-    """Return the largest cut-off, to which lists are searched and judged; measures of whole lists count as `depth`."""
+    """Return the largest cut-off, at which lists end; measures of whole lists count as `depth`."""
     if depth is not None:
         check_k(depth, "depth")
     cutoffs = []

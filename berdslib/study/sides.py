@@ -1,4 +1,4 @@
-"""``berdslib.sides``: which side do lists show, and do they follow the side of the query? BeRDS section 8."""
+"""``berdslib.sides``: which sides do lists show, and do they follow the side of the query? BeRDS section 8."""
 
 from __future__ import annotations
 
@@ -35,16 +35,17 @@ FIGURE_3 = "Leaning, (p - n) / (p + n), by what was searched with"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sides(Shown):
-    """Which sides lists show; it prints as Figures 2 and 3 of BeRDS in tables.
+    """The result of :func:`sides`; it prints as tables of Figures 2 and 3 of BeRDS.
 
     Args:
         listed: every listed passage and the sides it argues, see :func:`berdslib.evaluation.sides.listed_sides`.
         questions: the questions with two sides.
-        runs: system → run; the lists found from perspectives have ids of their own.
-        verdicts: the verdicts on the lists.
+        runs: system → run; the lists of perspectives are under the ids of
+            :func:`berdslib.data.records.perspective_qid`.
+        verdicts: the verdicts on the listed passages.
         judge: the judge's id.
         k: number of passages counted in each list.
-        form: the query for a perspective, one of ``FORMS``.
+        form: the query for a perspective, "statement" or "question first".
         notes: further sentences for readers, see :class:`berdslib.study.experiment.Experiment`.
     """
 
@@ -130,7 +131,7 @@ class Sides(Shown):
         return ". ".join(filter(None, [*sentences, *self.notes])) + "."
 
     def titled(self) -> list[tuple[str, pd.DataFrame]]:
-        """Return title → table."""
+        """Return (title, table) pairs."""
         return list(self.shown.items())
 
 
@@ -156,8 +157,9 @@ def sides(
         k: number of passages counted in each list.
         judge: as for ``experiment``; None for the recorded verdicts. A judge that shares its encoder with a retriever
             favours that retriever's passages.
-        stances: "recorded"; "by order": without recorded stances, the first of two perspectives supports, see
-            :func:`berdslib.evaluation.sides.sides_by_order`; or a file, see :func:`berdslib.data.formats.read_stances`.
+        stances: "recorded"; "by order", which marks the first of two perspectives as supporting if no stance is
+            recorded, see :func:`berdslib.evaluation.sides.sides_by_order`; or a file, see
+            :func:`berdslib.data.formats.read_stances`.
         form: the query for a perspective: "statement", the perspective alone as in the paper; or "question first", the
             question followed by the perspective (a task's own full query), which a projection needs. Recorded
             expansions of a question also expand its statements, but not its full queries.
@@ -167,7 +169,7 @@ def sides(
         store: a store of verdicts, or its file; None for the user's cache.
 
     Raises:
-        InputError: no question with two sides, an unknown form or source of stances, or as for ``experiment``.
+        InputError: no question with two sides, an unknown form or source of stances, or as in ``experiment``.
         MissingDataError: a model that is neither on this machine nor reachable.
     """
     check_k(k)
@@ -208,7 +210,7 @@ def _runs_of_sides(
             missing = perspective_qid(collection.questions[0].qid, 0)
             raise InputError(f"{name!r} lists nothing for perspectives, such as {missing!r}", field="qid")
     if form == STATEMENT:
-        # A system looks up expansions by question id, so statements need a system of their own.
+        # Systems look up expansions by question id, so statements need separate systems.
         of_statements = scoring.run_systems(searching, statements(collection), k, settings, aspect_judge=judging)
         for name, run in of_statements.items():
             runs[name] = pd.concat([runs[name], run], ignore_index=True)
@@ -222,12 +224,12 @@ def with_stances(questions: Sequence[Question], stances: StrPath) -> list[Questi
     if stances == BY_ORDER:
         return leaning.sides_by_order(questions)
     if not Path(stances).is_file():
-        known("way to tell stances, or file,", str(stances), (_RECORDED, BY_ORDER))
+        known("source of stances (or missing file)", str(stances), (_RECORDED, BY_ORDER))
     return read_stances(stances, questions)
 
 
 def statements(collection: Collection) -> Collection:
-    """Return a collection that has each perspective as a question, with the expansions of its original question."""
+    """Return a collection whose questions are the perspectives, each with the expansions of its question."""
     questions = []
     expansions = {}
     corpora = {}

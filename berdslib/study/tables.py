@@ -42,11 +42,11 @@ def score_table(
 ) -> pd.DataFrame:
     """Return means, intervals and tests of per-question scores; see :class:`Experiment` for the columns.
 
-    Questions with the same issue (a scenario's queries) are drawn together.
+    Questions with the same issue (a scenario's queries) are resampled together.
     """
     sources = np.array([q.source or "questions" for q in questions])
     if MACRO in sources:
-        problem = f"{MACRO!r} stands for the mean over all data sets; give this one another name"
+        problem = f"{MACRO!r} stands for the mean over all data sets; rename this data set"
         raise InputError(problem, field="source")
     issues = np.array([q.issue or q.qid for q in questions])
     rows = []
@@ -86,8 +86,8 @@ def paper_table(
 ) -> pd.DataFrame:
     """Reshape an experiment's table as BeRDS Tables 3 and 16: a row per system, columns data set x measure, in percent.
 
-    With `intervals`, a cell reads "63.2 [55.1, 70.9]", with a star if the difference has p < .05. `letters` follow the
-    macro means.
+    With `intervals`, a cell reads "63.2 [55.1, 70.9]", with a star if the difference has p < .05. `letters` are
+    appended to the macro means.
     """
     shown = table.assign(cell=(table["mean"] * 100).round(1))
     if intervals:
@@ -114,11 +114,11 @@ class Shown:
 
     @property
     def caption(self) -> str:
-        """How the tables are to be read."""
+        """An explanation of the tables."""
         raise NotImplementedError
 
     def titled(self) -> list[tuple[str, pd.DataFrame]]:
-        """Return title → table, "" where a table needs none."""
+        """Return (title, table) pairs; the title is "" if the table needs no title."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

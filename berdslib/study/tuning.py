@@ -19,7 +19,13 @@ NONE = "none"
 
 
 def dev_test_split(questions: Sequence[Question]) -> tuple[list[Question], list[Question]]:
-    """Split questions into (to choose by, to score once): by "dev" and "test" if a source has both, else in halves."""
+    """Split questions into two lists: questions to choose by, and questions to score once.
+
+    Sources with both splits, "dev" and "test", are split by these, and others at random into halves.
+
+    Raises:
+        InputError: a source has only one question.
+    """
     rng = np.random.default_rng(0)
     chosen: set[str] = set()
     for source in dict.fromkeys(question.source for question in questions):
@@ -37,7 +43,7 @@ def dev_test_split(questions: Sequence[Question]) -> tuple[list[Question], list[
 
 
 def systems_of(retriever: str, way: str, weights: Sequence[float] = ()) -> list[str]:
-    """Return the systems of a way: one for each weight, or one if no part has a weight.
+    """Return the systems of a way: one system per weight, or a single system if no part has a weight.
 
     >>> systems_of("bm25", "expand:rule+mmr", [0.5, 0.9])
     ['bm25+expand:rule+mmr:0.5', 'bm25+expand:rule+mmr:0.9']
@@ -46,7 +52,7 @@ def systems_of(retriever: str, way: str, weights: Sequence[float] = ()) -> list[
     if not any(part.partition("@")[0] in DIVERSIFIERS for part in parts):
         return [parse_system("+".join([retriever, *parts])).text]
     if not weights:
-        raise InputError(f"{way!r} needs a relevance weight; give at least one to try", field="weights")
+        raise InputError(f"{way!r} needs at least one relevance weight to try", field="weights")
     systems = []
     for weight in weights:
         weighted = [_with_weight(part, weight) for part in parts]
