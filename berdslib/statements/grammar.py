@@ -446,7 +446,7 @@ def finite_verb(words: Sequence[str]) -> int | None:
         # "the life a dog has": this article begins a relative clause without "that"
         unsaid = low[0] == "the" and low[i] in ("a", "an", "the") and words[i - 1].isalpha() and is_noun(low[i - 1])
         if low[i] in RELATIVES or (unsaid and not sure and not perhaps):
-            i = _after_relative(low, i + unsaid)
+            i = _after_relative(low, i + 1 if unsaid else i)
             continue
         if sure and (low[i] in ("and", "or", "but", "to", "than") or words[i - 1].endswith(",")):
             break

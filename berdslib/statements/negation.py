@@ -182,8 +182,13 @@ def _with_negation(text: str) -> str | None:
         return _denied(subject, verb.lower() if verb.istitle() else verb, rest)
     low = bare(verb)
     base = base_of(low)
-    helper = "did" if low == past(base) and low != base else "do" if low == base else "does"
-    start = at - (at > 1 and is_adverb(bare(words[at - 1])))  # "do not usually decide"
+    if low == base:
+        helper = "do"
+    elif low == past(base):
+        helper = "did"
+    else:
+        helper = "does"
+    start = at - 1 if at > 1 and is_adverb(bare(words[at - 1])) else at  # "do not usually decide"
     said = [*words[start:at], re.sub(rf"^{low}", base, verb, flags=re.I), *words[at + 1 :]]
     return _denied(" ".join(words[:start]), helper, " ".join(said))
 
@@ -205,7 +210,8 @@ def _denied(subject: str, verb: str, rest: str) -> str:
         return _said(f"{subject} never", verb, rest[5:]) if verb in DO else f"{subject} {never} {rest[5:]}"
     if rest.lower().startswith("still "):
         return _said(f"{subject} no longer", verb, rest[6:]) if verb in DO else f"{subject} {verb} no longer {rest[6:]}"
-    return f"{subject} {'cannot' if verb == 'can' else f'{verb} not'} {rest}"
+    negated = "cannot" if verb == "can" else f"{verb} not"
+    return f"{subject} {negated} {rest}"
 
 
 def _said(subject: str, verb: str, rest: str) -> str:
@@ -231,7 +237,9 @@ def _main(words: list[str]) -> int:
 
 
 def _inflected(base: str, auxiliary: str) -> str | None:
-    return base if auxiliary == "do" else third_person(base) if auxiliary == "does" else past(base)
+    if auxiliary == "do":
+        return base
+    return third_person(base) if auxiliary == "does" else past(base)
 
 
 def _capital(text: str) -> str:

@@ -55,9 +55,16 @@ LARGEST_FILE = 1_000_000  # bytes of a grid file
 MOST_RUNS = 1000  # of a grid file: more are a mistake, or belong in several files
 # Errors raised on reading the record of a run if it is missing or damaged.
 _NO_RECORD = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-PIR, SCENARIO = "pir", "perspectivearg"  # readers of data sets whose names end in a colon and a task
+# Readers of data sets whose names end in a colon and a task.
+PIR = "pir"
+SCENARIO = "perspectivearg"
 _KEPT = "Finished runs are kept; call again to go on"
-DONE, RUNNING, FAILURE, BROKEN_OFF, TO_DO = "finished", "running", "failed", "broken off", "not started"
+# States of a run.
+DONE = "finished"
+RUNNING = "running"
+FAILURE = "failed"
+BROKEN_OFF = "broken off"
+TO_DO = "not started"
 
 
 class Run(NamedTuple):
@@ -150,7 +157,7 @@ def read_grid(path: Path, profile: str = "") -> Grid:
         for values in settings:
             folder = run_folder(source, values)
             runs[folder] = Run(folder, values)
-        if not any("register(" in text for _, text in source.cells):  # its cells may register names of their own
+        if not any("register(" in text for _, text in source.cells):  # its cells may use names that they register
             _check_names(path, source, settings)
         gpus = _gpus(document.get("resources"))
         return Grid(path, profile, source, tuple(runs.values()), gpus)
@@ -216,8 +223,9 @@ def _settings(path: Path, source: Notebook, document: dict[str, Any]) -> list[di
     combinations = math.prod(len(values) for values in lists.values())
     if combinations > MOST_RUNS:
         raise InputError(f"the grid has {combinations} runs; at most {MOST_RUNS} are allowed", field="grid")
-    for combination in itertools.product(*lists.values()) if lists else ():
-        settings.append(fixed | checked("grid", dict(zip(lists, combination, strict=True))))
+    if lists:
+        for combination in itertools.product(*lists.values()):
+            settings.append(fixed | checked("grid", dict(zip(lists, combination, strict=True))))
     for field, entry in _entries("runs", document):
         settings.append(fixed | checked(field, entry))
     if not settings:
@@ -605,7 +613,9 @@ def grid_table(grid: Grid) -> pd.DataFrame:
     """
     names = grid.settings
     defaults = {name: grid.notebook.defaults[name] for name in names}
-    settings, scores, about = (list[pd.DataFrame]() for _ in range(3))
+    settings: list[pd.DataFrame] = []
+    scores: list[pd.DataFrame] = []
+    about: list[pd.DataFrame] = []
     for run in grid.runs:
         record = finished(run)
         if not record:

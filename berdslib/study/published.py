@@ -38,7 +38,7 @@ def published_table(table: str, version: str = "v2") -> pd.DataFrame:
         version: "v1" or "v2" of BeRDS, which number their tables differently, or "pir" for the PIR paper.
 
     Returns:
-        A frame with the columns of the file: `k` is Int64, `value` float, and all others are text, "" if not applicable.
+        A frame with the columns of the file: `k` is Int64, `value` float, and all others text, "" if not applicable.
     """
     numbers = _numbers(known("version", version, VERSIONS))
     wanted = str(table).strip().removeprefix("Table").strip()

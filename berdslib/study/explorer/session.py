@@ -140,13 +140,14 @@ class Session:
         """
         question = self.question(request)
         name = self.collection.name
+        invented = " (invented)" if name == "sample" else ""
         show = partial(
             view_of,
             question,
             passages=self._passages,
             k=request.k,
             asked="" if request.asked == AS_ASKED else question.perspectives[request.asked],
-            searched=f"{len(self._passages):,} passages of {name}" + " (invented)" * (name == "sample"),
+            searched=f"{len(self._passages):,} passages of {name}{invented}",
             longest=longest,
         )
         lists = [Listing(system) for system in request.systems]
