@@ -340,7 +340,7 @@ def _run_cells(source: Notebook, values: Mapping[str, Any], target: Path, progre
             without_colours = re.sub(r"\x1b\[[0-9;]*m", "", error.evalue)
             raise _failure(target, f"{error.ename}: {without_colours}") from None
         except DeadKernelError:
-            problem = "the kernel died, probably out of memory: try a smaller `limit` or model, or fewer workers"
+            problem = "the kernel died, usually for lack of memory: try a smaller `limit` or model, or fewer workers"
             raise _failure(target, problem) from None
         except RuntimeError as error:  # jupyter_client raises it if a kernel does not answer at its start
             if not starts_left:
