@@ -1,4 +1,4 @@
-"""Whether two statements contradict each other, by a rule that knows when it cannot tell."""
+"""A rule that decides whether two English statements contradict each other, or reports that it cannot tell."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _PREFIXES = ("un", "in", "im", "il", "ir", "dis", "non", "anti")
 _NEGATIONS, _LITTLE, _OF_MANY, _OF_SOME = map(listed, ("negations", "little", "of_many", "of_some"))
 _DENIED = re.compile(r"^it is (?:(?:not|un)\s?(?:true|the case|so)|false|wrong to say) that ")
 _CONFIRMED = re.compile(r"^(?:it is (?:true|the case)|there is no doubt|no doubt) that ")
-# What denies something else than the statement, or nothing.
+# Negations that do not deny the statement itself ("not only"), or deny nothing ("no doubt").
 _UNCLEAR = re.compile(r"\bnot (?:only|just|merely|simply|necessarily)\b|\bor not\b|\bno (?:doubt|matter)\b")
 _WORD = re.compile(rf"{IN_WORD}+(?:[-.]{IN_WORD}+)*")
 
 
 def same_text(text: str) -> str:
-    """Return what two texts share that differ in case, punctuation, white space and the form of their letters only.
+    """Return a text normalised: texts that differ only in case, punctuation, white space or Unicode form become equal.
 
     >>> same_text("Zoos  should close!") == same_text("zoos should close")
     True
@@ -31,14 +31,15 @@ def same_text(text: str) -> str:
 
 
 def _is_punctuation(letter: str) -> bool:
-    return unicodedata.category(letter).startswith("P") and letter not in "#%&@"  # C and C# are two answers
+    return unicodedata.category(letter).startswith("P") and letter not in "#%&@"  # C and C# are different answers
 
 
 def contradict(first: str, second: str) -> bool | None:
-    """Return whether two English statements contradict each other; None where the rule cannot tell.
+    """Return whether two English statements contradict each other; None if the rule cannot tell.
 
-    They do if they are the same but for one negation, a pair of opposites, or the sides of a comparison; they do not if
-    they are the same, or two of these cancel out. The words between are compared by stems, in order.
+    They contradict each other if they differ only in one negation, in a pair of opposites, or in the order of the two
+    sides of a comparison. They do not if they are the same, or if two such differences cancel out. The other words are
+    compared by their stems, in order.
 
     >>> contradict("Zoos should close.", "Zoos should not close.")
     True
@@ -63,7 +64,12 @@ def contradict(first: str, second: str) -> bool | None:
 
 
 class _Claim(NamedTuple):
-    """The stems of a statement's words but the little ones, and before which a negation stands (-1: the whole)."""
+    """A statement as the rule compares it.
+
+    ``words`` are the stems of its words, without negations and function words. ``negations`` are the indexes of the
+    words that a negation precedes; -1 denies the whole statement. ``some`` are the indexes from which on a negation
+    does not exclude the statement: those of quantifiers such as "many", and -1 for "some".
+    """
 
     words: tuple[str, ...]
     negations: tuple[int, ...]
@@ -81,17 +87,20 @@ def _claim(statement: str) -> _Claim | None:
         if word in _NEGATIONS:
             negations.append(len(words))
         elif word not in _LITTLE:
-            some += [-1] if word in _OF_SOME else [len(words)] if word in _OF_MANY else []
+            if word in _OF_SOME:
+                some.append(-1)
+            elif word in _OF_MANY:
+                some.append(len(words))
             words.append(stem(word))
     if not words or _UNCLEAR.search(text) or (denied and len(negations) > 1):
         return None
-    if denied:  # "It is not true that zoos should not close": the two cancel out
+    if denied:  # "It is not true that zoos should not close": the two negations cancel out
         negations = [] if negations else [-1]
     return _Claim(tuple(words), tuple(negations), tuple(some))
 
 
 def _spelled_out(text: str) -> str:
-    """Return a text in small letters, with "can't" and its kin as two words and without "'s"."""
+    """Return a text in lower case, with contractions such as "can't" spelled out and without "'s"."""
     text = " ".join(unicodedata.normalize("NFKC", text).casefold().replace("’", "'").split())
     for short, long in (("can't", "can not"), ("cannot", "can not"), ("won't", "will not"), ("n't", " not")):
         text = text.replace(short, long)
@@ -99,7 +108,7 @@ def _spelled_out(text: str) -> str:
 
 
 def _by_negation(a: _Claim, b: _Claim) -> bool | None:
-    """Compare two claims of the same words."""
+    """Return whether two claims with the same words contradict each other; None if that is unclear."""
     if a.negations == b.negations:
         return False
     counts = sorted((len(a.negations), len(b.negations)))
@@ -111,12 +120,12 @@ def _by_negation(a: _Claim, b: _Claim) -> bool | None:
 
 
 def _of_all(claim: _Claim, at: int) -> bool | None:
-    """Say that what is denied at a word is denied of all; None where some of it may still be so."""
+    """Return True if a negation at word `at` excludes the claim; None if the claim may still hold in some cases."""
     return None if any(some < at for some in claim.some) else True
 
 
 def _is_swapped(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
-    """Say whether b compares what a compares the other way round: "more harm than good", "more good than harm"."""
+    """Return whether b is the comparison a with its sides swapped: "more harm than good", "more good than harm"."""
     if "than" not in a or Counter(a) != Counter(b):
         return False
     left, right = (Counter(words[: words.index("than")]) for words in (a, b))
@@ -124,7 +133,7 @@ def _is_swapped(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
 
 
 def _is_one_opposite(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
-    """Say whether two claims differ in one word only, and that is replaced by its opposite."""
+    """Return whether two claims differ in exactly one word, and the two words are opposites."""
     if len(a) != len(b):
         return False
     unlike = [(x, y) for x, y in zip(a, b, strict=True) if x != y]
@@ -132,7 +141,7 @@ def _is_one_opposite(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
 
 
 def are_opposites(first: str, second: str) -> bool:
-    """Return whether two stems are opposites: listed, or one is the other behind a prefix such as "un"."""
+    """Return whether two stems are opposites: a listed pair, or one is the other with a prefix such as "un"."""
     short, long = sorted((first, second), key=len)
     return second in _opposites().get(first, ()) or (len(short) > 3 and long in {p + short for p in _PREFIXES})
 
@@ -155,7 +164,7 @@ def _stemmer() -> Any:
 
 
 def stem(word: str) -> str:
-    """Return an English word without its ending (Snowball).
+    """Return the Snowball stem of an English word.
 
     >>> stem("banning"), stem("banned")
     ('ban', 'ban')
@@ -165,7 +174,7 @@ def stem(word: str) -> str:
 
 @cache
 def stop_words() -> frozenset[str]:
-    """Return the English words that carry no meaning."""
+    """Return the extended list of English stop words of bm25s."""
     from bm25s.stopwords import STOPWORDS_EN_PLUS
 
     return frozenset(STOPWORDS_EN_PLUS)

@@ -1,7 +1,7 @@
-"""Where the subject of an English sentence ends, and the forms of its verb: enough grammar to turn a question round.
+"""English grammar for the rules: where a sentence's subject ends, where its verb stands, and the forms of verbs.
 
 Parts of speech come from the lexicon of TextBlob's tagger (tags of the Penn Treebank), and from a word's other forms.
-The tagger itself expects statements.
+The tagger itself is not used, because it expects statements and these rules also read questions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _WORDS = Path(__file__).with_name("words.txt")
 
 @lru_cache(maxsize=2)
 def word_lists(path: Path = _WORDS) -> dict[str, str]:
-    """Return the lists of a file such as words.txt: name → words with blanks between them."""
+    """Return the lists of a file such as words.txt: name → words separated by white space."""
     text = path.read_text(encoding="utf-8")
     parts = re.split(r"^\[(\w+)\]$", re.sub(r"^#.*$", "", text, flags=re.M), flags=re.M)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
@@ -29,7 +29,7 @@ def listed(name: str) -> frozenset[str]:
 
 
 def listed_pairs(name: str) -> list[tuple[str, str]]:
-    """Return the pairs of a list, between which semicolons stand."""
+    """Return the pairs of a list that separates its pairs by semicolons."""
     return [(one, other) for one, other in map(str.split, word_lists()[name].split(";"))]
 
 
@@ -62,7 +62,7 @@ def _lexicon() -> dict[str, str]:
 
 
 def bare(word: str) -> str:
-    """Return a word without the punctuation around it, in small letters; an acronym keeps its capitals.
+    """Return a word in lower case, without the punctuation around it; an acronym keeps its capitals.
 
     >>> bare("(Schools),"), bare("US?")
     ('schools', 'US')
@@ -73,7 +73,7 @@ def bare(word: str) -> str:
 
 @lru_cache(maxsize=50_000)
 def tag(word: str) -> str:
-    """Return the usual part of speech of a bare word; one that the lexicon lacks is read by its ending."""
+    """Return the usual part of speech of a bare word; if the lexicon lacks the word, its ending decides."""
     known = _lexicon()
     if word in known and not word.isupper():
         return known[word].split("|")[0]
@@ -96,7 +96,7 @@ def tag(word: str) -> str:
 
 
 def third_person(verb: str) -> str:
-    """Return what "he" does: "carry" → "carries".
+    """Return the third person singular of a verb: "carry" → "carries".
 
     >>> [third_person(v) for v in ("cause", "pass", "carry", "play", "have", "go")]
     ['causes', 'passes', 'carries', 'plays', 'has', 'goes']
@@ -113,7 +113,7 @@ def third_person(verb: str) -> str:
 
 
 def past(verb: str) -> str | None:
-    """Return what "he" did; None where neither the table of strong verbs nor the lexicon is sure.
+    """Return the past tense of a verb; None if neither the list of irregular verbs nor the lexicon has it.
 
     >>> past("win"), past("cause"), past("ban"), past("carry"), past("xyzzy")
     ('won', 'caused', 'banned', 'carried', None)
@@ -124,12 +124,12 @@ def past(verb: str) -> str | None:
 
 
 def tag_known(word: str) -> str:
-    """Return the part of speech that the lexicon has, "" where it has none."""
+    """Return the part of speech that the lexicon gives for a word, or "" if the lexicon lacks the word."""
     return _lexicon().get(word, "")
 
 
 def _with_ending(verb: str, ending: str) -> list[str]:
-    """Return how a verb can be written with "-ed" or "-ing": "ban" → "baned", "banned"."""
+    """Return the possible spellings of a verb with "-ed" or "-ing": "ban" → "baned", "banned"."""
     if verb.endswith("e") and not verb.endswith("ee"):
         return [verb[:-1] + ending]
     if verb.endswith("y") and verb[-2:-1] not in _VOWELS and ending == "ed":
@@ -139,7 +139,7 @@ def _with_ending(verb: str, ending: str) -> list[str]:
 
 @lru_cache(maxsize=50_000)
 def is_base(word: str) -> bool:
-    """Whether a word can be a verb as it stands behind "should"."""
+    """Return whether a word can be the base form of a verb, as after "should"."""
     if not word.isascii() or not word.isalpha() or not word.islower() or word in _PREPOSITIONS - {"like"}:
         return False
     if word in AUXILIARIES - {"have", "do"}:
@@ -154,35 +154,35 @@ def is_base(word: str) -> bool:
 
 @lru_cache(maxsize=50_000)
 def is_only_verb(word: str) -> bool:
-    """Whether a word is a verb wherever it stands: "improve", but not "cause" or "offer"."""
+    """Return whether a word can only be a verb: "improve", but not "cause" or "offer"."""
     return is_base(word) and (
         word in ("be", "have", "do") or (tag(word) in ("VB", "VBP") and tag_known(third_person(word)) != "NNS")
     )
 
 
 def is_adverb(word: str) -> bool:
-    """Whether a word goes with the verb that follows it: "truly", "still"."""
+    """Return whether a word can be an adverb before a verb: "truly", "still"."""
     return word in _ADVERBS or word == "not" or (word.endswith("ly") and word != "only" and tag(word) == "RB")
 
 
 def is_participle(word: str) -> bool:
-    """Whether a word can stand behind "has"; some that end in "-ed" the lexicon has as adjectives only."""
+    """Return whether a word can follow "has"; the lexicon lists some words in "-ed" as adjectives only."""
     formed = word.endswith("ed") and base_of(word) != word
     return word not in AUXILIARIES and (word in _PARTICIPLES or tag(word) in ("VBN", "VBD") or formed)
 
 
 def is_adjective(word: str) -> bool:
-    """Whether a word says how something is."""
+    """Return whether a word can be an adjective."""
     return tag(word) in ("JJ", "JJR", "JJS") or word in ("better", "worse", "worth", "more", "less")
 
 
 def is_plural(subject: str) -> bool:
-    """Whether "are" follows these words and not "is".
+    """Return whether a subject takes "are" rather than "is".
 
     >>> is_plural("the roads of Rome"), is_plural("the end of all roads"), is_plural("bread and butter")
     (True, False, True)
     """
-    low = [word for w in subject.split() if (word := bare(w))]
+    low = [word for word in map(bare, subject.split()) if word]
     if not low:
         return False
     if tag(low[0]) == "VBG" and len(low) > 1 and not is_noun(low[1]):
@@ -195,7 +195,7 @@ def is_plural(subject: str) -> bool:
 
 
 def is_noun(word: str) -> bool:
-    """Whether a word can be the last of a subject: "tax", "schools", "they", "2024"."""
+    """Return whether a word can be the last word of a subject: "tax", "schools", "they", "2024"."""
     return word != "" and tag(word)[:2] in ("NN", "PR", "CD", "FW")
 
 
@@ -203,14 +203,17 @@ def is_noun(word: str) -> bool:
 
 
 def is_title(words: Sequence[str]) -> bool:
-    """Whether Most Words Have a Capital, so that a capital says nothing."""
+    """Return whether Most Words Have a Capital, so that a capital does not mark a name."""
     long = [w[0].isupper() for w in words if len(w) > 3 and w[0].isalpha()]
-    needed = 0.75 if all(long[-1:]) else 0.8  # "Die Hard a Bruce Willis film" is no title
+    needed = 0.75 if all(long[-1:]) else 0.8  # "Die Hard a Bruce Willis film" is not a title
     return sum(long) >= needed * len(long)
 
 
 def _read(words: Sequence[str], names_from: int) -> list[str]:
-    """Return the bare words; one with a capital is a name and keeps it ("Die Hard"), and so is all that is quoted."""
+    """Return the bare words; from word `names_from` on, a word with a capital is a name and keeps it ("Die Hard").
+
+    Every word between quotation marks becomes "Quotation", which counts as a name.
+    """
     title = is_title(words)
     quoted = _quoted(words)
     low = [bare(w) for w in words]
@@ -223,7 +226,7 @@ def _read(words: Sequence[str], names_from: int) -> list[str]:
 
 
 def _quoted(words: Sequence[str]) -> set[int]:
-    """Return which words stand between quotation marks."""
+    """Return the indexes of the words between quotation marks."""
     found: set[int] = set()
     opened: int | None = None
     for i, word in enumerate(words):
@@ -236,7 +239,7 @@ def _quoted(words: Sequence[str]) -> set[int]:
 
 
 def end_of_subject(auxiliary: str, words: Sequence[str]) -> int | None:
-    """Return how many of the words behind a question's auxiliary are its subject; None where they do not tell for sure.
+    """Return how many of the words after a question's auxiliary form its subject; None if that is uncertain.
 
     >>> end_of_subject("should", "the use of force be allowed".split())
     4
@@ -260,13 +263,13 @@ def end_of_subject(auxiliary: str, words: Sequence[str]) -> int | None:
 
 
 def _complete(low: Sequence[str], i: int) -> bool:
-    """Whether a subject can end before word i; "the", "of", "and", "more" go with what follows."""
+    """Return whether a subject can end before word i; it cannot end in "the", "of", "and" or "more"."""
     while i > 1 and is_adverb(low[i - 1]):
         i -= 1
     last = low[i - 1]
     if last in _DETERMINERS | _PREPOSITIONS | _UNFINISHED | RELATIVES | SUBORDINATORS:
         return False
-    if last.endswith("'s"):  # "McDonald's pay its workers": no noun stands before an article
+    if last.endswith("'s"):  # "McDonald's pay its workers": "pay" is a verb here, since a noun does not precede "its"
         return low[i] in _ARTICLES or (is_base(low[i]) and low[i + 1] in _ARTICLES if i + 1 < len(low) else False)
     if tag(last) == "MD":
         return i > 1 and is_adjective(low[i - 2])  # "free will"
@@ -274,7 +277,7 @@ def _complete(low: Sequence[str], i: int) -> bool:
 
 
 def _after_relative(low: Sequence[str], i: int) -> int:
-    """Return where the search for the verb goes on behind "who …": that clause has the first verb there."""
+    """Return where the search for the main verb continues after "who …", whose clause takes the first verb."""
     helped = False  # "who are rich", "who cannot afford"
     for j in range(i + 1, len(low)):
         if low[j] in AUXILIARIES or low[j] == "cannot":
@@ -285,9 +288,9 @@ def _after_relative(low: Sequence[str], i: int) -> int:
 
 
 def _main_verb(low: Sequence[str]) -> int | None:
-    """Return where the verb behind "should" or "does" stands."""
+    """Return the index of the main verb after "should" or "does"; None if it is uncertain."""
     sure: int | None = None
-    perhaps: list[int] = []  # "cause", "offer": nouns too
+    perhaps: list[int] = []  # words that can also be nouns: "cause", "offer"
     i = 1
     while i < len(low) and not (low[i] in SUBORDINATORS | RELATIVES and perhaps):
         if low[i] in RELATIVES:
@@ -303,11 +306,13 @@ def _main_verb(low: Sequence[str]) -> int | None:
         i += 1
     if sure == len(low) - 1 and sure - 1 in perhaps and low[sure] not in _STAND_ALONE:  # "evening tea ruin sleep"
         return None
-    likely = {i: score for i in perhaps if (score := _acts(low, i))}
+    scores = {i: _acts(low, i) for i in perhaps}
+    likely = {i: score for i, score in scores.items() if score}
     best = next((i for i in likely if likely[i] == max(likely.values())), None)
     if sure is None:
         return perhaps[0] if best is None and len(perhaps) == 1 else best
-    # What stands right before a verb is a noun: "climate change be taught". "Force the poor to move" has an object.
+    # A word right before a verb is a noun: "climate change be taught". A verb can have an object there: "force the poor
+    # to move".
     acts = best is not None and likely[best] == 2 and any(not is_adverb(w) for w in low[best + 1 : sure])
     return best if acts else sure
 
@@ -319,7 +324,7 @@ def _plural_before(low: Sequence[str], i: int) -> bool:
 
 
 def _acts(low: Sequence[str], i: int) -> int:
-    """Return how the words around one that can be noun or verb speak for the verb: 2 clearly, 1 perhaps, 0 not."""
+    """Rate how strongly the context makes word i a verb rather than a noun: 2 clearly, 1 perhaps, 0 not at all."""
     following = next((w for w in low[i + 1 :] if not is_adverb(w)), "")
     if not following:
         return int(low[i] in _STAND_ALONE)
@@ -333,7 +338,7 @@ def _acts(low: Sequence[str], i: int) -> int:
 
 
 def _participle(low: Sequence[str]) -> int | None:
-    """Return where the participle behind "has" stands."""
+    """Return the index of the participle after "has"; None if it is uncertain."""
     found = [i for i in range(1, len(low)) if is_participle(low[i]) and _complete(low, i)]
     if not found or (len(found) > 1 and low[found[0] + 1] == "by"):  # "the money raised by charities helped"
         return None
@@ -341,12 +346,13 @@ def _participle(low: Sequence[str]) -> int | None:
 
 
 def _predicate(low: Sequence[str]) -> int | None:
-    """Return where what is said behind "is" starts: "a …", an adjective or participle without noun, "in …"."""
+    """Return where the predicate after "is" starts: "a …", an adjective or participle without a noun, or "in …"."""
     starts: list[tuple[int, str]] = []
     for i in range(1, len(low)):
         if low[i] in SUBORDINATORS | RELATIVES and starts:
             break
-        if kind := _starts_predicate(low, i):
+        kind = _starts_predicate(low, i)
+        if kind:
             starts.append((i, kind))
     if not starts:
         return _where(low)
@@ -376,7 +382,7 @@ def _has_infinitive(low: Sequence[str]) -> bool:
 
 
 def _where(low: Sequence[str]) -> int | None:
-    """Return where "on the right track" starts, behind a subject that is a noun and no more."""
+    """Return where a predicate such as "on the right track" starts, after a subject that is a simple noun phrase."""
     found = [i for i in range(1, len(low)) if low[i] in _PREPOSITIONS - {"of", "to", "than"} and _complete(low, i)]
     if len(found) != 1 or not is_noun(low[found[0] - 1]):
         return None
@@ -384,7 +390,7 @@ def _where(low: Sequence[str]) -> int | None:
 
 
 def _starts_predicate(low: Sequence[str], i: int) -> str:
-    """Return "noun", "adjective" or "verb" if what is said can start with word i, "" if not."""
+    """Return "noun", "adjective" or "verb" if a predicate of this kind can start with word i, otherwise ""."""
     word = low[i]
     before = low[i - 1]
     after_doing = tag(before) == "VBG" and i > 1 and low[i - 2] not in _DETERMINERS  # "of making a"
@@ -411,7 +417,10 @@ def _starts_predicate(low: Sequence[str], i: int) -> str:
 
 
 def _has_object(low: Sequence[str], i: int) -> bool:
-    """Whether "too" or "more" begins an object: "watching too much television", but "teaching too hard a job"."""
+    """Return whether "too" or "more" at word i begins an object: "watching too much television".
+
+    In "teaching too hard a job" it begins the predicate.
+    """
     one, two = [*low[i + 1 : i + 3], "", ""][:2]
     return one in ("much", "many", "little", "few") or is_noun(one) or tag(one) == "JJR" or is_noun(two)
 
@@ -420,7 +429,7 @@ def _has_object(low: Sequence[str], i: int) -> bool:
 
 
 def finite_verb(words: Sequence[str]) -> int | None:
-    """Return where the verb of a statement stands that agrees with its subject; None where that is not sure.
+    """Return the index of a statement's finite verb, which agrees with its subject; None if it is uncertain.
 
     >>> finite_verb("People who are rich should pay".split())
     4
@@ -431,13 +440,13 @@ def finite_verb(words: Sequence[str]) -> int | None:
     if any(w.isupper() and w.lower() in AUXILIARIES for w in words):
         return None
     sure: list[int] = []
-    perhaps: list[int] = []  # "causes", "tests": nouns too
+    perhaps: list[int] = []  # words that can also be nouns: "causes", "tests"
     i = _after_opening_clause(words, low)
     while i < len(low) and not ((sure or perhaps) and low[i] in RELATIVES | SUBORDINATORS):
-        # "the life a dog has": what would follow "that" begins with a noun
+        # "the life a dog has": this article begins a relative clause without "that"
         unsaid = low[0] == "the" and low[i] in ("a", "an", "the") and words[i - 1].isalpha() and is_noun(low[i - 1])
         if low[i] in RELATIVES or (unsaid and not sure and not perhaps):
-            i = _after_relative(low, i + unsaid)
+            i = _after_relative(low, i + 1 if unsaid else i)
             continue
         if sure and (low[i] in ("and", "or", "but", "to", "than") or words[i - 1].endswith(",")):
             break
@@ -447,34 +456,36 @@ def finite_verb(words: Sequence[str]) -> int | None:
             return None if sure else i
         if _complete(low, i):
             kind = _finite(low, i)
-            sure += [i] if kind == "sure" else []
-            perhaps += [i] if kind == "perhaps" else []
+            if kind == "sure":
+                sure.append(i)
+            elif kind == "perhaps":
+                perhaps.append(i)
         i += 1
-    # "gas prices contribute": what stands right before a verb is a noun
+    # "gas prices contribute": a word right before a verb is a noun
     perhaps = [i for i in perhaps if i + 1 not in sure and not (sure and i > sure[0])]
     return (sure + perhaps)[0] if len(sure) + len(perhaps) == 1 else None
 
 
 def _is_auxiliary(words: Sequence[str], low: Sequence[str], i: int) -> bool:
-    """Whether word i is "is", "will" … and not the month or "free will"."""
+    """Return whether word i is an auxiliary such as "is" or "will", and not the month May or part of "free will"."""
     a_noun = words[i] == "May" or (low[i] in ("will", "can", "might") and is_adjective(low[i - 1]))
     return (low[i] in AUXILIARIES or low[i] == "cannot") and not a_noun and _complete(low, i)
 
 
 def _after_opening_clause(words: Sequence[str], low: Sequence[str]) -> int:
-    """Return where the search for the verb begins: behind the comma of "If …, "."""
+    """Return where the search for the verb begins: after the comma of an opening "If …,"."""
     if low and (low[0] in SUBORDINATORS or low[0] in _PREPOSITIONS):
         return next((i + 2 for i, w in enumerate(words) if w.endswith(",")), len(low) if low[0] in SUBORDINATORS else 1)
     return 1
 
 
 def _finite(low: Sequence[str], i: int) -> str:
-    """Return "sure" or "perhaps" if word i can be "does …" or "do …" of what stands before it, "" if not."""
+    """Return "sure" or "perhaps" if word i can be the finite verb of the words before it, otherwise ""."""
     plural = _plural_before(low, i) or low[i - 1] in ("i", "you") or is_plural(" ".join(low[:i]))
     word = low[i]
     if i > 1 and low[i - 1] in PERSONAL | _PLURALS and tag(low[i - 2])[:2] == "NN":  # "the choices people make"
         return ""
-    if tag(word) == "VBZ":  # "reality shows make": no verb
+    if tag(word) == "VBZ":  # "shows" in "reality shows make" is not a verb
         return "" if i + 1 < len(low) and is_only_verb(low[i + 1]) else "sure"
     if plural and is_base(word):
         return "sure" if is_only_verb(word) else "perhaps"
@@ -491,7 +502,7 @@ def _finite(low: Sequence[str], i: int) -> str:
 
 
 def base_of(form: str) -> str:
-    """Return the verb of a form, the word itself where there is none: "causes" and "caused" → "cause".
+    """Return the base form of a verb: "causes" and "caused" → "cause"; other words are returned unchanged.
 
     >>> [base_of(w) for w in ("causes", "carries", "passes", "has", "won", "hoped", "banned", "tea")]
     ['cause', 'carry', 'pass', 'have', 'win', 'hope', 'ban', 'tea']

@@ -1,4 +1,4 @@
-"""A statement and its opposite, made by rule: from a statement, and from a yes/no question."""
+"""Rules that negate a statement, and that turn a question into the statements of its two sides."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from berdslib.statements.grammar import (
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """Return a pattern of any of some words."""
+    """Return a pattern that matches any of the words."""
     return f"(?:{'|'.join(sorted(words))})"
 
 
 # ---------------------------------------------------------------- statements
 
 _AUXILIARY = "|".join(sorted(AUXILIARIES))
-# What is negative already would become a double negative.
+# A text that contains one of these is negative already; another "not" would make a double negative.
 _NEGATIVE = re.compile(
     r"\b(?:never|neither|nor|nobody|no one|nothing|none|no|not|cannot|hardly|nowhere)\b|n['’]t\b", re.I
 )
@@ -55,14 +55,14 @@ _NEGATED = (
     (re.compile(r"\b([Ww])on['’]t\b"), r"\1ill"),
     (re.compile(rf"\b({_AUXILIARY})n['’]t\b"), r"\1"),
 )
-# "All may" has "not all may" as its opposite; "only", "few" and "almost all" stand before a "not" wherever that is put.
+# The opposite of "all may" is "not all may". Behind "only", "few" or "almost all", a "not" does not deny the statement.
 _ALL = re.compile(r"(?:all|every|everyone|everybody|everything|many)\b", re.I)
 _ONLY = re.compile(r"(?:only|few|fewer|almost|nearly)\b", re.I)
-# Behind "have" or "do" these are objects: the verb is "have" itself.
+# After "have" or "do" these words begin an object, so "have" or "do" itself is the main verb.
 _OBJECT = re.compile(rf"{_any_of(listed('objects'))}\b")
-# "There is no doubt", but "there is not a great deal", "there are not enough".
+# "There is no doubt", but "there is not a great deal" and "there are not enough".
 _THING = re.compile(rf"(?:(?:an?|any) )?(?!{_any_of(listed('no_things'))}\b|\w+ly\b|\d\b)(\w.*)")
-# A verb behind these may belong to another part of the sentence ("people who do not vote", "… and it does not").
+# A verb after these words may belong to another part of the sentence ("people who do not vote", "… and it does not").
 _CLAUSE = re.compile(rf"\b{_any_of(listed('clauses'))}\b", re.I)
 # "Not only cars but bikes" denies nothing.
 _NOT_ONLY = re.compile(r"\s+(?:only|just|merely|simply|solely)\b.*(?:[,;]|\b(?:but|also)\b)")
@@ -71,10 +71,13 @@ _LONGEST = 600
 
 
 def negate(statement: str) -> str:
-    """Return the statement with its verb negated, or with its negation taken away.
+    """Return the opposite of a statement: its verb is negated, or its negation is removed.
 
-    Where it is not sure which word is the verb, it says "It is not true that …"; a request becomes "Do not …", and a
-    question or heading is denied as it stands.
+    If the rules cannot identify the verb, the result is "It is not true that …". A request becomes "Do not …", and a
+    question or heading becomes "It is wrong to say: …".
+
+    Raises:
+        InputError: a text without words.
 
     >>> negate("Schools should ban phones.")
     'Schools should not ban phones.'
@@ -89,7 +92,7 @@ def negate(statement: str) -> str:
     if answer := re.match(r"(?:yes|no)[,:;.!]+\s+", text, re.I):
         text = _capital(text[answer.end() :])
     if not re.search(r"\w", text):
-        raise InputError("holds no words to negate")
+        raise InputError("the text contains no words to negate")
     return _opposite(text)
 
 
@@ -107,7 +110,7 @@ def _opposite(text: str) -> str:
 
 
 def _is_request(words: list[str]) -> bool:
-    """Whether a text asks to do something: "Let children play", "End the war"."""
+    """Return whether a text requests an action: "Let children play", "End the war"."""
     first, second = [*map(bare, words[:2]), "", ""][:2]
     asks = is_only_verb(first) or (is_base(first) and tag(first) != "IN" and tag(second) in ("DT", "PRP$"))
     return first == "let" or (asks and finite_verb(words) is None)
@@ -118,18 +121,18 @@ def _as_a_whole(text: str) -> str:
 
 
 def _is_clause(words: list[str]) -> bool:
-    """Whether words have a subject and a verb, unlike "The cost of war" or "Laws that harm"."""
+    """Return whether words contain a subject and a verb, unlike "The cost of war" or "Laws that harm"."""
     low = [bare(w) for w in words]
     own = low[: next((i for i, w in enumerate(low) if w in RELATIVES | SUBORDINATORS), len(low))]
-    sure = AUXILIARIES - {"will", "may", "might", "can"}  # nouns, too
+    sure = AUXILIARIES - {"will", "may", "might", "can"}  # these four can also be nouns
     verbs = [w for w in own[1:] if w in sure or tag(w) in ("VBZ", "VBD") or "n't" in w]
     return bool(verbs) or re.sub("'.*", "", low[0]) in PERSONAL or finite_verb(words) is not None
 
 
 def _without_negation(text: str) -> str | None:
-    """Return the text with the "not" of its main verb taken away; None where that verb has none, or may have none."""
+    """Return the text without the negation of its main verb; None if that verb has none, or may have none."""
     found: dict[int, tuple[re.Match[str], str]] = {}
-    for pattern, kept in reversed(_NEGATED):  # what fits two patterns goes by the first
+    for pattern, kept in reversed(_NEGATED):  # if two patterns match at a place, the first decides
         found |= {match.start(): (match, match.expand(kept)) for match in pattern.finditer(text)}
     words = _affirmed(text).split()
     at = finite_verb(words) if found else None
@@ -150,15 +153,15 @@ def _without_negation(text: str) -> str | None:
 
 
 def _affirmed(text: str) -> str:
-    """Return the text with one plain word for each verb that is negated: grammar does not know "don't"."""
+    """Return the text with each negated verb replaced by one plain word: the grammar cannot read "don't"."""
     for pattern, kept in _NEGATED:
         text = pattern.sub("still" if kept == "still" else "should", text)
     return text
 
 
 def _is_main(place: int, at: int | None, words: list[str], before: str) -> bool:
-    """Whether what is negated at a place is the sentence's verb, or goes with it ("no longer")."""
-    if at is None or place < 2:  # one word before it holds no other verb
+    """Return whether the negation at a place belongs to the main verb, or to an adverb of it ("no longer")."""
+    if at is None or place < 2:  # a single word before it cannot contain another verb
         return not _CLAUSE.search(before)
     return all(is_adverb(bare(word)) for word in words[min(at, place) + 1 : max(at, place)])
 
@@ -179,19 +182,24 @@ def _with_negation(text: str) -> str | None:
         return _denied(subject, verb.lower() if verb.istitle() else verb, rest)
     low = bare(verb)
     base = base_of(low)
-    helper = "did" if low == past(base) and low != base else "do" if low == base else "does"
-    start = at - (at > 1 and is_adverb(bare(words[at - 1])))  # "do not usually decide"
+    if low == base:
+        helper = "do"
+    elif low == past(base):
+        helper = "did"
+    else:
+        helper = "does"
+    start = at - 1 if at > 1 and is_adverb(bare(words[at - 1])) else at  # "do not usually decide"
     said = [*words[start:at], re.sub(rf"^{low}", base, verb, flags=re.I), *words[at + 1 :]]
     return _denied(" ".join(words[:start]), helper, " ".join(said))
 
 
 def _denied(subject: str, verb: str, rest: str) -> str:
-    """Return subject and verb with "not", as people write it: "cannot", "there is no", "can never"."""
+    """Return the negative statement in idiomatic form: "cannot", "there is no", "can never"."""
     if _ALL.match(subject):
         return f"Not {_small(_said(subject, verb, rest))}"
     if _ONLY.match(subject):
         return f"{_UNTRUE}{_small(_said(subject, verb, rest))}"
-    verb = "need" if verb == "must" else verb  # "must not" forbids
+    verb = "need" if verb == "must" else verb  # "must not" would forbid
     if re.match(r"some \w", subject, re.I):
         return f"No {_said(subject[5:], verb, rest)}"
     if bare(subject) == "there" and verb in BE and (thing := _THING.fullmatch(rest)):
@@ -202,11 +210,12 @@ def _denied(subject: str, verb: str, rest: str) -> str:
         return _said(f"{subject} never", verb, rest[5:]) if verb in DO else f"{subject} {never} {rest[5:]}"
     if rest.lower().startswith("still "):
         return _said(f"{subject} no longer", verb, rest[6:]) if verb in DO else f"{subject} {verb} no longer {rest[6:]}"
-    return f"{subject} {'cannot' if verb == 'can' else f'{verb} not'} {rest}"
+    negated = "cannot" if verb == "can" else f"{verb} not"
+    return f"{subject} {negated} {rest}"
 
 
 def _said(subject: str, verb: str, rest: str) -> str:
-    """Return subject, verb and rest as a statement; "does cause" is "causes"."""
+    """Return subject, verb and rest as a statement; "does cause" becomes "causes"."""
     if rest.lower().startswith("ever "):
         verb = "can be" if verb in ("is", "are") else verb
         rest = rest[5:]
@@ -223,12 +232,14 @@ def _said(subject: str, verb: str, rest: str) -> str:
 
 
 def _main(words: list[str]) -> int:
-    """Return where the verb stands in what follows the subject: behind its adverbs."""
+    """Return the index of the verb among the words after the subject: the first word that is not an adverb."""
     return next((i for i, word in enumerate(words) if not is_adverb(bare(word))), 0)
 
 
 def _inflected(base: str, auxiliary: str) -> str | None:
-    return base if auxiliary == "do" else third_person(base) if auxiliary == "does" else past(base)
+    if auxiliary == "do":
+        return base
+    return third_person(base) if auxiliary == "does" else past(base)
 
 
 def _capital(text: str) -> str:
@@ -236,7 +247,7 @@ def _capital(text: str) -> str:
 
 
 def _small(text: str) -> str:
-    """Return the text as it goes on behind other words: an acronym, a name or "I" keeps its capital."""
+    """Return the text with a small first letter, to follow other words; an acronym, a name or "I" keeps its capital."""
     first = text.split(" ", 1)[0]
     word = bare(first)
     keeps = (not first[1:].islower() and word != "a") or word.startswith("i'") or tag(word).startswith("NNP")
@@ -261,9 +272,9 @@ _LEAD = re.compile(
     re.I,
 )
 _TOPIC = re.compile(rf"(?:the perspective on )?([^:?]{{2,80}}?)(?::| [-–—]) ((?:{_AUXILIARY})\b .+)", re.I)
-# What is asked between two answers has no yes and no no.
+# A question that offers two answers cannot be answered with yes or no.
 _CHOICE = re.compile(r"\bor\b(?! (?:not|other|more|less)\b)|\bvs?\b|\bversus\b", re.I)
-# Behind these an "or" names examples.
+# After these words an "or" separates examples, not answers.
 _ANY_OF = re.compile(r"\b(?:regardless of|based on|such as|including|without|in the form of|whether)\b.*", re.I)
 _OR_NOT = re.compile(r",? or not$| or not(?= )", re.I)
 _OPENING = re.compile(r"^in your (?:opinion|view),? ", re.I)
@@ -272,15 +283,15 @@ _NO_TOPICS = listed("no_topics")
 _SECOND = re.compile(
     rf"(?:,|\band\b|\bor\b|[.?!;]) +(?:and +|if so,? *)?(?:{_AUXILIARY}|what|how|why|which|who) ", re.I
 )
-# Two sentences, or text around the question that is none of it.
+# Two sentences, or text around the question that does not belong to it.
 _SENTENCES = re.compile(r"[a-z]{3}[.?!]+\s+\S|\?\W*\w|[<>{}]")
 
 
 def _yes_and_no(question: str) -> tuple[str, str] | None:
-    """Return a yes/no question as the statement that says yes, and as the one that says no.
+    """Return the statements that answer a yes/no question with yes and with no.
 
-    A statement is the yes itself. None for what no rule is sure of: a choice, another kind of question, a subject
-    without clear end.
+    A statement in place of a question is its own yes. The result is None if no rule is certain: for a choice, another
+    kind of question, or a subject without a clear end.
     """
     text = _OPENING.sub("", _OR_NOT.sub("", " ".join(question.split()).rstrip("?.! ")))
     if _SENTENCES.search(text) or text.isupper() or not re.search(r"\w", text):
@@ -292,7 +303,7 @@ def _yes_and_no(question: str) -> tuple[str, str] | None:
 
 
 def _asked(text: str) -> tuple[str, str] | None:
-    """Return yes and no of a question, without its question mark, by its shape."""
+    """Return the yes and the no to a question without its question mark; the shape of the question decides how."""
     if lead := _LEAD.fullmatch(text):
         pair = _asked(lead[2])
         return (f"{lead[1]}, {_small(pair[0])}", f"{lead[1]}, {_small(pair[1])}") if pair else None
@@ -304,7 +315,7 @@ def _asked(text: str) -> tuple[str, str] | None:
         return (_said(topic[1], verb.lower(), rest), _denied(topic[1], verb.lower(), rest)) if known else None
     if opinion := _OPINION.fullmatch(text):
         clause = _capital(_mine(opinion["clause"]))
-        # "Do you feel safe" has no clause in it.
+        # "Do you feel safe" does not contain a clause.
         if opinion["that"] or finite_verb(clause.split()) is not None:
             return clause, _opposite(clause)
     if (seen := _SEEING.fullmatch(text)) and tag(bare(seen[2].split()[0])) != "VBG":
@@ -315,7 +326,7 @@ def _asked(text: str) -> tuple[str, str] | None:
 
 
 def _turned(verb: str, behind: str) -> tuple[str, str] | None:
-    """Return yes and no of what stands behind the auxiliary verb of a question."""
+    """Return the yes and the no to a question, given its auxiliary verb and the words behind it."""
     if _SECOND.search(behind) or ":" in behind:
         return None
     words = _no_title(behind.split())
@@ -325,9 +336,9 @@ def _turned(verb: str, behind: str) -> tuple[str, str] | None:
     subject = " ".join(words[:end])
     rest = " ".join(words[end:])
     if re.match(r"(?:any(?:one|body|thing)?|either)\b", subject, re.I):
-        return None  # "anyone needs" says more than is asked
+        return None  # "anyone needs" would claim more than the question asks
     if subject.endswith(" no longer") or _NEGATIVE.match(subject) or _NEGATIVE.search(" ".join(rest.split()[:2])):
-        return None  # denied again, it would be a double negative
+        return None  # another negation would make a double negative
     if bare(subject) == "you" and verb in (*DO, "are", "were", "have", "had", "would"):
         subject = "I"
         rest = _mine(rest)
@@ -340,7 +351,7 @@ def _turned(verb: str, behind: str) -> tuple[str, str] | None:
 
 
 def _no_title(words: list[str]) -> list[str]:
-    """Return the words of A Title with "a", "of", "we" and the like in small letters; other texts as they are."""
+    """Return the words of A Title with function words such as "a" and "of" in lower case; other texts unchanged."""
     if not is_title(words):
         return words
     closed = ("DT", "IN", "TO", "PRP", "PRP$", "CC", "MD", "VBP")
@@ -349,20 +360,20 @@ def _no_title(words: list[str]) -> list[str]:
 
 
 def _main_verb_small(rest: str) -> str:
-    """Return what follows the subject of "should" or "does", its verb without a capital: no name stands there."""
+    """Return the words after the subject of "should" or "does", with the verb in lower case: it cannot be a name."""
     words = rest.split(" ")
     at = _main(words)
     return " ".join([w.lower() if i <= at and w.istitle() else w for i, w in enumerate(words)])
 
 
 def _can_be_subject(topic: str) -> bool:
-    """Whether "it" can stand for these words: not for "in short", "honestly" or "a question"."""
+    """Return whether "it" can refer to these words; it cannot refer to "in short", "honestly" or "a question"."""
     low = [bare(w) for w in topic.split()]
     return tag(low[0]) not in ("IN", "TO", "RB", "UH", "WRB") and low[-1] not in _NO_TOPICS
 
 
 def _stated(text: str) -> tuple[str, str] | None:
-    """Return a statement in place of a question, and its opposite, where its verb is found."""
+    """Return a statement that was given in place of a question, and its opposite; None if its verb is uncertain."""
     first, *others = text.split(" ")
     text = " ".join([first, *_no_title(others)])
     no = _opposite(text)
@@ -379,7 +390,7 @@ _PERSONS = {"you": "me", "your": "my", "yours": "mine", "yourself": "myself"}
 
 
 def _mine(text: str) -> str:
-    """Return what is said to "you" as what "I" say.
+    """Return a text that addresses "you" in the first person.
 
     >>> _mine("you trust your friends more than they trust you")
     'I trust my friends more than they trust me'
@@ -405,10 +416,10 @@ _ARTICLES = listed("before_answers")
 
 
 def two_sides(question: str, *, choices: bool = True) -> tuple[str, str] | None:
-    """Return what the two sides of a question say: yes and no, or the one answer and the other of "A or B?".
+    """Return the statements of a question's two sides: yes and no, or the two answers to "A or B?".
 
-    A statement is the yes itself. None for what no rule is sure of, and, without `choices`, for "A or B?", whose two
-    answers need not exclude each other.
+    A statement in place of a question is its own yes. The result is None if no rule is certain and, without `choices`,
+    for "A or B?", whose two answers need not exclude each other.
 
     >>> two_sides("Should rich people pay more tax?")
     ('Rich people should pay more tax.', 'Rich people should not pay more tax.')
@@ -428,7 +439,7 @@ def two_sides(question: str, *, choices: bool = True) -> tuple[str, str] | None:
 
 
 def _choice(question: str) -> tuple[str, str] | None:
-    """Return the two answers of a question that names them."""
+    """Return the statements of the two answers that a question names."""
     text = re.sub(r"^the perspective on ", "", " ".join(question.split()).rstrip("?. "), flags=re.I)
     if text.isupper() or _SENTENCES.search(text) or len(_CHOICE.findall(text)) != 1:
         return None
@@ -469,7 +480,7 @@ def _chosen(text: str) -> tuple[str, str] | None:
 
 
 def _parsed(text: str) -> tuple[str, str, str] | None:
-    """Return the subject, the verb and the rest of a question; without a verb it is "is" or "are"."""
+    """Return the subject, the verb and the rest of a question; a missing verb becomes "is" or "are"."""
     *topics, choice = re.split(r": | [-–—] ", text, maxsplit=1)
     topic = topics[0] if topics else ""
     asking = _ASKING.fullmatch(choice)
@@ -486,7 +497,10 @@ def _parsed(text: str) -> tuple[str, str, str] | None:
 
 
 def _options(said: str, verb: str) -> tuple[str, str] | None:
-    """Return "a hero" and "a villain", or "safe for us" and "risky for us"; None where it is unclear what is shared."""
+    """Return the two options, each with the words that they share: "safe for us" and "risky for us".
+
+    The result is None if it is unclear which words they share.
+    """
     one, _, two = re.sub(r"\beither ", "", said, flags=re.I).partition(" or ")
     first = one.split()
     second = two.split()

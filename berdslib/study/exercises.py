@@ -9,7 +9,7 @@ An exercise is one code cell tagged ``exercise``, written with its solution::
     # Check
     bd.check_answer(2, share, 0.85, hint="Count each passage once.")
 
-In a student's copy, the code between the two marks is blank: a name that the check uses becomes ``name = ...``, and a
+A student's copy lacks the code between the two marks: a name that the check uses becomes ``name = ...``, and a
 function keeps its signature and docstring.
 """
 
@@ -46,7 +46,7 @@ REPOSITORY = 'repository = ""'  # the line of a notebook's opening cell that say
 
 
 class CheckedAnswer(NamedTuple):
-    """The result of :func:`check_answer`: whether the answer is right, which is its truth value, and a sentence."""
+    """The result of :func:`check_answer`: whether the answer is right, also as its truth value, and a sentence."""
 
     right: bool
     message: str
@@ -78,7 +78,7 @@ def check_answer(
         hint: one sentence that a wrong answer adds to the message.
 
     Returns:
-        An :class:`Answer`, which a notebook shows as its sentence; a wrong answer raises no error.
+        A :class:`CheckedAnswer`, which a notebook shows as its sentence; a wrong answer raises no error.
 
     >>> check_answer(1, ..., 41.7)
     Exercise 1 is blank. Put your answer where the cell says `...`, and run it again.
@@ -234,7 +234,7 @@ def _off(number: float, expected: float, tolerance: float | None) -> str:
     if expected and abs(number) > 1 and math.isclose(number / 100, expected, rel_tol=0, abs_tol=near):
         return f"{shown} is a hundred times it: it is asked for as a share of 1."
     if math.isnan(number):
-        return "It came out as NaN: something was divided by nothing, or a value is missing."
+        return "The result is NaN: a number was divided by zero, or a value is missing."
     return f"{shown} is too {'large' if number > expected else 'small'}."
 
 
@@ -247,7 +247,7 @@ def is_exercise(cell: Mapping[str, Any]) -> bool:
 
 
 def blanked(source: str) -> str:
-    """Return the code of an exercise without its solution: names and signatures that the check uses stay."""
+    """Return the code of an exercise without its solution; the names and signatures that the check uses stay."""
     lines = source.splitlines()
     try:
         start = lines.index(SOLUTION)
@@ -281,14 +281,14 @@ def _assigned(tree: ast.AST) -> list[str]:
 
 
 def _signature(function: ast.FunctionDef) -> str:
-    """Return a function's code with its docstring only."""
+    """Return a function's code without its body, except the docstring."""
     docstring = function.body[:1] if ast.get_docstring(function) is not None else []
     function.body = [*docstring, ast.Expr(ast.Constant(...))]
     return ast.unparse(ast.fix_missing_locations(function))
 
 
 def student_copy(notebook: Mapping[str, Any], repository: str = "") -> dict[str, Any]:
-    """Return a notebook (as JSON) with blank exercises, whose outputs are removed; all other cells stay.
+    """Return a notebook (as JSON) with blank exercises and without their outputs; all other cells stay.
 
     `repository` is the address from which Colab fetches the project; "" leaves the opening cell unchanged.
     """
@@ -311,7 +311,7 @@ def write_students(
     An existing copy that differs may hold a student's work: it is kept unless `overwrite` is set.
 
     Returns:
-        Path → number of exercises for the written copies, and the paths of those that were kept.
+        Path → number of exercises for the written copies, and the paths of the kept copies.
     """
     counts: dict[Path, int] = {}
     kept = []

@@ -1,6 +1,6 @@
-"""A notebook over a grid of parameters: what a grid file says, running it, and one table of what came out.
+"""Grids of notebook runs: reading a grid file, the status of its runs, running them, and one table of their scores.
 
-papermill_runs/README.md describes a grid file; grids which overlap share their runs.
+papermill_runs/README.md describes the format of a grid file. Grids that overlap share their runs.
 """
 
 from __future__ import annotations
@@ -48,20 +48,27 @@ from berdslib.study.notebooks import FAILED, RECORD, Notebook, NotebookRun, run_
 from berdslib.study.tables import MACRO
 from berdslib.study.tuning import NONE, systems_of
 
-_SCORES = "scores.csv"  # what the summary reads in each run's folder
+_SCORES = "scores.csv"  # the file in each run's folder that the summary reads
 _PROFILE = ("fixed", "grid", "runs", "exclude", "resources")
 _FIELDS = ("notebook", *_PROFILE, "profiles")
 LARGEST_FILE = 1_000_000  # bytes of a grid file
-MOST_RUNS = 1000  # of a file: more is a mistake, or a matter for several files
-# What reading the record of a run raises where it is not there, or is damaged.
+MOST_RUNS = 1000  # of a grid file: more are a mistake, or belong in several files
+# Errors raised on reading the record of a run if it is missing or damaged.
 _NO_RECORD = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-PIR, SCENARIO = "pir", "perspectivearg"  # readers of data sets that name a task behind a colon
+# Readers of data sets whose names end in a colon and a task.
+PIR = "pir"
+SCENARIO = "perspectivearg"
 _KEPT = "Finished runs are kept; call again to go on"
-DONE, RUNNING, FAILURE, BROKEN_OFF, TO_DO = "finished", "running", "failed", "broken off", "not started"
+# States of a run.
+DONE = "finished"
+RUNNING = "running"
+FAILURE = "failed"
+BROKEN_OFF = "broken off"
+TO_DO = "not started"
 
 
 class Run(NamedTuple):
-    """One setting of a grid: where its results go, and its parameters in the types of the notebook's defaults."""
+    """One run of a grid: the folder of its results, and its parameters in the types of the notebook's defaults."""
 
     folder: Path
     parameters: dict[str, Any]
@@ -70,7 +77,7 @@ class Run(NamedTuple):
 class Grid(NamedTuple):
     """A checked grid file; ``runs`` holds every combination once, in the order of the file.
 
-    ``gpus`` is how many a run needs.
+    ``gpus`` is the number of GPUs that a run needs.
     """
 
     path: Path
@@ -81,17 +88,17 @@ class Grid(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the file's name without its ending, and behind it the profile."""
+        """The name of the file without its ending, followed by the profile if there is one."""
         return "-".join(filter(None, (self.path.stem, self.profile)))
 
     @property
     def summary(self) -> Path:
-        """Return where the table of all runs goes: papermill_runs/NAME/summary.csv; other results lie beside it."""
+        """The path of the table of all runs, papermill_runs/NAME/summary.csv; other results go to the same folder."""
         return work_folder() / "papermill_runs" / self.name / "summary.csv"
 
     @property
     def settings(self) -> list[str]:
-        """Return the parameters that any run sets."""
+        """The names of all parameters that any run sets."""
         return list(dict.fromkeys(name for run in self.runs for name in run.parameters))
 
 
@@ -99,15 +106,16 @@ class Grid(NamedTuple):
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses aliases, and a key that stands twice in a mapping, of which YAML alone keeps the last value.
+    """A YAML loader that refuses aliases and repeated keys, and keeps numbers such as 1:30 as text.
 
-    A few nested aliases stand for gigabytes. A number such as 1:30 stays text, since YAML 1.1 reads it in base 60.
+    A few nested aliases can expand to gigabytes, plain YAML keeps only the last value of a repeated key, and YAML 1.1
+    reads 1:30 in base 60.
     """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()
         if isinstance(event, yaml.AliasEvent):
-            problem = f"*{shortened(event.anchor)} is an alias; write its value out"
+            problem = f"*{shortened(event.anchor)} is an alias; write the value itself"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)  # type: ignore[arg-type]
         return super().compose_node(parent, index)
 
@@ -116,7 +124,7 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             name = str(key.value)
             if name in seen:
-                problem = f"{shortened(name)} occurs twice here"
+                problem = f"the key {shortened(name)} occurs twice"
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
             seen.add(name)
         return super().construct_mapping(node, deep)
@@ -134,13 +142,13 @@ for _tag in ("int", "float"):
 
 
 def find_grid(path: Path) -> Path:
-    """Return the file of a grid: what is not at `path` may be one that came with the package, of the same name."""
+    """Return `path`, or if no such file exists, the grid file of the same name that comes with the package."""
     brought = PACKAGE / "_shipped" / "grids" / path.name
     return brought if brought.is_file() and not path.exists() else path
 
 
 def read_grid(path: Path, profile: str = "") -> Grid:
-    """Read a grid file, and check every combination of parameters; a run's own values go before those of ``fixed``."""
+    """Read a grid file, and check every combination of parameters; a run's own values override those of ``fixed``."""
     with errors_in(path):
         document = _with_profile(_load_yaml(path), profile)
         source = _notebook_of(path, document.get("notebook"))
@@ -149,7 +157,7 @@ def read_grid(path: Path, profile: str = "") -> Grid:
         for values in settings:
             folder = run_folder(source, values)
             runs[folder] = Run(folder, values)
-        if not any("register(" in text for _, text in source.cells):  # it may name what only its own cells add
+        if not any("register(" in text for _, text in source.cells):  # its cells may use names that they register
             _check_names(path, source, settings)
         gpus = _gpus(document.get("resources"))
         return Grid(path, profile, source, tuple(runs.values()), gpus)
@@ -158,7 +166,7 @@ def read_grid(path: Path, profile: str = "") -> Grid:
 def _load_yaml(path: Path) -> dict[str, Any]:
     size = path.stat().st_size if path.is_file() else 0
     if size > LARGEST_FILE:
-        raise InputError(f"has {size:,} bytes; a grid file has at most {LARGEST_FILE:,}")
+        raise InputError(f"the file has {size:,} bytes; a grid file may have at most {LARGEST_FILE:,}")
     text = "".join(line for _, line in read_lines(path))
     try:
         document = yaml.load(text, _Loader)
@@ -167,14 +175,14 @@ def _load_yaml(path: Path) -> dict[str, Any]:
         reason = getattr(error, "problem", None) or error
         raise InputError(f"not usable YAML: {reason}", line=mark.line + 1 if mark else None) from None
     if not isinstance(document, dict):
-        raise InputError(f"a mapping with the fields {', '.join(_FIELDS)} was expected")
+        raise InputError(f"expected a mapping with the fields {', '.join(_FIELDS)}")
     for field in document:
         known("field", str(field), _FIELDS)
     return document
 
 
 def _with_profile(document: dict[str, Any], profile: str) -> dict[str, Any]:
-    """Return the file as a profile has it: its `fixed` adds to the file's, and its `grid` or `runs` replace both."""
+    """Return the file with a profile applied: its `fixed` extends the file's; its `grid` or `runs` replace both."""
     profiles = _mapping("profiles", document.get("profiles"))
     for name, fields in profiles.items():
         for field in _mapping(f"profiles.{name}", fields):
@@ -190,16 +198,16 @@ def _with_profile(document: dict[str, Any], profile: str) -> dict[str, Any]:
 
 def _notebook_of(path: Path, name: Any) -> Notebook:
     if not isinstance(name, str):
-        raise InputError(f"a notebook's name such as '03_retrieval' is needed, not {shortened(name)}", field="notebook")
+        raise InputError(f"expected a notebook such as '03_retrieval', not {shortened(name)}", field="notebook")
     with errors_in(path, "notebook"):
         beside = path.parent / name
         if "/" in name and not beside.is_file():
-            raise InputError(f"{name} is not there; a path starts at the grid file's folder")
+            raise InputError(f"{name} does not exist; paths are relative to the folder of the grid file")
         return notebooks.open_notebook(notebooks.find_notebook(str(beside) if beside.is_file() else name))
 
 
 def _settings(path: Path, source: Notebook, document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the parameters of each run, checked; a combination that occurs twice is there twice."""
+    """Return the checked parameters of each run; a repeated combination occurs more than once."""
 
     def checked(field: str, values: Any) -> dict[str, Any]:
         with errors_in(path, field):
@@ -211,21 +219,22 @@ def _settings(path: Path, source: Notebook, document: dict[str, Any]) -> list[di
     for name, values in lists.items():
         _list(f"grid.{name}", values)
         if name in fixed:
-            raise InputError("is also in `fixed`; list it only once", field=f"grid.{name}")
+            raise InputError("`fixed` has this parameter too; set it in one place", field=f"grid.{name}")
     combinations = math.prod(len(values) for values in lists.values())
     if combinations > MOST_RUNS:
-        raise InputError(f"{combinations} runs are asked for; a file may ask for at most {MOST_RUNS}", field="grid")
-    for combination in itertools.product(*lists.values()) if lists else ():
-        settings.append(fixed | checked("grid", dict(zip(lists, combination, strict=True))))
+        raise InputError(f"the grid has {combinations} runs; at most {MOST_RUNS} are allowed", field="grid")
+    if lists:
+        for combination in itertools.product(*lists.values()):
+            settings.append(fixed | checked("grid", dict(zip(lists, combination, strict=True))))
     for field, entry in _entries("runs", document):
         settings.append(fixed | checked(field, entry))
     if not settings:
-        raise InputError("`grid` (name: list of values) or `runs` (a list of settings) is needed")
+        raise InputError("the file needs a `grid` (name: list of values) or `runs` (a list of settings)")
     for field, entry in _entries("exclude", document):
         excluded = checked(field, entry)
         kept = [values for values in settings if not excluded.items() <= values.items()]
         if len(kept) in (0, len(settings)):
-            raise InputError(f"leaves out {'no' if kept else 'every'} run", field=field)
+            raise InputError(f"this entry excludes {'no' if kept else 'every'} run", field=field)
         settings = kept
     return settings
 
@@ -241,28 +250,30 @@ def _entries(field: str, document: Mapping[str, Any]) -> list[tuple[str, Any]]:
 def _check_values(source: Notebook, given: dict[str, Any]) -> dict[str, Any]:
     values = notebooks.check_parameters(source, given)
     if "output_dir" in values:
-        raise InputError("every run has its own folder; do not set this", field="output_dir")
+        raise InputError("every run has its own folder; do not set this parameter", field="output_dir")
     code = [text for kind, text in source.cells if kind == "code"]
     for name, value in values.items():
         reading = [text for text in code if re.search(rf"\b{name}\b", text)]
-        if len(reading) < 2:  # the cell of the parameters is one
-            raise InputError(f"no cell of {source.path.stem} reads it: every value would give the same", field=name)
+        if len(reading) < 2:  # the parameters cell itself is one of them
+            problem = f"no cell of {source.path.stem} reads this parameter, so its value makes no difference"
+            raise InputError(problem, field=name)
         try:
-            json.dumps(value, allow_nan=False)  # what run.json and the folder's name are made of
+            json.dumps(value, allow_nan=False)  # run.json and the hash in the folder's name need JSON
         except (TypeError, ValueError) as error:
-            raise InputError(f"only text, finite numbers, true, false and lists of them: {error}", field=name) from None
+            problem = f"expected text, finite numbers, true, false or lists of them: {error}"
+            raise InputError(problem, field=name) from None
     return values
 
 
 def _mapping(field: str | None, value: Any) -> dict[str, Any]:
     if value is not None and (not isinstance(value, dict) or not all(isinstance(name, str) for name in value)):
-        raise InputError(f"a mapping of names to values was expected, not {shortened(value)}", field=field)
+        raise InputError(f"expected a mapping of names to values, not {shortened(value)}", field=field)
     return value or {}
 
 
 def _list(field: str, value: Any) -> list[Any]:
     if not isinstance(value, list) or not value:
-        raise InputError(f"a list such as [1, 2] was expected, not {shortened(value)}", field=field)
+        raise InputError(f"expected a list such as [1, 2], not {shortened(value)}", field=field)
     return value
 
 
@@ -272,15 +283,15 @@ def _gpus(value: Any) -> int:
         known("field of resources", name, ("gpu",))
     gpus = fields.get("gpu", 0)
     if type(gpus) is not int or gpus < 0:
-        raise InputError(f"a whole number from 0 is needed, not {shortened(gpus)}", field="resources.gpu")
+        raise InputError(f"expected a whole number from 0, not {shortened(gpus)}", field="resources.gpu")
     return gpus
 
 
-# ---------------------------------------------------------------- names that runs set, looked up before they start
+# ---------------------------------------------------------------- names in parameters, checked before the runs start
 
 
 def _check_names(path: Path, source: Notebook, settings: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse a name that nothing has: it would end its run, after others have taken their time."""
+    """Raise InputError for an unknown name, which would fail its run only after earlier runs have taken their time."""
     lookups = dict.fromkeys(lookup for values in settings for lookup in _lookups(source.defaults | dict(values)))
     for field, check, *arguments in lookups:
         with errors_in(path, field):
@@ -288,7 +299,7 @@ def _check_names(path: Path, source: Notebook, settings: Sequence[Mapping[str, A
 
 
 def _lookups(values: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Yield what looks up each name that a run sets: the field, a function and its arguments."""
+    """Yield a check of each name that a run's parameters contain: the field, a function and its arguments."""
 
     def texts(name: str) -> list[str]:
         value = values.get(name, [])
@@ -298,7 +309,7 @@ def _lookups(values: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
     data_sets = texts("data") + texts("datasets")
     for name in data_sets:
         yield "data", _check_data, name, "data"
-        if values.get("corpus") == "":  # that of the questions is searched
+        if values.get("corpus") == "":  # the corpus of the questions is searched
             yield "own corpus", _check_data, name, "own corpus"
         for split in texts("split"):
             yield "split", _check_split, name, split
@@ -308,7 +319,7 @@ def _lookups(values: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
         yield "systems", _check_system, system
     for retriever in texts("retriever"):
         for then in texts("then") or [""]:
-            if values.get("weights"):  # these are tried, so it has none of its own
+            if values.get("weights"):  # the notebook tries these weights, so `then` has none
                 yield "then", _check_way, retriever, then.removeprefix("+") or NONE
             else:
                 yield "retriever", _check_system, retriever + then
@@ -327,7 +338,7 @@ def _lookups(values: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
 
 
 def _check_data(name: str, kind: str) -> None:
-    """Refuse a data set that nothing has, or that lacks what is asked of it: questions, or passages to search."""
+    """Raise InputError for an unknown data set, or for one without the questions or passages that the run needs."""
     head, _, behind = name.partition(":")
     folder = work_folder()
     if (
@@ -337,16 +348,16 @@ def _check_data(name: str, kind: str) -> None:
     ):
         return
     if "/" in name:
-        raise InputError(f"{name} is not there; a path starts at {folder}")
+        raise InputError(f"{name} does not exist; paths are relative to {folder}")
     dataset, _ = DATASETS.find(head)
     needed = "questions" if kind == "data" else "passages"
     if dataset.reader == SCENARIO and kind != "corpus":
         known("scenario", behind, SCENARIOS)
     elif dataset.reader == PIR and kind != "corpus":
-        with suppress(MissingDataError):  # of one that is not here, its tasks are not known
+        with suppress(MissingDataError):  # the tasks of a data set are unknown until it is on this machine
             load_task(dataset, behind)
     elif behind and (kind != "corpus" or behind != "words"):
-        DATASETS.find(name)  # which says what there is
+        DATASETS.find(name)  # its error lists the known names
     elif not dataset.make and needed not in dataset.parts:
         raise InputError(f"{name!r} has no {needed}")
 
@@ -382,7 +393,7 @@ def _check_system(text: str) -> None:
         known("way to take queries apart", name.partition(":")[0], ("chat", RULE))
 
 
-# ---------------------------------------------------------------- what is done
+# ---------------------------------------------------------------- status
 
 
 def status(grid: Grid) -> list[dict[str, Any]]:
@@ -394,13 +405,19 @@ def status(grid: Grid) -> list[dict[str, Any]]:
     for run in grid.runs:
         record = finished(run)
         state, error = (DONE, "") if record else _unfinished(run.folder)
-        about = {"run": run.folder.name, "state": state, "seconds": record.get("seconds")}
-        rows.append(about | {"parameters": run.parameters, "error": error})
+        row = {
+            "run": run.folder.name,
+            "state": state,
+            "seconds": record.get("seconds"),
+            "parameters": run.parameters,
+            "error": error,
+        }
+        rows.append(row)
     return rows
 
 
 def _unfinished(folder: Path) -> tuple[str, str]:
-    """Return the state of a run that is not finished, and what went wrong."""
+    """Return the state of a run that is not finished, and its error."""
     if not folder.exists():
         return TO_DO, ""
     try:
@@ -413,9 +430,9 @@ def _unfinished(folder: Path) -> tuple[str, str]:
 
 
 def finished(run: Run) -> dict[str, Any]:
-    """Return what run.json says if this very run was finished and its files are still whole, otherwise nothing.
+    """Return the record in run.json if this run is finished and its files are complete, otherwise {}.
 
-    A record that is not there, or is damaged, is no record: the run is repeated.
+    If the record is missing or damaged, the run counts as unfinished and is repeated.
     """
     try:
         record: dict[str, Any] = _read_json(run.folder / RECORD)
@@ -432,7 +449,7 @@ def _read_json(path: Path) -> Any:
 
 
 def missing_data(grid: Grid) -> list[str]:
-    """Return the data sets and the files of `sources` that runs name and of which nothing is on this machine."""
+    """Return the data sets and the files of `sources` that the runs name but that are not on this machine."""
     settings = [grid.notebook.defaults | run.parameters for run in grid.runs]
     inputs = notebooks.inputs_of(value for values in settings for value in values.values())
     sources = {source for values in settings for source in values.get("sources", []) if source != "sample"}
@@ -451,16 +468,16 @@ def run_grid(
     limit: int = 0,
     only_failed: bool = False,
 ) -> dict[str, str]:
-    """Run what is not finished yet, and write the summary; return the failures, run → what went wrong.
+    """Run what is not finished yet, and write the summary; return the failures, run → error.
 
     Args:
         grid: from :func:`read_grid`.
-        workers: how many notebooks run at a time, each in processes of its own; runs that need GPUs, one at a time.
-        scheduler: address of a dask scheduler, whose workers then do it; they need this package in the same version and
-            the same folders (a shared file system).
-        stop_on_error: begin nothing new after a failure.
-        limit: begin at most so many runs; 0 for all.
-        only_failed: of those that are not finished, only such as failed or were broken off.
+        workers: number of notebooks to run at a time, each in its own processes; runs that need GPUs run one at a time.
+        scheduler: address of a dask scheduler, whose workers then run the notebooks; they need the same version of this
+            package and the same folders (a shared file system).
+        stop_on_error: start no further runs after a failure.
+        limit: maximal number of runs to start; 0 for all.
+        only_failed: start only runs that failed or were broken off.
     """
     states = [row["state"] for row in status(grid)]
     left_out = (DONE, RUNNING, TO_DO) if only_failed else (DONE,)
@@ -471,7 +488,7 @@ def run_grid(
         if missing := missing_data(grid):
             raise BerdsError(f"not on this machine: {', '.join(missing)}; berds data card NAME says how to get it")
         here = 1 if grid.gpus else workers
-        at_once = len(todo) if scheduler else here  # a cluster may grow: it gets everything
+        at_once = len(todo) if scheduler else here  # a cluster may grow, so it gets all runs at once
         progress = bar(total=len(grid.runs), initial=states.count(DONE), desc=grid.name, unit="run", leave=True)
         with progress, cluster(scheduler, grid.gpus) if scheduler else processes(at_once) as pool:
             for run, problem in _outcomes(pool, grid.notebook, todo, at_once, stop_on_error):
@@ -487,7 +504,7 @@ def run_grid(
 def _outcomes(
     pool: futures.Executor, notebook: Notebook, todo: Sequence[Run], at_once: int, stop_on_error: bool
 ) -> Iterator[tuple[Run, str]]:
-    """Yield each run as it ends, and what went wrong; one that another call is at comes last."""
+    """Yield each run as it ends, with its error or ""; runs that another call is executing come last."""
     waiting = deque((run, False) for run in todo)
     running: dict[futures.Future[bool], Run] = {}
     stopped = False
@@ -500,13 +517,14 @@ def _outcomes(
             problem = ""
             try:
                 if not future.result():
-                    waiting.extend([] if stopped else [(run, True)])
+                    if not stopped:
+                        waiting.append((run, True))
                     continue
             except futures.BrokenExecutor:
                 raise BerdsError(f"a worker process was killed (out of memory?). {_KEPT}") from None
             except futures.CancelledError:
-                raise BerdsError(f"the dask scheduler is gone. {_KEPT}") from None
-            except Exception as error:  # noqa: BLE001 - whatever a run dies of does not end the others
+                raise BerdsError(f"lost the connection to the dask scheduler. {_KEPT}") from None
+            except Exception as error:  # noqa: BLE001 - any failure of a run must not end the others
                 problem = str(error) if isinstance(error, BerdsError) else f"{type(error).__name__}: {error}"
             yield run, problem
             if problem and stop_on_error:
@@ -516,7 +534,7 @@ def _outcomes(
 
 
 def _run_one(notebook: Notebook, run: Run, waits_for_others: bool) -> bool:
-    """Execute one run, in whatever process, unless it is finished; return False if another call is at it."""
+    """Execute one run unless it is finished, in any process; return False if another call is executing it."""
     try:
         with run_lock(run.folder).acquire(timeout=-1 if waits_for_others else 0):
             if not finished(run):
@@ -530,7 +548,7 @@ def _run_one(notebook: Notebook, run: Run, waits_for_others: bool) -> bool:
 
 @contextmanager
 def processes(workers: int) -> Iterator[futures.Executor]:
-    """Processes of this machine, which end at the first Ctrl-C: a second one would leave some waiting for work."""
+    """Return a pool of processes that ends at the first Ctrl-C; after a second one some could wait for ever."""
     others = set(multiprocessing.active_children())
 
     def end(*_: object) -> None:
@@ -539,7 +557,7 @@ def processes(workers: int) -> Iterator[futures.Executor]:
             process.kill()
         raise KeyboardInterrupt
 
-    is_main = threading.current_thread() is threading.main_thread()  # no other thread may set a handler
+    is_main = threading.current_thread() is threading.main_thread()  # only the main thread may set a signal handler
     before = signal.signal(signal.SIGINT, end) if is_main else None
     context = multiprocessing.get_context("spawn")
     try:
@@ -551,7 +569,7 @@ def processes(workers: int) -> Iterator[futures.Executor]:
 
 
 def _end_with_parent() -> None:
-    """End this worker when its parent is gone, and its kernel with it: a pool's worker would wait for work for ever."""
+    """End this worker and its kernel when the parent process ends; otherwise a pool's worker would wait forever."""
     parent = multiprocessing.parent_process()
 
     def watch() -> None:
@@ -564,39 +582,40 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def cluster(scheduler: str, gpus: int = 0) -> Iterator[futures.Executor]:
-    """Workers of a dask cluster; work that needs GPUs goes to those that say what they have (--resources GPU=1)."""
+    """Return the workers of a dask cluster; runs that need GPUs go to workers that offer them (--resources GPU=1)."""
     try:
         distributed = importlib.import_module("distributed")
         client = distributed.Client(scheduler, timeout=10)
     except ImportError:
         raise InputError("a scheduler needs dask; install it with: pip install 'berdslib[cluster]'") from None
     except (OSError, ValueError) as error:
-        problem = f"no dask scheduler at {scheduler!r} ({error}); such as tcp://host:8786 is accepted"
+        problem = f"no dask scheduler at {scheduler!r} ({error}); expected an address such as tcp://host:8786"
         raise InputError(problem, field="scheduler") from None
     with client:
         workers = client.scheduler_info(-1)["workers"].values()
         if gpus > max((worker["resources"].get("GPU", 0) for worker in workers), default=0):
-            # Otherwise dask would wait for such a worker for ever.
+            # Otherwise dask would wait forever for such a worker.
             raise BerdsError(f'no worker has {gpus} GPUs; start one with --resources "GPU={gpus}"')
         resources = {"GPU": gpus} if gpus else {}
-        with client.get_executor(
-            pure=False, resources=resources
-        ) as pool:  # pure: the same call would not be made twice
+        # With pure=True dask would reuse the result of an equal call and not run it again.
+        with client.get_executor(pure=False, resources=resources) as pool:
             yield pool
 
 
-# ---------------------------------------------------------------- what came out
+# ---------------------------------------------------------------- results
 
 
 def grid_table(grid: Grid) -> pd.DataFrame:
-    """Return the scores.csv of all finished runs in one table, each row between its parameters and where it comes from.
+    """Return the scores.csv of all finished runs in one table: parameters, scores, and facts about the run.
 
-    Parameters that any run sets are there for all; a list is written as JSON. A column that is named like a parameter
-    and says something else becomes scores_NAME. What run.json says of the run stands in columns run_NAME.
+    Every row has all parameters that any run sets; a list is written as JSON. A column of scores.csv with the name of a
+    parameter but other values becomes scores_NAME. The columns run_NAME hold the facts in run.json.
     """
     names = grid.settings
     defaults = {name: grid.notebook.defaults[name] for name in names}
-    settings, scores, about = (list[pd.DataFrame]() for _ in range(3))
+    settings: list[pd.DataFrame] = []
+    scores: list[pd.DataFrame] = []
+    about: list[pd.DataFrame] = []
     for run in grid.runs:
         record = finished(run)
         if not record:
@@ -615,11 +634,11 @@ def grid_table(grid: Grid) -> pd.DataFrame:
     return table.drop(columns=[f"scores_{name}" for name in repeated])
 
 
-_ABOUT_FILES = ("notebook", "parameters", "environment", "files", "finished")  # of run.json, not of its results
+_ABOUT_FILES = ("notebook", "parameters", "environment", "files", "finished")  # fields of run.json not in the table
 
 
 def _scores_of(run: Run) -> pd.DataFrame:
-    """Return the scores of a run, or one row of nothing."""
+    """Return the scores of a run, or one row without columns if it has none."""
     path = run.folder / _SCORES
     try:
         scores = pd.read_csv(path) if path.exists() else pd.DataFrame()
@@ -633,7 +652,7 @@ def _cell(value: Any) -> Any:
 
 
 def collect(grid: Grid) -> pd.DataFrame:
-    """Write the table of all finished runs as CSV, and their TREC runs with a header that says where from.
+    """Write the table of all finished runs as CSV, and their TREC runs with a header of metadata.
 
     Returns:
         The table, see :func:`grid_table`.
@@ -644,8 +663,8 @@ def collect(grid: Grid) -> pd.DataFrame:
     for run in grid.runs:
         record = finished(run)
         for path in sorted(run.folder.glob("*.trec")) if record else ():
-            if path.is_symlink():  # a run writes no links, and what a link leads to may be anything
-                raise InputError("is a link, and a run's list is a file; remove the link", path=path)
+            if path.is_symlink():  # runs do not write links, and a link may lead to any file
+                raise InputError("this is a link, but a run's list must be a file; remove the link", path=path)
             tag = f"{run.folder.name}-{path.stem}"
             lines = "".join(line for _, line in read_lines(path))
             with write_text(grid.summary.parent / "runs" / f"{tag}.trec") as file:
@@ -654,7 +673,7 @@ def collect(grid: Grid) -> pd.DataFrame:
 
 
 def ir_metadata(record: Mapping[str, Any], tag: str) -> str:
-    """Return what run.json says as a header of a TREC run, in the form of ir_metadata (Breuer et al., SIGIR 2022)."""
+    """Return the record of a run as the header of a TREC run, in ir_metadata's format (Breuer et al., SIGIR 2022)."""
     env = record["environment"]
     libraries = [f"{name}=={version}" for name, version in env["versions"].items()]
     about = {
@@ -679,7 +698,7 @@ def ir_metadata(record: Mapping[str, Any], tag: str) -> str:
 
 
 def report(grid: Grid) -> NotebookRun:
-    """Collect, and execute the notebook that sums a grid up, or the one for tables that hold no means of measures."""
+    """Collect the results and execute a report notebook: of means of measures, or else of any columns."""
     table = collect(grid)
     if table.empty:
         raise InputError(f"no run of {grid.name} is finished", path=grid.path)

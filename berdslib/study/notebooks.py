@@ -1,6 +1,6 @@
-"""Running notebooks by papermill, safely: parameters are checked first, and success is a file written last.
+"""Running notebooks with papermill: parameters are checked first, and a file written last records the success.
 
-A run is kept in a folder that is named after all that its results depend on, so that a grid can go on with it.
+The name of a run's folder contains a hash of everything that its results depend on, so a grid can reuse finished runs.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from berdslib.paths import PACKAGE, project_root, shipped
 from berdslib.progress import bars_are_seen
 from berdslib.version import __version__
 
-_COMPUTING = {".py", ".toml", ".txt", ".json", ".safetensors"}  # code, cards, prompts, settings and weights
-# Bytes of a file that are hashed: all, but for weights. Beside those stands what they scored, which changes with them.
+_COMPUTING = {".py", ".toml", ".txt", ".json", ".safetensors"}  # files of code, cards, prompts, settings and weights
+# Bytes of a file that are hashed: all, except for weights, whose scores are in a file beside them and change with them.
 _HASHED_OF_CODE = 2**20
-_HASHED_OF_DATA = 2**28  # of a larger file the size and the time of its last change are taken
+_HASHED_OF_DATA = 2**28  # a larger file is hashed by its size and the time of its last change
 _LONGEST_PATH = 256
 _STARTS = 3  # attempts to start a kernel
-_LOCK = ".lock"  # in a run's folder
-RECORD = "run.json"  # in that of a finished run
-FAILED = "failed.json"  # in that of a run that failed
+_LOCK = ".lock"  # file in the folder of a run
+RECORD = "run.json"  # file in the folder of a finished run
+FAILED = "failed.json"  # file in the folder of a failed run
 
 
 class Parameter(NamedTuple):
@@ -56,9 +56,9 @@ class Parameter(NamedTuple):
 
 
 class Notebook(NamedTuple):
-    """A notebook as it was when it was read, and is run whatever happens to the file meanwhile.
+    """A notebook as it was when it was read; later changes of the file do not affect its runs.
 
-    ``cells`` are kinds and sources, ``text`` is all of it as JSON.
+    ``cells`` are pairs of kind and source; ``text`` is the whole notebook as JSON.
     """
 
     path: Path
@@ -73,41 +73,41 @@ class Notebook(NamedTuple):
 
 
 class NotebookRun(NamedTuple):
-    """A finished run: the folder, the executed notebook, and what run.json says."""
+    """A finished run: its folder, the executed notebook, and the record in run.json."""
 
     folder: Path
     notebook: Path
     record: dict[str, Any]
 
 
-# ---------------------------------------------------------------- where notebooks and runs are
+# ---------------------------------------------------------------- folders of notebooks and runs
 
 
 def notebook_folder() -> Path:
-    """Return the notebooks of the checkout; outside of one, those that came with the package."""
+    """Return the folder of the checkout's notebooks; outside a checkout, of those that come with the package."""
     root = project_root()
     return root / "notebooks" if root else shipped("notebooks")
 
 
 def work_folder() -> Path:
-    """Return where runs and what notebooks write go: the checkout; outside of one, the current folder."""
+    """Return the folder below which runs and notebooks write: the checkout; outside a checkout, the current folder."""
     return project_root() or Path.cwd()
 
 
 def output_folder(name: str) -> Path:
-    """Return the folder a notebook writes to: `name` itself if absolute, else below the project root; it is created."""
+    """Create and return a notebook's output folder: `name` itself if absolute, else below :func:`work_folder`."""
     folder = work_folder() / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def numbered_notebooks() -> dict[str, Path]:
-    """Return name → path of the numbered notebooks, in their order."""
+    """Return name → path of the numbered notebooks, in order."""
     return {path.stem: path for path in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
 
 
 def find_notebook(name: str) -> Path:
-    """Return a notebook by name ("00_quickstart"), number ("00") or path."""
+    """Return the path of a notebook, given its name ("00_quickstart"), number ("00") or path."""
     if name.endswith(".ipynb") and Path(name).is_file():
         return Path(name).resolve()
     names = numbered_notebooks()
@@ -119,13 +119,13 @@ def find_notebook(name: str) -> Path:
 
 
 def open_notebook(path: Path) -> Notebook:
-    """Read a notebook with the parameters in its one cell tagged `parameters`: ``name = literal  # help`` a line."""
+    """Read a notebook and the parameters in its one cell tagged `parameters`: a ``name = literal  # help`` per line."""
     notebook = read_notebook(path)
     sources = [(cell["cell_type"], "".join(cell["source"])) for cell in notebook["cells"]]
     tags = [cell.get("metadata", {}).get("tags", []) for cell in notebook["cells"]]
     tagged = [source for (_, source), names in zip(sources, tags, strict=True) if "parameters" in names]
     if len(tagged) != 1:
-        raise InputError(f"{len(tagged)} cells are tagged `parameters`; exactly one is needed", path=path)
+        raise InputError(f"{len(tagged)} cells are tagged `parameters`; expected exactly one", path=path)
     with errors_in(path):
         return Notebook(path, sources, _parameters_in(tagged[0]), json.dumps(notebook))
 
@@ -144,8 +144,8 @@ def _parameters_in(cell: str) -> dict[str, Parameter]:
                     raise ValueError
     except SyntaxError as error:
         raise InputError(f"parameters cell: {error.msg}", line=error.lineno) from None
-    except (ValueError, TypeError, MemoryError, RecursionError):  # a list as a key; 50,000 minus signs
-        raise InputError("parameters cell: a line must read `name = value`, a plain literal", line=line) from None
+    except (ValueError, TypeError, MemoryError, RecursionError):  # such as a list as a key, or 50,000 minus signs
+        raise InputError("parameters cell: expected `name = value` with a plain literal", line=line) from None
     return parameters
 
 
@@ -155,19 +155,22 @@ def read_notebook(path: Path) -> dict[str, Any]:
 
     try:
         text = path.read_text(encoding="utf-8")
-        nbformat.reads(text, as_version=4)  # as papermill will
+        nbformat.reads(text, as_version=4)  # as papermill does later
         notebook: dict[str, Any] = json.loads(text)
-        notebook["cells"]  # which a notebook of an older version lacks
-    except Exception as error:  # noqa: BLE001 - whatever a damaged field leads to, also AssertionError
-        raise InputError(f"is not a readable notebook ({type(error).__name__})", path=path) from None
+        notebook["cells"]  # a notebook in an older format lacks the key
+    except Exception as error:  # noqa: BLE001 - a damaged field may raise any error, also AssertionError
+        raise InputError(f"not a readable notebook ({type(error).__name__})", path=path) from None
     return notebook
 
 
 def check_parameters(notebook: Notebook, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the given parameters, each in the type of its default; text is read as that type ("5", "true", JSON).
 
-    A list holds values of the types that its default holds; where that is empty, anything. One of words may be written
-    as in the shell, "bm25,minilm".
+    A list may contain values of the types in its default, or any values if the default is empty. A list of words may
+    also be written as in the shell, "bm25,minilm".
+
+    Raises:
+        InputError: an unknown parameter, or a value of another type.
     """
     accepted = notebook.parameters
     kind = f"parameter of {notebook.path.stem}"
@@ -183,7 +186,7 @@ def _typed(parameter: Parameter, value: Any) -> Any:
         expected = type(default).__name__
         if isinstance(default, list) and default:
             expected += f" of {' or '.join(dict.fromkeys(type(element).__name__ for element in default))}"
-        problem = f"must be {expected} (default {default!r}), not {shortened(value)}"
+        problem = f"expected {expected} (the default is {default!r}), not {shortened(value)}"
         raise InputError(problem, field=parameter.name) from None
 
 
@@ -198,19 +201,19 @@ def _from_text(text: str, default: Any) -> Any:
 
 
 def _like(default: Any, value: Any) -> Any:
-    """Return a value in the type of a default, whole numbers as floats where need be; ValueError: it is of another."""
+    """Return a value in the type of a default, a whole number as a float if needed; ValueError if the type differs."""
     if isinstance(default, float) and type(value) is int:
         value = float(value)
     if type(value) is not type(default) or (isinstance(value, float) and not math.isfinite(value)):
         raise ValueError
     if isinstance(value, list) and default:
-        # By type, so that [1, "all"] takes both.
+        # By type, so that a default such as [1, "all"] accepts both types.
         examples = {type(example): example for example in default}
         return [_like(examples.get(type(element), default[0]), element) for element in value]
     return value
 
 
-# ---------------------------------------------------------------- running one
+# ---------------------------------------------------------------- running a notebook
 
 
 def run_notebook(
@@ -220,11 +223,14 @@ def run_notebook(
     output: StrPath | None = None,
     progress: bool = True,
 ) -> NotebookRun:
-    """Execute a notebook from a fresh kernel, and keep the result.
+    """Execute a notebook in a fresh kernel, and keep the executed notebook and its record.
 
     ``run.json`` is written last and atomically: a folder without it holds a run that did not finish, and failed.json
-    says what went wrong. A wrong parameter is an InputError before anything starts; a cell that fails is a BerdsError
-    that names it.
+    holds its error.
+
+    Raises:
+        InputError: an unknown notebook or an invalid parameter, before the kernel starts.
+        BerdsError: a cell that fails, which the message names, or a folder that another run is using.
     """
     source = name if isinstance(name, Notebook) else open_notebook(find_notebook(name))
     values = check_parameters(source, parameters or {})
@@ -237,7 +243,7 @@ def run_notebook(
 
 
 def run_lock(folder: Path) -> FileLock:
-    """Return the lock of a run's folder, which is created; who holds it may take it once more."""
+    """Create the folder of a run and return its lock, which the holder may acquire again."""
     folder.mkdir(parents=True, exist_ok=True)
     return FileLock(folder.resolve() / _LOCK, is_singleton=True)
 
@@ -259,7 +265,7 @@ def _execute(source: Notebook, values: Mapping[str, Any], folder: Path, progress
         if changed:
             raise BerdsError(f"{source.path.stem}: {', '.join(changed)} changed while it was run; call again")
     except Exception as error:
-        with suppress(OSError, InputError):  # a full disk may be what went wrong; the caller is told all the same
+        with suppress(OSError, InputError):  # a full disk may be the cause; the error is raised in any case
             _write_json(folder / FAILED, {"error": str(error) or type(error).__name__})
         raise
     written = [path for path in sorted(folder.iterdir()) if path.suffix not in ("", ".ipynb")]
@@ -280,10 +286,10 @@ def _execute(source: Notebook, values: Mapping[str, Any], folder: Path, progress
 
 
 def _check_folder(source: Notebook, folder: Path) -> None:
-    """Refuse a folder in which a run would replace a file that no run wrote."""
+    """Raise InputError for a folder in which the run would replace a file that is not from a run."""
     target = folder / source.path.name
     if target.exists() and target.samefile(source.path):
-        problem = "holds the notebook itself, which the run would replace; choose another folder"
+        problem = "the folder contains the notebook itself, which the run would replace; choose another folder"
         raise InputError(problem, path=folder)
     for name, fields in {RECORD: {"notebook", "parameters", "finished"}, FAILED: {"error"}}.items():
         path = folder / name
@@ -292,9 +298,10 @@ def _check_folder(source: Notebook, folder: Path) -> None:
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
-            continue  # a damaged record of a run, which is replaced
+            continue  # a damaged record of a run may be replaced
         if not isinstance(record, dict) or not fields <= record.keys():
-            raise InputError("is not the record of a run, so it is not replaced; choose another folder", path=path)
+            problem = "this file is not the record of a run, so it is not replaced; choose another folder"
+            raise InputError(problem, path=path)
 
 
 def _write_json(path: Path, value: Any) -> None:
@@ -307,13 +314,13 @@ def _run_cells(source: Notebook, values: Mapping[str, Any], target: Path, progre
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
-    logging.getLogger("papermill").setLevel(logging.CRITICAL)  # it logs the errors that are raised below
+    logging.getLogger("papermill").setLevel(logging.CRITICAL)  # papermill logs the errors that are raised below
     root = work_folder()
     own_folder = {}
-    if "output_dir" in source.parameters:  # what it writes goes into the run's own folder, unless the caller chose one
+    if "output_dir" in source.parameters:  # default: the notebook writes to the run's folder
         inside = target.parent.is_relative_to(root)
         own_folder["output_dir"] = os.path.relpath(target.parent, root) if inside else str(target.parent)
-    literal_path = str(target).replace("{", "{{").replace("}", "}}")  # papermill fills in what stands in braces
+    literal_path = str(target).replace("{", "{{").replace("}", "}}")  # papermill would fill in names in braces
     for starts_left in reversed(range(_STARTS)):
         try:
             target.write_text(source.text, encoding="utf-8")
@@ -333,48 +340,48 @@ def _run_cells(source: Notebook, values: Mapping[str, Any], target: Path, progre
             without_colours = re.sub(r"\x1b\[[0-9;]*m", "", error.evalue)
             raise _failure(target, f"{error.ename}: {without_colours}") from None
         except DeadKernelError:
-            problem = "the kernel died, most often for want of memory: try a smaller `limit` or model, or fewer workers"
+            problem = "the kernel died, usually for lack of memory: try a smaller `limit` or model, or fewer workers"
             raise _failure(target, problem) from None
-        except RuntimeError as error:  # jupyter_client's word for a kernel that does not answer at its start
+        except RuntimeError as error:  # jupyter_client raises it if a kernel does not answer at its start
             if not starts_left:
-                raise BerdsError(f"{target.stem}: the kernel did not start, {_STARTS} times: {error}") from None
+                raise BerdsError(f"{target.stem}: the kernel did not start in {_STARTS} attempts: {error}") from None
 
 
 def _failure(target: Path, problem: str) -> BerdsError:
     cells = read_notebook(target)["cells"]
     begun = [cell for cell in cells if cell["metadata"].get("papermill", {}).get("start_time")]
     last = sum(cell["cell_type"] == "code" for cell in begun)
-    place = f"The notebook up to there, with all outputs: {target}"
+    place = f"The notebook with all outputs up to that cell: {target}"
     return BerdsError(f"{target.stem} failed in cell {last}: {problem}\n{place}")
 
 
 @cache
 def _kernel_manager() -> type:
-    """Return a manager of kernels that import no module from the current folder."""
+    """Return a class of kernel managers whose kernels do not import modules from the current folder."""
     from jupyter_client.manager import AsyncKernelManager
 
     class WithoutCurrentFolder(AsyncKernelManager):
         async def _async_pre_start_kernel(self, **options: Any) -> Any:
             env = {**os.environ, **options.pop("env", {}), "PYTHONSAFEPATH": "1"}
-            if "PYTHONPATH" in env:  # ipykernel drops the first place of the path where it is the current folder
+            if "PYTHONPATH" in env:  # ipykernel drops the first entry of the path if it is the current folder
                 env["PYTHONPATH"] = os.pathsep.join([os.devnull, env["PYTHONPATH"]])
             return await super()._async_pre_start_kernel(env=env, **options)
 
     return WithoutCurrentFolder
 
 
-# ---------------------------------------------------------------- what a run reads, and what it ran on
+# ---------------------------------------------------------------- inputs and environment of a run
 
 
 def run_folder(source: Notebook, values: Mapping[str, Any]) -> Path:
-    """Return the folder of a run: papermill_runs/NAME-HASH, of the notebook, the parameters, the code and the data."""
+    """Return papermill_runs/NAME-HASH, the folder of a run; the hash covers notebook, parameters, code and data."""
     everything = json.dumps([source.cells, values, *_reads(source, values)], sort_keys=True)
     digest = hashlib.sha256(everything.encode()).hexdigest()[:10]
     return work_folder() / "papermill_runs" / f"{source.path.stem}-{digest}"
 
 
 def _reads(source: Notebook, values: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
-    """Return hashes of what a run's results depend on beside notebook and parameters: the code, and data by name."""
+    """Return a hash of the code and hashes of the data by name, on which a run's results also depend."""
     chosen = source.defaults | dict(values)
     chosen.pop("output_dir", None)
     return code_version(), inputs_of(chosen.values())
@@ -382,7 +389,7 @@ def _reads(source: Notebook, values: Mapping[str, Any]) -> tuple[str, dict[str, 
 
 @cache
 def code_version() -> str:
-    """Return a hash of what the package computes by: its code, prompts, settings and weights, as they are now."""
+    """Return a hash of the package's current code, prompts, settings and weights."""
     digest = hashlib.sha256()
     for path in sorted(path for path in PACKAGE.rglob("*") if path.suffix in _COMPUTING):
         digest.update(f"{path.relative_to(PACKAGE).as_posix()} {path.stat().st_size}\n".encode())
@@ -392,9 +399,9 @@ def code_version() -> str:
 
 
 def inputs_of(values: Iterable[Any]) -> dict[str, str]:
-    """Return name → hash of the content of each data set and file that values name, also inside a system string.
+    """Return name → hash of the content of each data set and file that the values name, also inside system strings.
 
-    "" stands for a data set of which nothing is on this machine.
+    The hash is "" for a data set that is not on this machine.
     """
     words = set()
     for text in _texts(values):
@@ -412,7 +419,7 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
 
 
 def _places(word: str) -> list[Path]:
-    if word in DATASETS:  # a name comes before a folder of that name, as in loading
+    if word in DATASETS:  # a data set takes precedence over a folder of the same name, as in loading
         return every_place(DATASETS[word])
     path = work_folder() / word
     is_path = re.search(r"\w", word) and len(word) < _LONGEST_PATH
@@ -441,10 +448,10 @@ def _content(path: Path, size: int, changed: int) -> bytes:
 
 @cache
 def environment() -> dict[str, Any]:
-    """Return the commit ("-dirty": files differ), the machine, the number format of encoders, versions of libraries."""
+    """Return the commit ("-dirty" if files differ), the machine, the encoders' number format, and library versions."""
     described = ["git", "-C", str(PACKAGE.parent), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     commit = subprocess.run(described, capture_output=True, text=True).stdout if shutil.which("git") else ""
-    cpuinfo = Path("/proc/cpuinfo")  # of Linux
+    cpuinfo = Path("/proc/cpuinfo")  # exists on Linux only
     models = re.findall(r"model name\s*: (.*)", cpuinfo.read_text(encoding="utf-8")) if cpuinfo.exists() else []
     installed = {library.name.lower(): library for library in importlib.metadata.distributions()}
     required = (installed["berdslib"].requires or []) if "berdslib" in installed else []

@@ -1,6 +1,6 @@
 """The numbers printed in the BeRDS and PIR papers, and a page for each table and figure with ours beside them.
 
-The numbers are in data/published, one a row; its README.md says where they come from and which are suspicious.
+The files in data/published hold one number per row; the README.md there gives their sources and the doubtful numbers.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# What a version is called in a message, and the file that holds its numbers.
+# The name of each version in messages, and the file with its numbers.
 VERSIONS = {"v1": ("BeRDS v1", "berds_v1"), "v2": ("BeRDS v2", "berds_v2"), "pir": ("PIR", "pir")}
 REAL = ("lists", "dial", "changes", "pir", "people", "projection")  # tables of data/real
 
 
 def published_table(table: str, version: str = "v2") -> pd.DataFrame:
-    """Return the numbers of one published table, one row a number, in the printed order and unit.
+    """Return the numbers of one published table, one row per number, in the printed order and unit.
 
     Args:
         table: its number in that version of the paper, "3" or "Table 3".
         version: "v1" or "v2" of BeRDS, which number their tables differently, or "pir" for the PIR paper.
 
     Returns:
-        The columns of the file: `k` is Int64 and `value` float; all others are text, "" where one does not apply.
+        A frame with the columns of the file: `k` is Int64, `value` float, and all others text, "" if not applicable.
     """
     numbers = _numbers(known("version", version, VERSIONS))
     wanted = str(table).strip().removeprefix("Table").strip()
@@ -58,7 +58,7 @@ def published_value(table: str, *, version: str = "v2", **where: str | float) ->
         rows = rows[rows[column].eq(value).fillna(False)]
     if len(rows) != 1:
         conditions = ", ".join(f"{column}={value!r}" for column, value in where.items()) or "no condition"
-        raise InputError(f"{len(rows)} numbers of Table {table} ({version}) match {conditions}; exactly one must")
+        raise InputError(f"{len(rows)} numbers of Table {table} ({version}) match {conditions}; exactly one must match")
     return float(rows["value"].iloc[0])
 
 
@@ -69,10 +69,10 @@ def read_shipped(name: str) -> pd.DataFrame:
 
 
 def real_numbers(name: str) -> pd.DataFrame:
-    """Return one of the tables ``REAL`` of data/real: results on data whose texts may not be shipped.
+    """Return one of the tables ``REAL`` of data/real: results on data whose texts we may not redistribute.
 
-    The README.md of data/real describes the columns. In the first three tables a list is a word with a letter for each
-    rank: A for a passage that argues the supporting side, B the opposing one, X both, a dot neither.
+    The README.md of data/real describes the columns. The first three tables write a list as a word with one letter per
+    rank: A for a passage that argues the supporting side, B for the opposing side, X for both, a dot for neither.
     """
     known("table of data/real", name, REAL)
     return pd.read_csv(shipped("real") / f"{name}.csv", keep_default_na=False)
@@ -80,7 +80,7 @@ def real_numbers(name: str) -> pd.DataFrame:
 
 # ---------------------------------------------------------------- one page for each table and figure
 
-_TOLD = {  # fields of tables.toml, as a page calls them
+_TOLD = {  # field of tables.toml → its label on a page
     "differs": "Why not compare", "command": "Command", "settings": "Published settings",
     "notebook": "Notebook", "data": "Data", "hours": "Hours", "laptop": "On a laptop", "row": "One row of ours",
 }  # fmt: skip
@@ -94,10 +94,10 @@ STATUS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PublishedPage:
-    """A table or figure of the papers: the published numbers, ours beside them, and how ours are made.
+    """A table or figure of the papers: the published numbers, ours beside them, and how we compute ours.
 
-    `published` and `ours` have one row a number, all of it text as in the files; either may be empty. `told` holds the
-    entry of data/published/tables.toml.
+    `published` and `ours` have one row per number, all values as text as in the files; either may be empty. `told`
+    holds the entry of data/published/tables.toml.
     """
 
     name: str
@@ -120,7 +120,7 @@ class PublishedPage:
 
     @property
     def lines(self) -> list[tuple[str, str]]:
-        """What the page says beside its numbers, as pairs of a label and a text."""
+        """The text of the page beside its numbers, as pairs of a label and a text."""
         pairs = [("Status", f"{self.status}: {STATUS[self.status]}")]
         for field, label in _TOLD.items():
             if self.told.get(field):
@@ -147,7 +147,7 @@ class PublishedPage:
 
     @property
     def beside(self) -> pd.DataFrame:
-        """The published rows above ours, in the layout of the paper; ours have intervals where these are known."""
+        """The published rows above ours, in the layout of the paper; ours have intervals if these are known."""
         rows = self._shown()
         if rows.empty:
             return rows
@@ -208,14 +208,14 @@ class PublishedPage:
         return figure
 
     def to_csv(self) -> str:
-        """Return all numbers, published and ours, a row each."""
+        """Return all numbers, published and ours, as CSV with one row per number."""
         published = self.published.assign(whose="published")
         rows = pd.concat([published, self.ours.assign(whose="ours")], ignore_index=True)
         rows = rows.drop(columns=["table", "paper", "version"], errors="ignore")
         return str(rows.to_csv(index=False, lineterminator="\n"))
 
     def to_latex(self) -> str:
-        """Return the table :attr:`beside` as LaTeX (booktabs); its caption says why the numbers are not comparable."""
+        """Return the table :attr:`beside` as LaTeX (booktabs); the caption says why the numbers are not comparable."""
         caption = escape(f"{self.heading}. {self.told['differs']}")
         return str(self.beside.to_latex(index=False, escape=True, caption=caption))
 
@@ -238,7 +238,7 @@ class PublishedPage:
 
 
 def _draw_panel(axis: Axes, title: str, rows: pd.DataFrame, shapes: Mapping[str, str]) -> None:
-    """Draw one panel of :meth:`Page.figure`; ours stand a little below the published values of the same line."""
+    """Draw one panel of :meth:`PublishedPage.figure`; ours are a little below the published values of a line."""
     from berdslib.study.figures import HUES
 
     names = _distinct(rows["lines"])
@@ -263,7 +263,7 @@ def _distinct(values: Iterable[str]) -> list[str]:
 
 
 def _joined(rows: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
-    """Return the texts of several columns as one label a row."""
+    """Return the texts of several columns as one label per row."""
     if {"measure", "k"} <= set(columns):  # Precision@5
         rows = rows.assign(measure=rows["measure"] + "@" + rows["k"])
         columns = [column for column in columns if column != "k"]
@@ -279,7 +279,7 @@ def _entries() -> dict[str, dict[str, Any]]:
 
 
 def census() -> pd.DataFrame:
-    """Return one row for each numbered table and figure of both papers; `ours` counts our numbers."""
+    """Return a frame with one row per numbered table and figure of both papers; `ours` counts our numbers."""
     counts = read_shipped("ours")["table"].value_counts()
     rows = [
         (name, entry["title"], entry["status"], counts.get(name, 0), entry["notebook"])
@@ -291,7 +291,7 @@ def census() -> pd.DataFrame:
 def page(name: str) -> PublishedPage:
     """Return the page of a table or figure: "BeRDS 3", "pir4", "PIR Figure 2"; without a paper, BeRDS.
 
-    BeRDS is numbered as in its later version.
+    BeRDS' tables and figures have the numbers of the later version.
 
     >>> page("3").heading
     'BeRDS Table 3: base retrievers, 5 documents'

@@ -2,6 +2,6 @@
 
 from pathlib import Path
 
-HERE = ("127.0.0.1", "localhost", "::1")  # addresses that no other machine reaches
-APP_SETTINGS = "BERDS_APP"  # the variable by which the app's notebook gets them
+HERE = ("127.0.0.1", "localhost", "::1")  # addresses that other machines cannot reach
+APP_SETTINGS = "BERDS_APP"  # environment variable with the settings of the app's notebook
 STATIC = Path(__file__).with_name("static")

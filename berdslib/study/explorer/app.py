@@ -1,6 +1,7 @@
 """The explorer as a web page for people who do not code: ``berds explore``, served by Voilà.
 
-It runs with JupyterLab's rules for who is answered, and without settings from anybody's folder.
+As in JupyterLab, a request needs a token, and a local server accepts only local host names. Settings in the current
+folder are ignored.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ except ImportError as error:
     raise MissingDataError("the app needs Voilà; pip install 'berdslib[app]'") from error
 
 NOTEBOOK = Path(__file__).with_name("app.ipynb")
-TEMPLATES = Path(__file__).with_name("share")  # Voilà's own asks a CDN for icons
+TEMPLATES = Path(__file__).with_name("share")  # Voilà's own template fetches icons from a CDN
 
 
 class Server(Voila):
-    """Answers whoever has its token and, while it listens on this machine only, calls it by a name of this machine."""
+    """A Voilà server that requires a token and, while it listens on this machine only, one of its local host names."""
 
     @default("auto_token")
     def _ask_for_a_token(self) -> bool:
@@ -37,16 +38,16 @@ class Server(Voila):
 
     @default("tornado_settings")
     def _refuse_foreign_names(self) -> dict[str, Any]:
-        # Else a page of another host, whose name comes to stand for this machine, could read what is served.
+        # Otherwise a foreign page could read the served pages by DNS rebinding.
         return {"allow_remote_access": self.ip not in HERE}
 
     @default("config_file_paths")
     def _config_of_the_user_alone(self) -> list[str]:
-        return [*jupyter_config_path()]  # Voilà would begin with the current folder, and run a voila.py that is there
+        return [*jupyter_config_path()]  # Voilà would also read the current folder, and run a voila.py in it
 
     def launch_browser(self) -> None:
-        """Open the page with its token, which Voilà's own leaves out."""
-        # By a file, of this user alone, because whoever lists processes can read an address that is given to a browser.
+        """Open the page in a browser, with its token, which Voilà's own method omits."""
+        # Other users can read the arguments of a process, so the address is in a file that only this user can read.
         page = Path(self.connection_dir) / "open.html"
         address = f"{self.connection_url}?{urlencode({'token': self.identity_provider.token})}"
         page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={address}">', "utf-8")
@@ -54,13 +55,14 @@ class Server(Voila):
 
 
 def serve(settings: dict[str, Any], *, port: int, host: str, browser: bool, idle: int) -> None:
-    """Serve the explorer until it is stopped; `settings` are what ``open_app`` gives to ``berdslib.explore``.
+    """Serve the explorer until the process is stopped.
 
-    Each open page has a kernel of its own, which is ended `idle` seconds after its page is closed.
+    `settings` are the arguments that :func:`~.widget.open_app` passes to ``berdslib.explore``. Each open page has its
+    own kernel, which ends `idle` seconds after the page is closed.
     """
     paths = [str(TEMPLATES), *filter(None, [os.environ.get("JUPYTER_PATH")])]
     os.environ["JUPYTER_PATH"] = os.pathsep.join(paths)
-    os.environ[APP_SETTINGS] = json.dumps({"folder": os.getcwd(), **settings})  # the folder that paths start from
+    os.environ[APP_SETTINGS] = json.dumps({"folder": os.getcwd(), **settings})  # relative paths start from this folder
     options = {
         "port": port,
         "Voila.ip": host,
@@ -70,7 +72,7 @@ def serve(settings: dict[str, Any], *, port: int, host: str, browser: bool, idle
         "VoilaConfiguration.show_tracebacks": False,
         "MappingKernelManager.cull_idle_timeout": idle,
         "MappingKernelManager.cull_interval": max(1, min(60, idle)),
-        "VoilaConfiguration.file_allowlist": "[]",  # nothing beside the notebook is served
+        "VoilaConfiguration.file_allowlist": "[]",  # do not serve files beside the notebook
     }
     shown = [f"--{name}={value}" for name, value in options.items()]
     Server.launch_instance([str(NOTEBOOK), *shown, *([] if browser else ["--no-browser"])])

@@ -1,4 +1,4 @@
-"""The explorer as one file that can be mailed: lists searched and judged in advance, opened without any network."""
+"""The explorer as one HTML file that opens offline: its lists are searched and judged in advance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from berdslib.study.explorer import STATIC
 from berdslib.study.explorer.session import AS_ASKED, Session, ViewRequest
 from berdslib.study.explorer.views import visible
 
-# Nothing may be fetched, sent, framed or run but the one script and the one style sheet in the file itself.
+# The page may use only its own script and style sheet; it may not fetch, send or frame anything.
 _POLICY = (
     "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'"
 )
@@ -25,12 +25,16 @@ _POLICY = (
 def export_page(
     path: StrPath, session: Session, request: ViewRequest, *, sides: bool = True, opinions: bool = True
 ) -> int:
-    """Write a page that shows two systems' lists for many questions, and opens by itself; return its size in bytes.
+    """Write a self-contained page with two systems' lists for every question; return its size in bytes.
 
-    With `sides` each perspective is searched with, too; with `opinions` the judge reads every listed passage.
+    With `sides`, the page also has the lists of searches with each perspective. With `opinions`, it has the judge's
+    opinion on every listed passage.
+
+    Raises:
+        InputError: a file name that does not end in .html or .htm, or a system without a list for a question.
     """
     if Path(path).suffix not in (".html", ".htm"):
-        raise InputError("a page is written as .html", path=path)
+        raise InputError("the name of a page must end in .html", path=path)
     views: dict[str, dict[int, Any]] = {}
     passages: dict[str, Any] = {}
     details: dict[str, dict[str, Any]] = {}
@@ -60,20 +64,20 @@ def export_page(
 
 
 def _finished(session: Session, request: ViewRequest) -> dict[str, Any]:
-    """Return the last view of a request; a list that could not be made is an error here, not a remark in the page."""
-    # All questions are searched in any case, so they are searched together, as in an experiment.
+    """Return the complete view of a request; a system without a list for the question itself is an InputError."""
+    # The page needs all questions, so they are searched together, as in an experiment.
     for system in request.systems:
         session.run(request, system, together=True)
     *_, view = session.render_steps(request, longest=0)
     problems = [listing["problem"] for listing in view["lists"] if listing["problem"]]
-    # A foreign run need not hold lists of perspectives, and the page says so there.
+    # A finished run may lack the lists of perspectives; the page reports that in the place of the list.
     if problems and request.asked == AS_ASKED:
         raise InputError(f"question {request.qid!r}: {problems[0]}")
     return view
 
 
 def page_of(data: dict[str, Any], title: str) -> str:
-    """Return the page that shows some data: text of anybody's stands in it as JSON that no markup can leave."""
+    """Return the HTML of the page that shows `data`, embedded as JSON and escaped so that no text can act as markup."""
     page, drawing, own, *styles = (
         (STATIC / name).read_text(encoding="utf-8")
         for name in ("page.html", "explorer.js", "page.js", "explorer.css", "page.css")

@@ -1,4 +1,4 @@
-"""What the explorer finds for a request: it searches and judges; nothing here draws, and there is no thread."""
+"""The searches and verdicts behind the explorer's requests; this module neither draws nor starts threads."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ from berdslib.study.scoring import (
 )
 from berdslib.study.sides import statements
 
-READING_JUDGE = "laptop"  # judges the passages that nobody has labelled
+READING_JUDGE = "laptop"  # the judge of unlabelled passages
 TYPED = "typed"
-DEPTH = 100  # candidates that a diversifier chooses from, unless told otherwise
+DEPTH = 100  # default number of candidates that a diversifier chooses from
 AS_ASKED = -1
-_LONGEST = 600  # characters of a passage in a live list; an opened passage is sent whole
-ALONE = "Searched by itself: scores were divided by the largest of this question, not of all questions."
+_LONGEST = 600  # characters of a passage in a live list; an opened passage is sent in full
+ALONE = "Searched alone: scores were divided by the largest score of this question, not of all questions."
 
 
 class ViewRequest(NamedTuple):
-    """What somebody asks to see.
+    """A request for a view: a question, two systems and k.
 
-    A question of the data has a ``qid``. One that was ``typed`` has none, and its ``perspectives`` are typed too, or ()
-    for the two sides that a rule finds. ``asked`` is -1 to search with the question, else the number of the
+    A question of the data has a ``qid``. A ``typed`` question has no qid; its ``perspectives`` are typed too, or () for
+    the two sides that a rule derives. ``asked`` is -1 to search with the question, otherwise the index of the
     perspective to search with.
     """
 
@@ -66,9 +66,9 @@ class ViewRequest(NamedTuple):
 
 
 class Session:
-    """A collection to search and the runs that were made so far; arguments are those of :func:`berdslib.explore`.
+    """A collection to search and the runs made so far; the arguments are those of :func:`berdslib.explore`.
 
-    All questions of the data are searched together, as in an experiment, and each by itself where that is slow.
+    All questions of the data are searched together, as in an experiment; a slow system searches each question alone.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Session:
     ) -> None:
         name = collection.name
         if isinstance(collection, Handout):
-            raise InputError(f"{name!r} is a scenario of PerspectiveArg, whose groups no list can be marked with")
+            raise InputError(f"{name!r} is a scenario of PerspectiveArg; its groups cannot mark the explorer's lists")
         if not collection.passages:
             raise InputError(f"{name!r} has questions only; name the corpus to search", field="passages")
         self.collection = collection
@@ -103,48 +103,51 @@ class Session:
         self._workshops: dict[tuple[ViewRequest, bool], Workshop] = {}
         self._runs: dict[ViewRequest, pd.DataFrame] = {}
 
-    # ------------------------------------------------------------ what is asked
+    # ------------------------------------------------------------ requests
 
     def question(self, request: ViewRequest) -> Question:
-        """Return the question of a request, with the perspectives that its lists are judged by."""
+        """Return the question of a request, with the perspectives against which its lists are judged."""
         if request.qid:
             by_qid = {question.qid: question for question in self.collection.questions}
             question = by_qid[known("question", request.qid, by_qid)]
         else:
             question = typed_question(request.typed, request.perspectives)
         if request.asked >= len(question.perspectives):
-            raise InputError(f"there is no perspective number {request.asked + 1} to search with", field="asked")
+            raise InputError(f"the question has no perspective number {request.asked + 1}", field="asked")
         return question
 
     def is_recorded(self, request: ViewRequest) -> bool:
-        """Return whether recorded verdicts mark the lists, as they do for questions of the data."""
+        """Return whether recorded verdicts mark the lists, which only questions of the data can have."""
         return bool(request.qid) and is_recorded(self._judge) and self.collection.gold is not None
 
     def problem_of(self, system: str) -> str:
-        """Return what is wrong with the text of a system, "" where nothing is."""
+        """Return the problem of a system string; "" if the string is valid."""
         try:
             self._is_slow(system)
         except InputError as error:
             return visible(str(error))
         return ""
 
-    # ------------------------------------------------------------ what is shown
+    # ------------------------------------------------------------ views
 
     def render_steps(self, request: ViewRequest, *, longest: int = _LONGEST) -> Iterator[dict[str, Any]]:
-        """Yield views of a request (:func:`~.views.view_of`), each more complete than the one before.
+        """Yield views of a request (:func:`~.views.view_of`), each more complete than the previous one.
 
-        A system that cannot search has its problem in its list; a question that cannot be asked, or a judge that fails,
-        is an error.
+        If a system cannot search, its list holds the problem.
+
+        Raises:
+            BerdsError: an invalid question, or a judge that fails.
         """
         question = self.question(request)
         name = self.collection.name
+        invented = " (invented)" if name == "sample" else ""
         show = partial(
             view_of,
             question,
             passages=self._passages,
             k=request.k,
             asked="" if request.asked == AS_ASKED else question.perspectives[request.asked],
-            searched=f"{len(self._passages):,} passages of {name}" + " (invented)" * (name == "sample"),
+            searched=f"{len(self._passages):,} passages of {name}{invented}",
             longest=longest,
         )
         lists = [Listing(system) for system in request.systems]
@@ -166,7 +169,7 @@ class Session:
         yield show(lists, verdicts=verdicts, judge=self._reader_name)
 
     def _is_ready(self, request: ViewRequest, system: str) -> bool:
-        """Return whether a list, or its problem, is known without a search."""
+        """Return whether a system's list, or its problem, is known without a search."""
         if isinstance(self.own.get(system), pd.DataFrame) or self.problem_of(system):
             return True
         return self._search_for(request, system) in self._runs
@@ -183,12 +186,12 @@ class Session:
     def _docnos(self, request: ViewRequest, question: Question, system: str) -> list[str]:
         finished = isinstance(self.own.get(system), pd.DataFrame)
         if finished and not request.qid:
-            raise InputError("a finished run answers its own questions only; choose one of those")
+            raise InputError("a finished run has lists for its own questions only; choose one of these")
         run = self.run(request, system)
         qid = question.qid if request.asked == AS_ASKED else perspective_qid(question.qid, request.asked)
         listed = run[(run["qid"] == qid) & (run["rank"] <= request.k)]
         if finished and listed.empty:
-            raise InputError(f"the run holds no list for {qid!r}")
+            raise InputError(f"the run has no list for {qid!r}")
         docnos: list[str] = listed["docno"].tolist()
         if unknown := [docno for docno in docnos if docno not in self._passages]:
             raise InputError(f"the run lists passage {unknown[0]!r}, which is not in the corpus")
@@ -203,7 +206,7 @@ class Session:
         return texts | self.judge_passages(request, [docno])[docno]
 
     def judge_passages(self, request: ViewRequest, docnos: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Return docno → the judge's opinion on each perspective, and the recorded labels where there are any."""
+        """Return docno → the judge's opinion on each perspective, with the recorded label if there is one."""
         question = self.question(request)
         judge = self.reader
         places = [(docno, pid) for docno in docnos for pid in range(len(question.perspectives))]
@@ -228,13 +231,13 @@ class Session:
         return details
 
     def differences(self, request: ViewRequest) -> pd.DataFrame:
-        """Return how the right lists differ from the left ones, where they differ most first.
+        """Return how the lists of the two systems differ for each question, the largest differences first.
 
-        A row for each question (index qid): text, MRecall and Coverage (right less left), and :func:`top_overlap`.
+        Frame with the index qid: text, MRecall and Coverage (right minus left), and overlap (:func:`top_overlap`).
         """
         questions = [question for question in self.collection.questions if question.perspectives]
         if not questions:
-            raise InputError("no question has perspectives to order them by", field="perspectives")
+            raise InputError("no question has perspectives, so lists cannot be compared", field="perspectives")
         k = request.k
         whole = ViewRequest(questions[0].qid, systems=request.systems, k=k)
         runs = [self.run(whole, system, together=True) for system in request.systems]
@@ -252,7 +255,7 @@ class Session:
         return table.loc[by_size.index]
 
     def labelled_questions(self, request: ViewRequest) -> list[list[str]]:
-        """Return the qid of each question, and its text with the :meth:`differences` of its lists behind it."""
+        """Return the qid of each question, and its text followed by the :meth:`differences` of its lists."""
         rows = []
         for qid, row in self.differences(request).iterrows():
             changes = [f"{name} {100 * row[name]:+.1f}" for name in ("MRecall", "Coverage") if row[name]]
@@ -263,7 +266,7 @@ class Session:
     # ------------------------------------------------------------ searching
 
     def run(self, request: ViewRequest, system: str, *, together: bool = False) -> pd.DataFrame:
-        """Return the run that holds a system's list for a request; `together` searches all questions of the data."""
+        """Return the run with a system's list for a request; `together` searches all questions of the data at once."""
         own = self.own.get(system)
         if isinstance(own, pd.DataFrame):
             return own
@@ -273,7 +276,7 @@ class Session:
         return self._runs[search]
 
     def _search_for(self, request: ViewRequest, system: str, together: bool = False) -> ViewRequest:
-        """Return the request without what does not change the run: no qid means all questions of the data."""
+        """Return the request with only the fields that change the run; qid "" stands for all questions of the data."""
         search = request._replace(systems=(system, ""), asked=min(request.asked, 0))
         whole = search._replace(qid="")
         if request.qid and (together or whole in self._runs or not self._is_slow(system)):
@@ -281,7 +284,7 @@ class Session:
         return search
 
     def _is_slow(self, system: str) -> bool:
-        """Return whether something reads every candidate of every question, or a model is asked for each question."""
+        """Return whether a system judges or re-ranks every candidate, or calls a chat model for every question."""
         if system in self.own:
             return False
         parsed = parse_system(system)
@@ -297,8 +300,8 @@ class Session:
             self._workshops[place] = self._workshop.beside(self._searched(search, projects))
         shop = self._workshops[place]
         retriever = shop.make([system])[system] if own is None else own
-        assert not isinstance(retriever, pd.DataFrame)  # finished runs are not searched
-        # A projection takes the perspective out of a full query.
+        assert not isinstance(retriever, pd.DataFrame)  # a finished run needs no search
+        # A projection removes the perspective from a full query, which contains it.
         full = projects and search.asked != AS_ASKED
         return retriever.search(shop.collection.queries if full else shop.collection.questions, search.k)
 
@@ -315,7 +318,7 @@ class Session:
 
     @property
     def reader(self) -> Judge:
-        """The judge of the passages that nobody has labelled."""
+        """The judge of unlabelled passages."""
         if self._reader is None:
             self._reader = judge_of(READING_JUDGE if is_recorded(self._judge) else self._judge, self.collection)
         return self._reader
@@ -336,12 +339,12 @@ def session_for(
     store: Store = None,
     **options: Any,
 ) -> tuple[Session, ViewRequest]:
-    """Return a session and the request to begin with; arguments and errors as :func:`berdslib.explore`."""
+    """Return a session and its first request; arguments and errors are those of :func:`berdslib.explore`."""
     check_k(k)
     named = named_systems(systems)
     if len(named) != 2:
-        raise InputError(f"two systems stand side by side, not {len(named)}", field="systems")
-    # A reader looks up any question, so a name stands for the questions of all splits.
+        raise InputError(f"expected two systems, got {len(named)}", field="systems")
+    # A reader may look up any question, so a name loads the questions of all splits.
     collection = load(data, split="all") if isinstance(data, str | Path) else collection_of(data)
     own: dict[str, pd.DataFrame | Retriever] = {}
     texts = []
@@ -361,7 +364,7 @@ def session_for(
 
 
 def typed_question(text: str, perspectives: Sequence[str] = ()) -> Question:
-    """Return a question that somebody typed; without perspectives it has the two sides that a rule finds, if any."""
+    """Return a typed question; without perspectives it gets the two sides that :func:`two_sides` derives, if any."""
     text = " ".join(text.split())
     if not text:
         raise InputError("type a question first", field="question")

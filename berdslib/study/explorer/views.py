@@ -1,4 +1,4 @@
-"""What the explorer shows of a question, as plain data that becomes JSON; nothing here draws, searches or judges."""
+"""The views of the explorer as plain data for JSON; this module does not draw, search or judge."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ MEANS = {
     "MRecall": "1 if the list shows as many perspectives as its length allows, else 0.",
     "Coverage": "the share of the perspectives that the list shows.",
     "Precision": "the share of the places whose passage argues any perspective.",
-    "leaning": "1 where all that is argued supports, -1 where all of it opposes, 0 where both sides are even.",
+    "leaning": "1 if all argued perspectives support, -1 if all of them oppose, 0 if both sides are even.",
 }
 LONGEST_LABEL = 110
 _WORD = re.compile(r"\w+")
 _STEMMED = analyser("english-stem")
-# What changes the order of what is read, or cannot be seen at all, and belongs to no script.
+# Characters that reorder the text or are invisible, and that no script needs.
 _DECEIVING = re.compile(
     "[\u00ad\u034f\u115f\u1160\u180e\u200b\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-# Scripts need these between their own letters; beside Latin ones they only hide.
+# Some scripts need these between their letters; beside Latin letters they can only hide text.
 _JOINERS = re.compile("(?<=[\0-\x7f])[\u061c\u200c-\u200f]|[\u061c\u200c-\u200f](?=[\0-\x7f])")
 
 
 class Listing(NamedTuple):
-    """What one system lists: ``docnos`` best first, None while it is searching; ``problem`` if there is no list."""
+    """The list of one system: ``docnos`` best first, None during the search; ``problem`` if there is no list."""
 
     system: str
     docnos: Sequence[str] | None = None
@@ -55,10 +55,10 @@ def view_of(
     searched: str = "",
     longest: int = 0,
 ) -> dict[str, Any]:
-    """Return all that is shown of a question; every text in it may be anybody's and must reach a page as text.
+    """Return the view of a question; its texts are not trusted, so a page must insert them as text, not as markup.
 
-    `verdicts` are None while they are being judged, `asked` is "" for the question itself; of a passage `longest`
-    characters are included, 0 for all.
+    `verdicts` are None until they are judged. `asked` is the perspective that was searched with, "" for the question
+    itself. The view has the first `longest` characters of each passage, 0 for all.
     """
     docnos = list(dict.fromkeys(docno for listing in lists for docno in listing.docnos or ()))
     supported = None if verdicts is None else supported_in(verdicts, question.qid)
@@ -84,7 +84,7 @@ def view_of(
 
 
 def perspective_marks(question: Question) -> list[dict[str, str]]:
-    """Return for each perspective its text, stance ("" where none is recorded), letter, colour, and ink for it."""
+    """Return each perspective's text, stance ("" if unrecorded), letter, colour, and the ink to write on the colour."""
     stances = question.stances or (None,) * len(question.perspectives)
     return [
         {
@@ -99,18 +99,18 @@ def perspective_marks(question: Question) -> list[dict[str, str]]:
 
 
 def visible(text: str) -> str:
-    r"""Return a text in which characters that hide or reorder others are written out, as ⟨U+202E⟩.
+    r"""Return a text in which invisible and reordering characters are replaced by their codes, as ⟨U+202E⟩.
 
     >>> visible("pay\u202ello\u200b!")
     'pay⟨U+202E⟩llo⟨U+200B⟩!'
     """
     text = _JOINERS.sub(_code, _DECEIVING.sub(_code, text))
-    # Control characters, and halves of surrogate pairs, which no JSON for a browser can carry.
+    # Also control characters, and unpaired surrogates, which JSON for a browser cannot contain.
     return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs") else _code(c) for c in text)
 
 
 def short_text(text: str) -> str:
-    """Return a text on one line of a menu, cut where it is long."""
+    """Return a text for one line of a menu, shortened if it is long."""
     text = visible(" ".join(text.split()))
     return (text if len(text) <= LONGEST_LABEL else f"{text[:LONGEST_LABEL]}…") or "(blank)"
 
@@ -131,7 +131,7 @@ def matched_words(query: str, texts: Iterable[str]) -> list[str]:
 
 
 def supported_in(verdicts: pd.DataFrame, qid: str) -> dict[str, list[int]]:
-    """Return docno → the perspectives of a question that a passage supports; () of one that argues none."""
+    """Return docno → the perspectives of a question that the passage supports; [] if it supports none."""
     rows = verdicts.loc[verdicts["qid"] == qid, ["docno", "pid", "supports"]]
     supported: dict[str, list[int]] = {}
     for docno, pid, supports in rows.sort_values("pid").values.tolist():
@@ -192,9 +192,9 @@ def _list_view(
 
 
 def figures_of(question: Question, argued: Sequence[Collection[int]], k: int) -> list[dict[str, Any]]:
-    """Return the measures of one list of k places, each of which argues some perspectives.
+    """Return the measures of a list of k places; `argued` has the perspectives that each listed passage argues.
 
-    Each has a name, a value (None where the list has none) and what it means.
+    Each measure is a mapping: name, value (None if it is undefined) and means, its explanation.
     """
     m = len(question.perspectives)
     shown = {pid for pids in argued for pid in pids}
@@ -210,7 +210,7 @@ def figures_of(question: Question, argued: Sequence[Collection[int]], k: int) ->
 
 
 def leaning_of(question: Question, argued: Sequence[Collection[int]]) -> float | None:
-    """Return which side a list leans to, (p - n) / (p + n), from -1 to 1; None where it argues neither side."""
+    """Return which side a list leans to, (p - n) / (p + n), from -1 to 1; None if it argues neither side."""
     sides = [{question.stances[pid] for pid in pids} for pids in argued]
     supporting = sum(SUPPORT in side for side in sides)
     opposing = sum(OPPOSE in side for side in sides)

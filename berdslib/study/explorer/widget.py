@@ -1,4 +1,4 @@
-"""The explorer in a notebook: ``berdslib.explore``. A widget that sends requests, and a worker that answers them."""
+"""The explorer in a notebook, ``berdslib.explore``: a widget sends requests, and a worker thread answers them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ FIRST = ("bm25", "minilm", "rank-bm25")  # retrievers whose models come with the
 
 
 class Explorer(anywidget.AnyWidget):
-    """Two systems side by side on one question; display it in a notebook. Made by :func:`explore`.
+    """A widget that shows two systems side by side on one question; :func:`explore` makes it.
 
     ``request`` holds the fields of a :class:`~.session.ViewRequest`; set it to change the lists. ``problems`` holds the
-    problem of an invalid system, and the system before it stays. ``static/explorer.js`` draws the widget.
+    problem of each system string, "" if it is valid; the last valid system stays in place of an invalid one.
+    ``static/explorer.js`` draws the widget.
     """
 
     _esm = STATIC / "explorer.js"
@@ -46,7 +47,7 @@ class Explorer(anywidget.AnyWidget):
 
     def __init__(self, session: Session, request: ViewRequest) -> None:
         self.session = session
-        self.asked = request  # the last request whose systems could be read
+        self.asked = request  # the last request, with the last valid systems
         self._worker = Worker(self._tell)
         self._complete = False
         questions = [[question.qid, short_text(question.text)] for question in session.collection.questions]
@@ -56,10 +57,10 @@ class Explorer(anywidget.AnyWidget):
         self._answer()
 
     def _answer(self, _: object = None) -> None:
-        """Show what is asked, as soon as the job before has stopped."""
+        """Show the lists of the current request, as soon as the job before has stopped."""
         asked: dict[str, Any] = dict(self.request)
         for name in ("perspectives", "systems"):
-            asked[name] = tuple(asked[name])  # lists, where they come from the page
+            asked[name] = tuple(asked[name])  # the page sends lists
         request = ViewRequest(**asked)
         self.problems = [self.session.problem_of(system) for system in request.systems]
         systems = list(self.asked.systems)
@@ -93,7 +94,7 @@ class Explorer(anywidget.AnyWidget):
             self.send_state(["request", "problems", "differences", "view", "passage", "status"])
 
     def open_passage(self, docno: str) -> None:
-        """Show a listed passage in full, with the judge's opinion."""
+        """Show a listed passage in full, with the judge's opinion on each perspective."""
         request = self.asked
         self.passage = {"docno": docno, "asking": True}
 
@@ -102,15 +103,15 @@ class Explorer(anywidget.AnyWidget):
                 passage = self.session.passage_details(request, docno)
             except BerdsError as error:
                 passage = {"docno": docno, "problem": visible(str(error))}
-            stop_if_given_up()  # the view may be of another question by now
+            stop_if_given_up()  # the view may show another question by now
             self.passage = passage
-            if not self._complete:  # this job has stopped the one that was making the lists
+            if not self._complete:  # this job has interrupted the search for the lists
                 self._show()
 
         self._worker.do(ask, "Asking the judge …")
 
     def _order(self) -> None:
-        """Order the questions by how the lists differ, and go to the first."""
+        """Order the questions by the differences between the lists, and show the first."""
         request = self.asked
         questions = self.session.labelled_questions(request)
         stop_if_given_up()
@@ -122,46 +123,46 @@ class Explorer(anywidget.AnyWidget):
         self.status = {"text": visible(text), "busy": busy, "problem": visible(problem)}
 
     def wait(self, timeout: float = 60) -> bool:
-        """Wait until everything that was asked for is shown; return whether it is. For scripts and tests."""
+        """Wait until the current request is answered; return whether it is. For scripts and tests."""
         return self._worker.wait(timeout)
 
     def close(self) -> None:
-        """Take the explorer from its page and free its indexes, lists and passages."""
+        """Remove the explorer from its page and free its indexes, lists and passages."""
         self._worker.cancel()
         super().close()
         self.__dict__.pop("session", None)
 
     def __repr__(self) -> str:
-        """Name what is compared."""
+        """Name the systems that are compared."""
         return f"Explorer({visible(' | '.join(self.asked.systems))})"
 
 
 def suggestions(own: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return what is suggested where a system is typed: names to begin with, and parts that may follow."""
+    """Return the suggestions for typing a system: names of retrievers, and parts that may follow."""
     names = dict.fromkeys([*own, *FIRST, *RETRIEVERS.names()])
     first = [name for name in names if ":" not in name]
     return {
         "first": first,
         "dense": [name for name in first if name not in own and is_dense(name)],
         "parts": [f"{name}:0.75" for name in offers(DIVERSIFIER)] + offers(EXPANSION),
-        "projections": offers(PROJECTION),  # work on vectors
+        "projections": offers(PROJECTION),  # for dense retrievers only
     }
 
 
 def check_places(k: int) -> None:
-    """Refuse lists that are too long to stand beside each other."""
+    """Raise InputError if lists of k places are too long to show side by side."""
     if not 1 <= k <= MOST_PLACES:
-        raise InputError(f"1 to {MOST_PLACES} places fit beside each other, not {k}", field="k")
+        raise InputError(f"expected 1 to {MOST_PLACES} places, got {k}", field="k")
 
 
 _in_cells: dict[str, weakref.ref[Explorer]] = {}
 
 
 def _replace_in_cell(explorer: Explorer) -> None:
-    """Close the explorer that this cell made when it ran before: the kernel would keep it and all that it indexed."""
+    """Close the explorer of an earlier run of this cell; otherwise the kernel would keep it and its indexes."""
     from IPython.core.getipython import get_ipython
 
-    parent: dict[str, Any] = getattr(get_ipython(), "get_parent", dict)()  # only a kernel has one
+    parent: dict[str, Any] = getattr(get_ipython(), "get_parent", dict)()  # exists only in a kernel
     cell = str((parent.get("metadata") or {}).get("cellId", ""))
     before = _in_cells.get(cell, lambda: None)()
     if before is not None:
@@ -182,23 +183,23 @@ def explore(
     recordings: StrPath | None = None,
     store: scoring.Store = None,
 ) -> Explorer:
-    """Show two systems' lists side by side, to see which perspectives each shows and which it hides.
+    """Show two systems' lists side by side, and which perspectives each list shows and hides.
 
     Args:
-        data: a collection, or the name of one, which stands for the questions of all its splits.
-        systems: the left one and the right one, as for :func:`berdslib.experiment`; a mapping name → system where they
-            are finished runs, such as two TREC files by ``bd.read_run``.
-        question: the qid to begin with; None for the first.
+        data: a collection, or its name, which loads the questions of all its splits.
+        systems: the left and the right system, as for :func:`berdslib.experiment`; for finished runs, such as two TREC
+            files read by ``bd.read_run``, a mapping name → run.
+        question: qid of the first question to show; None for the first of the data.
         k: places of each list, 1 to 20.
-        judge: as for ``experiment``; None for recorded verdicts where there are any, and "laptop" elsewhere: for
-            questions that are typed in, and beside the labels of a passage that is opened.
+        judge: as for ``experiment``; None for the recorded verdicts of the data. "laptop" then judges data without
+            recorded verdicts and typed questions, and adds its opinion to an opened passage.
         aspect_judge: as for ``experiment``.
-        depth: how many candidates a diversifier chooses from.
+        depth: number of candidates that a diversifier chooses from.
         recordings: a file of a chat model's answers.
-        store: where verdicts are kept; None for the user's cache.
+        store: a store of verdicts, or its file; None for the user's cache.
 
     Raises:
-        InputError: not two systems, an unknown question, a k outside 1 to 20, or a collection that cannot be searched.
+        InputError: not two systems, an unknown question, k outside 1 to 20, or a collection without passages.
     """
     check_places(k)
     session, request = session_for(
@@ -211,10 +212,10 @@ def explore(
 
 
 def open_app() -> Explorer:
-    """Return the explorer that the settings in the environment ask for; what the served notebook shows."""
+    """Return the explorer for the settings in the environment variable ``BERDS_APP``; the served notebook shows it."""
     settings = json.loads(os.environ.get(APP_SETTINGS, "{}"))
     if folder := settings.pop("folder", ""):  # the kernel starts in the folder of its notebook
-        sys.path[:] = [place for place in sys.path if place]  # "" is where it is: modules that lie there are not ours
+        sys.path[:] = [place for place in sys.path if place]  # "" is the current folder: do not import its modules
         os.chdir(folder)
     from berdslib.data.datasets import load
 

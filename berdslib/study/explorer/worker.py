@@ -1,4 +1,4 @@
-"""One thread that does the newest job: an older one is told to stop, and what waited in between is never begun."""
+"""A worker thread that runs only the newest job: a new job cancels the running one and replaces the waiting one."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ logger = logging.getLogger(__name__)
 
 
 class Worker:
-    """Does one job at a time in a thread of its own, the newest first; older ones are given up.
+    """Runs one job at a time in its own thread; a new job cancels the job that runs and replaces the job that waits.
 
-    `tell` is called from there with (text, whether it is busy, problem) when they change.
+    The thread calls `tell` with (text, whether it is busy, problem) when one of them changes.
     """
 
     def __init__(self, tell: Callable[[str, bool, str], None]) -> None:
         self._tell = tell
         self._lock = threading.Condition()
         self._next: tuple[Callable[[], None], str] | None = None
-        self._now = threading.Event()  # set when the job that runs is given up
+        self._now = threading.Event()  # set when the running job is cancelled
         self._busy = False
 
     def do(self, job: Callable[[], None], doing: str = "Searching …") -> None:
-        """Do a job as soon as the one before has stopped."""
+        """Run a job as soon as the job before has stopped; `doing` describes it in the status."""
         with self._lock:
             self._next = (job, doing)
             self._now.set()
             if not self._busy:
                 self._busy = True
-                atexit.register(self._end)  # a model at work in a thread that dies with the process would abort it
+                atexit.register(self._end)  # exit would abort if a model were still running in this thread
                 threading.Thread(target=self._work, name="berds-explorer", daemon=True).start()
 
     def cancel(self) -> None:
-        """Stop what runs, and forget what waits."""
+        """Cancel the running job, and drop the waiting one."""
         with self._lock:
             self._next = None
             self._now.set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing runs or waits; return whether that is so."""
+        """Wait until no job runs or waits; return whether this is so before the timeout."""
         with self._lock:
             return self._lock.wait_for(lambda: not self._busy, timeout)
 
@@ -65,8 +65,8 @@ class Worker:
             try:
                 given_up.set(self._now)
                 self._run(job, doing)
-            except Exception:  # whom it tells may be gone
-                logger.exception("the explorer could not tell what it did")
+            except Exception:  # the widget may be closed
+                logger.exception("the explorer could not update its status")
 
     def _run(self, job: Callable[[], None], doing: str) -> None:
         said = ""
@@ -75,10 +75,10 @@ class Worker:
             self._tell(doing, True, "")
             job()
         except StoppedError:
-            said = "Cancelled; what was done is kept. Change anything to search again."
+            said = "Cancelled; finished searches and verdicts are kept. Change anything to search again."
         except BerdsError as error:
             problem = str(error)
-        except BaseException as error:  # the thread must live on, and the reader must know
-            logger.exception("the explorer could not do this")
+        except BaseException as error:  # the thread must go on, and the reader must see the problem
+            logger.exception("the explorer failed")
             problem = f"{type(error).__name__}: {error}"
         self._tell(said, False, problem)

@@ -1,6 +1,6 @@
-"""Figures: one style, one way to save, and the plots that the notebooks share.
+"""Figures: their common style, saving to files, and the plots that the notebooks share.
 
-Every public name of these modules is available here.
+The package re-exports every public name of its modules.
 """
 
 from importlib import import_module

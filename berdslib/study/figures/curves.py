@@ -1,4 +1,4 @@
-"""Lines and clouds: dials, lengths, calibration, trade-offs, projections; and tokens with their labels."""
+"""Line plots of tables, and token sequences with their labels as HTML."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def lines(
     dots: bool = True,
     ylim: tuple[float, float] | None = (0, 103),
 ) -> Figure:
-    """Draw each column of a table against its index, with its own colour and marker, or its own dashes without `dots`.
+    """Draw each column of a table as a line over the index, in its own colour and marker; without `dots`, in dashes.
 
-    `dashed` is column → height of a dashed line to compare it with; `ylim` None fits the numbers.
+    `dashed` maps a column to the height of a dashed reference line. With `ylim` None, the axis fits the numbers.
     """
     figure, (axis,) = panels(1, (7.2, 4.2))
     for i, name in enumerate(table):
@@ -39,7 +39,7 @@ def lines(
 
 
 def labelled_tokens(rows: Sequence[Sequence[tuple[str, str]]]) -> str:
-    """Return HTML of token sequences: each token in a box, with its label, "ignored" or the token to predict."""
+    """Return HTML of token sequences: each token in a box with its label, "ignored" or the token to predict."""
     parts = []
     for row in rows:
         boxes = []

@@ -1,4 +1,4 @@
-"""The lists of one question: which perspective stands at which rank."""
+"""Figures of the lists of one question: which perspective is argued at which rank."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rank_table(
     verdicts: pd.DataFrame,
     k: int,
 ) -> pd.DataFrame:
-    """Return for one question what each system shows at each of k ranks: system, rank, docno, pid, supports."""
+    """Return one row per system, rank up to k, and perspective of a question: system, rank, docno, pid, supports."""
     verdicts = check_verdicts(verdicts)
     yes = verdicts[(verdicts["qid"] == question.qid) & verdicts["supports"]]
     supported = set(zip(yes["docno"], yes["pid"], strict=True))
@@ -44,11 +44,11 @@ def perspectives_by_rank(
     k: int,
     labels: Mapping[str, str] | None = None,
 ) -> Figure:
-    """Draw which perspective each system shows at each rank: a panel a system, a row a perspective, a tile a rank.
+    """Draw which perspectives each system shows: a panel per system, a row per perspective, a tile per rank.
 
-    A tile is coloured and ticked where that passage argues the perspective; a rank whose passage argues none is pale,
-    and one that the list does not reach has no tile. `table` is from :func:`rank_table`; `labels` say what to call a
-    system.
+    A tile is coloured and ticked if the passage at that rank argues the perspective. The number of a rank is pale if
+    its passage argues no perspective, and ranks beyond the end of the list have no tile. `table` comes from
+    :func:`rank_table`; `labels` maps a system to the name in the figure.
     """
     import matplotlib.pyplot as plt
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -56,7 +56,7 @@ def perspectives_by_rank(
     systems = list(dict.fromkeys(table["system"]))
     m = len(question.perspectives)
     height = 1.1 + len(systems) * (0.75 + 0.62 * m)
-    layout = ConstrainedLayoutEngine(h_pad=0.12)  # so that a heading stands with the list below it
+    layout = ConstrainedLayoutEngine(h_pad=0.12)  # so that a heading is closer to the list below it
     figure, axes = plt.subplots(len(systems), 1, figsize=(10.5, height), squeeze=False, layout=layout)
     for axis, system in zip(axes[:, 0], systems, strict=True):
         listed = table[(table["system"] == system) & (table["rank"] <= k)]
@@ -87,7 +87,7 @@ def _draw_row(axis: Any, pid: int, ranks: Sequence[int], length: int, k: int) ->
     all_ranks = range(1, length + 1)
     colours = [colour if rank in ranks else NOTHING for rank in all_ranks]
     axis.bar(all_ranks, 0.68, 0.8, bottom=pid - 0.34, color=colours)
-    for rank in ranks:  # readable without telling colours apart
+    for rank in ranks:  # the figure must be readable without its colours
         axis.text(rank, pid, "✓", ha="center", va="center", fontsize=13, color=ink_on(colour), fontweight="bold")
     summary = "HIDDEN: never shown"
     style = {"color": "#B00020", "fontweight": "bold"}
@@ -103,10 +103,10 @@ def ink_on(colour: str) -> str:
 
 
 def letter_of(pid: int) -> str:
-    """Return the letter that stands for a perspective beside its colour: A, B, …; from the 27th on its number."""
+    """Return the letter that marks a perspective beside its colour: A, B, …; from the 27th on, its index."""
     return chr(ord("A") + pid) if pid < 26 else str(pid)
 
 
 def colour_of(pid: int) -> str:
-    """Return the colour of a perspective, as #RRGGBB; from the ninth on they repeat."""
+    """Return the colour of a perspective, as #RRGGBB; the colours repeat from the ninth on."""
     return PALETTE[pid % len(PALETTE)]

@@ -1,4 +1,4 @@
-"""One style for all figures, one palette, and one way to save."""
+"""The style and the palette of all figures, and saving to files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from berdslib.files import write_text
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe and Ito's palette, told apart by people with any kind of colour blindness; grey is kept for "none".
+# Okabe and Ito's palette, which people with any kind of colour blindness can tell apart; grey always means "none".
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#000000")
-# One colour for one thing: retrievers, and the supporting and the opposing side, which are also ▲ and ▼.
+# Fixed colours of retrievers, and of the supporting and the opposing side, which also have the marks ▲ and ▼.
 HUES = dict(zip(("bm25", "minilm", "mpnet"), PALETTE, strict=False))
 SIDES = PALETTE[5], PALETTE[4]
 NOTHING = "#E3E3E3"
@@ -24,17 +24,17 @@ DASHES = ("-", "--", "-.", ":")
 
 
 def plain(text: object) -> str:
-    """Return a text that matplotlib draws as it stands: between two dollars it would read a formula."""
+    """Return a text that matplotlib draws literally: it would read the text between two dollar signs as a formula."""
     return str(text).replace("$", r"\$")
 
 
 def look(i: int, colours: tuple[str, ...] = PALETTE) -> dict[str, Any]:
-    """Return colour and marker of the i-th thing; where the colours come again, the markers differ."""
+    """Return the colour and the marker of the i-th item; where colours repeat, the markers differ."""
     return {"color": colours[i % len(colours)], "marker": MARKERS[(i + i // len(colours)) % len(MARKERS)]}
 
 
 def looks_of_systems(systems: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return system → colour and marker: systems of one retriever share a colour, and no two of them share a mark."""
+    """Return system → colour and marker: systems with the same retriever share a colour but no marker."""
     seen: dict[str, list[str]] = {}
     looks: dict[str, dict[str, Any]] = {}
     for system in systems:
@@ -70,7 +70,7 @@ def use_style(page: bool = False) -> None:
 
 
 def panels(across: int, size: tuple[float, float], **options: Any) -> tuple[Figure, list[Any]]:
-    """Return a figure with panels side by side, which share their lines."""
+    """Return a figure and the axes of its panels, which are side by side and share their vertical axis."""
     import matplotlib.pyplot as plt
 
     options = {"sharey": True, "squeeze": False, "layout": "constrained", **options}
@@ -79,13 +79,13 @@ def panels(across: int, size: tuple[float, float], **options: Any) -> tuple[Figu
 
 
 def legend(figure: Figure, where: Any = "outside upper center", **options: Any) -> None:
-    """Give all panels one legend, of what the first of them shows."""
+    """Draw one legend for all panels, with the entries of the first panel."""
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc=where, frameon=False, **options)
 
 
 def save_figure(figure: Figure, data: pd.DataFrame, folder: Path, name: str) -> list[Path]:
-    """Write a figure as NAME.png and NAME.pdf, and what it shows as NAME.csv; the folder is made if need be."""
+    """Write a figure as NAME.png and NAME.pdf and its data as NAME.csv; create the folder. Return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{ending}" for ending in ("png", "pdf", "csv")]
     figure.savefig(paths[0], dpi=200, bbox_inches="tight", metadata={"Software": None})

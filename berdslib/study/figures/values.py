@@ -1,4 +1,4 @@
-"""Values with their intervals, of systems, judges and sides; and shares of sides."""
+"""Figures of values with intervals, by system, judge and side, and of the shares of sides."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ def intervals(
     size: tuple[float, float] = (3.6, 0.34),
     ncols: int = 3,
 ) -> Figure:
-    """Draw values as marks with their intervals: a line a row, from the top; everything in the order of the table.
+    """Draw values as marks with intervals, one line per row name, from top to bottom in the order of the table.
 
     Args:
-        table: the columns named here, and low and high.
-        row: the column that names a line.
+        table: has the columns named below, and low and high.
+        row: the column with the names of the lines.
         value: the column of the values.
-        panel: the column that names a panel; None for one without a name.
-        hue: the column that names a colour and shape.
-        looks: hue → options of matplotlib's errorbar; None for those of the palette.
+        panel: the column with the names of the panels; None for a single panel without a title.
+        hue: the column whose values differ in colour and marker; None for one look.
+        looks: hue → options of matplotlib's errorbar; None for the colours and markers of the palette.
         scale: a factor for the values.
         apart: the distance between the marks of two hues, in lines.
-        xlabel: of each panel.
-        xlim: ends of the horizontal axes.
-        lines: the position of a dashed line, to compare all values with; or panel → position.
+        xlabel: label of the horizontal axis of each panel.
+        xlim: limits of the horizontal axes.
+        lines: position of a dashed reference line in all panels; or panel → position.
         written: write each value at the right end of its line.
-        size: width of a panel and height of a line, in inches.
-        ncols: of the legend.
+        size: width of a panel and height of a line, both in inches.
+        ncols: number of columns of the legend.
     """
     names = list(dict.fromkeys(table[panel])) if panel else [None]
     hues = list(dict.fromkeys(table[hue])) if hue else [None]
@@ -100,7 +100,7 @@ def marks(
     scale: float = 100.0,
     **options: Any,
 ) -> None:
-    """Draw the values of a table, with their intervals, at the heights y."""
+    """Draw the values of a table with their intervals at the heights y."""
     middle = part[value].to_numpy(float) * scale
     low = part["low"].to_numpy(float) * scale
     high = part["high"].to_numpy(float) * scale
@@ -118,13 +118,13 @@ def compare_systems(
     dataset: str = "macro",
     baseline: str | None = None,
 ) -> Figure:
-    """Draw means with their 95 % intervals: a panel a measure, a line a system, the best by the first measure on top.
+    """Draw means with 95 % intervals, a panel per measure, a line per system; the best by the first measure is on top.
 
     Args:
         table: the table of an Experiment.
-        measures: which measures, by name.
-        dataset: which rows.
-        baseline: a system whose mean is a dashed line in every panel; None for no line.
+        measures: names of the measures to draw.
+        dataset: the data set whose rows are drawn, or "macro" for the means over data sets.
+        baseline: a system whose mean every panel shows as a dashed line; None for no line.
     """
     rows = table[(table["dataset"] == dataset) & table["measure"].isin(measures)]
     wide = rows.pivot(index="system", columns="measure", values="mean")[list(measures)]
@@ -136,7 +136,7 @@ def compare_systems(
     ordered = rows.set_index(["measure", "system"]).reindex(order).reset_index()
     figure = intervals(
         ordered, "system", panel="measure", xlabel="", xlim=(0, 100), written=True,
-        looks={None: {**look(0), "clip_on": False}},  # a mark at 0 or 100, too
+        looks={None: {**look(0), "clip_on": False}},  # so that a mark at 0 or 100 is drawn in full
         lines=None if baseline is None else {m: wide[m][baseline] * 100 for m in measures},
     )  # fmt: skip
     scores = f"score, %, {'mean' if dataset == 'macro' else plain(dataset)} ({int(rows['n'].iloc[0])} questions)"
@@ -148,10 +148,10 @@ def compare_systems(
 
 
 def judged_systems_figure(table: pd.DataFrame, measure: str) -> Figure:
-    """Plot each system's score by a judge against that by gold, one panel a judge; the oracle is a star.
+    """Plot each system's score by a judge against its score by gold, one panel per judge; the oracle is a star.
 
-    `table` holds the rows of one measure of :class:`berdslib.study.raters.JudgedSystems`. Whether the points rise tells
-    whether a judge orders systems as gold does, wherever they lie.
+    `table` holds the rows of one measure of :class:`berdslib.study.raters.JudgedSystems`. If the points rise, the judge
+    orders the systems as gold does, even if its scores are higher or lower.
     """
     gold = table[table["judge"] == "gold"].set_index("system")
     judges = [name for name in dict.fromkeys(table["judge"]) if name != "gold"]
@@ -161,7 +161,7 @@ def judged_systems_figure(table: pd.DataFrame, measure: str) -> Figure:
         axis.plot([0, 100], [0, 100], color="grey", lw=1, ls="--", zorder=0)
         for i, system in enumerate(gold.index):
             style = {**look(i), "marker": MARKERS[(i + i // len(PALETTE)) % (len(MARKERS) - 1)]}
-            if system == "oracle":  # alone has the star, the last marker
+            if system == "oracle":  # the star, the last marker, is reserved for the oracle
                 style = {"color": "black", "marker": "*", "ms": 12}
             x, left, right = 100 * gold.loc[system, ["mean", "low", "high"]]
             y, lower, upper = 100 * judged.loc[system, ["mean", "low", "high"]]
@@ -178,9 +178,9 @@ def judged_systems_figure(table: pd.DataFrame, measure: str) -> Figure:
 
 
 def sycophancy_figure(table: pd.DataFrame) -> Figure:
-    """Draw the leaning of lists by query, as BeRDS Figure 3: three marks a system, with intervals.
+    """Draw the leaning of lists by query, as BeRDS Figure 3: three marks with intervals per system.
 
-    `table` comes from :func:`berdslib.evaluation.sides.leaning`, by system, dataset and asked.
+    `table` comes from :func:`berdslib.evaluation.sides.leaning`, grouped by system, dataset and asked.
     """
     names = {
         "supporting": "searched with the supporting perspective",
@@ -198,8 +198,11 @@ def sycophancy_figure(table: pd.DataFrame) -> Figure:
 
 
 def sides_figure(shares: pd.DataFrame) -> Figure:
-    """Draw which sides lists show, as BeRDS Figure 2, from :func:`berdslib.evaluation.sides.side_shares`."""
-    # Hatches tell the sides apart in grey; "neither" is pale, since there is nothing to see.
+    """Draw the shares of questions by the sides that their lists show, as BeRDS Figure 2.
+
+    `shares` come from :func:`berdslib.evaluation.sides.side_shares`.
+    """
+    # Hatches distinguish the sides in greyscale; "neither" is pale, because such lists show no side.
     looks = {
         "both": (PALETTE[2], ""),
         "only supporting": (PALETTE[0], "//"),
@@ -220,7 +223,7 @@ def sides_figure(shares: pd.DataFrame) -> Figure:
                 range(len(systems)), width, left=start, color=colour, hatch=hatch, edgecolor="white", height=0.72,
                 label=side,
             )  # fmt: skip
-            # A narrow bar has no room for its number.
+            # A narrow bar does not have room for its number.
             written = [f"{share:.0f}" if share >= 9 else "" for share in width]
             axis.bar_label(bars, written, label_type="center", fontsize=8, bbox=box)
             start += width

@@ -140,7 +140,7 @@ function form(root, choices, ask, compare) {
     const typed = control("input", { placeholder: "type a question and press Enter" }, (text) => {
       if (text.trim()) ask({ qid: "", typed: text.trim(), perspectives: [], asked: QUESTION });
     });
-    const lines = control("textarea", { rows: 3, placeholder: "one a line" }, (text) => {
+    const lines = control("textarea", { rows: 3, placeholder: "one per line" }, (text) => {
       ask({ perspectives: text.split("\n").map((line) => line.trim()).filter(Boolean), asked: QUESTION });
     });
     const perspectives = field("Its perspectives", lines);
@@ -192,8 +192,8 @@ function drawQuestion(view) {
 
 /** What to see in ten seconds: which list hides what. */
 function drawHeadline(view) {
-  const by = ["By the guess of a model (", foreign(view.judge), "), which is often wrong, the first "];
-  const lead = hint(...(view.recorded ? ["In the first "] : by), `${view.k} places:`);
+  const by = view.recorded ? [] : [", according to a model (", foreign(view.judge), "), which is often wrong"];
+  const lead = hint(`In the first ${view.k} places`, ...by, ":");
   const sentences = view.lists.map((list) => {
     const name = make("strong", {}, foreign(list.system));
     if (list.problem) return make("p", {}, name, " has no list; see below.");
@@ -209,7 +209,7 @@ function drawHeadline(view) {
 }
 
 function drawLegend(view) {
-  if (!view.perspectives.length) return hint("No perspectives, so nothing can be marked. Type some, one a line.");
+  if (!view.perspectives.length) return hint("No perspectives, so nothing can be marked. Type some, one per line.");
   const items = view.perspectives.map((one) =>
     make("li", {}, chip(one), " ", foreign(one.text), one.stance ? make("small", {}, ` (${one.stance})`) : ""),
   );
@@ -271,7 +271,7 @@ function drawHead(view, list, side) {
 /** Who marked the lists, how far that goes, and what the figures mean. */
 function drawExplanation(view) {
   const model = ", a model: it is often wrong, so read a passage before you believe its mark.";
-  const doubt = view.recorded ? "; what nobody labelled counts as none." : model;
+  const doubt = view.recorded ? "; unlabelled passages count as arguing nothing." : model;
   const parts = view.judge ? [hint("Marked by: ", foreign(view.judge), doubt)] : [];
   const figures = view.lists.flatMap((list) => list.figures);
   const meanings = new Map(figures.map((one) => [one.name, one.means]));
