@@ -240,8 +240,7 @@ def judge_of(judge: AnyJudge, collection: Collection) -> Judge:
     """Return a judge from a name, a judge or a function; None stands for the recorded verdicts."""
     if is_recorded(judge):
         if collection.gold is None:
-            problem = f"{collection.name!r} has no recorded verdicts; name a judge, such as 'laptop'"
-            raise InputError(problem, field="judge")
+            raise InputError(f"{collection.name!r} has no recorded verdicts; name one, such as 'laptop'", field="judge")
         return Gold(collection.gold)
     found = make_judge(judge.strip(), collection.gold) if isinstance(judge, str) else as_judge(judge)
     return check_threshold(found)
