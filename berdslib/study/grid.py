@@ -390,7 +390,7 @@ def _check_system(text: str) -> None:
         kind, colon, _ = name.partition(":")
         known("set of expansions", kind if colon else name, SEARCHED if colon else (RECORDED, RULE))
     for name in system.values(EXTRACT):
-        known("way to take queries apart", name.partition(":")[0], ("chat", RULE))
+        known("extraction method", name.partition(":")[0], ("chat", RULE))
 
 
 # ---------------------------------------------------------------- status
