@@ -130,13 +130,21 @@ def test_as_a_judge_and_a_cutter_of_queries(chat, monkeypatch):
 # ---------------------------------------------------------------- what was recorded of it, for notebooks
 
 
-def test_what_was_recorded_answers_what_is_asked_today():
+@pytest.mark.parametrize("model", ["smollm2", "qwen-coder"])
+def test_what_was_recorded_answers_what_is_asked_today(model):
     """A prompt, a form or the sample that changes asks for what nobody recorded; scripts/chat_paths.py record."""
-    said = expansions_by(f"chat:recorded:{shipped('smollm2') / 'expand.jsonl'}", load_questions("sample", "all"))
+    said = expansions_by(f"chat:recorded:{shipped(model) / 'expand.jsonl'}", load_questions("sample", "all"))
     assert len(said) == 24 and all(len({text for _, text in pairs}) >= 2 for pairs in said.values())
     drafts = read_items("arguana", shipped("raw") / "arguments.jsonl", 12).drafts
-    made = make("arguana", drafts, ByChat(make_chat(f"recorded:{shipped('smollm2') / 'build.jsonl'}")))
+    made = make("arguana", drafts, ByChat(make_chat(f"recorded:{shipped(model) / 'build.jsonl'}")))
     assert not made.unanswered and len(made.drafts) + len(made.rejected) == 12
+
+
+@pytest.mark.real_data
+def test_every_question_of_theperspective_has_recorded_perspectives():
+    path = shipped("qwen-coder") / "theperspective.jsonl"
+    said = expansions_by(f"chat:recorded:{path}", load_questions("theperspective", "all"))
+    assert len(said) == 134 and all(len(pairs) == 4 for pairs in said.values())
 
 
 @pytest.mark.slow
