@@ -141,6 +141,7 @@ def test_what_was_recorded_answers_what_is_asked_today(model):
 
 
 @pytest.mark.real_data
+@pytest.mark.usefixtures("real_data")
 def test_every_question_of_theperspective_has_recorded_perspectives():
     path = shipped("qwen-coder") / "theperspective.jsonl"
     said = expansions_by(f"chat:recorded:{path}", load_questions("theperspective", "all"))
