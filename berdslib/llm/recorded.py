@@ -51,6 +51,7 @@ class Recorded:
         self._replies = {key: reply for key, _, reply in exchanges}
         self._turns: dict[str, threading.Lock] = {}  # one lock per exchange
         self._lock = threading.Lock()
+        self._batch = threading.Lock()  # one batch at a time: a conversation in two batches is asked once
 
     def complete(self, messages: Messages) -> Reply:
         """Return the recorded answer, or else call the model and record its answer.
@@ -74,8 +75,9 @@ class Recorded:
     def complete_all(self, conversations: Sequence[Messages]) -> list[Reply]:
         """Return an answer for each conversation; the model answers all unrecorded conversations in one batch."""
         asked = {exchange_key(self.id, messages): messages for messages in conversations}
-        if new := {key: messages for key, messages in asked.items() if key not in self._replies}:
-            replies = cast(Any, self.model).complete_all(list(new.values()))
+        with self._batch:
+            new = {key: messages for key, messages in asked.items() if key not in self._replies}
+            replies = cast(Any, self.model).complete_all(list(new.values())) if new else []
             for (key, messages), reply in zip(new.items(), replies, strict=True):
                 self._record(key, messages, reply)
         return [self._replies[exchange_key(self.id, messages)] for messages in conversations]

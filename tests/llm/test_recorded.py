@@ -256,6 +256,29 @@ def test_threads_that_ask_the_same_ask_once(tmp_path):
     assert texts == list("AAAABBBB") and sorted(model.asked) == ["a", "b"]
 
 
+def test_a_conversation_in_two_batches_at_once_is_asked_once(tmp_path):
+    class Slow:
+        id = "slow"
+        together = 2
+
+        def __init__(self):
+            self.batches = []
+
+        def complete_all(self, conversations):
+            self.batches.append([messages[0]["content"] for messages in conversations])
+            time.sleep(0.1)
+            return [Reply(messages[0]["content"]) for messages in conversations]
+
+    model = Slow()
+    kept = Recorded(tmp_path / "said.jsonl", model)
+    batches = [[[{"role": "user", "content": text}] for text in texts] for texts in ("ab", "bc", "ab")]
+    with ThreadPoolExecutor(3) as pool:
+        replies = list(pool.map(kept.complete_all, batches))
+    assert [[reply.text for reply in batch] for batch in replies] == [["a", "b"], ["b", "c"], ["a", "b"]]
+    assert sorted(text for batch in model.batches for text in batch) == ["a", "b", "c"]
+    assert len((tmp_path / "said.jsonl").read_text().splitlines()) == 3
+
+
 def test_what_was_used_and_why_it_ended_is_recorded_and_recordings_of_old_are_read(tmp_path):
     class Counting:
         id = "counting"
