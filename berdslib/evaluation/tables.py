@@ -109,15 +109,18 @@ def _judged_pairs(verdicts: pd.DataFrame, sizes: Mapping[str, int]) -> _Judged:
     gain = grades.to_numpy(dtype=np.float64).clip(min=0)
     yes = read["supports"].to_numpy(dtype=bool)
     pids = read["pid"].to_numpy(dtype=np.int64)
-    sizes_of_rows = read["qid"].map(sizes).to_numpy(dtype=np.int64)
+    index = pair_index(read)  # its levels are sorted; their codes spare comparisons of texts
+    of_qid, of_docno = index.codes
+    sizes_of_rows = np.array([sizes[qid] for qid in index.levels[0]], dtype=np.int64)[of_qid]
     wrong = ((pids < 0) | (pids >= sizes_of_rows)) & (yes | (gain > 0))
     if wrong.any():
         i = int(wrong.argmax())
         qid = read["qid"].iloc[i]
         problem = f"question {qid!r} has {sizes_of_rows[i]} perspectives, but a verdict has pid {pids[i]}"
         raise InputError(problem, field="pid")
-    pairs = pair_index(read).unique().sort_values()
-    of_pair = pairs.get_indexer(pair_index(read))
+    numbers = of_qid.astype(np.int64) * len(index.levels[1]) + of_docno
+    _, firsts, of_pair = np.unique(numbers, return_index=True, return_inverse=True)
+    pairs = index[firsts]
     supports = np.zeros((len(pairs) + 1, max(sizes.values())), dtype=bool)
     supports[of_pair[yes], pids[yes]] = True
     gains = np.bincount(of_pair, weights=gain, minlength=len(pairs) + 1)
