@@ -10,7 +10,8 @@ An exercise is one code cell tagged ``exercise``, written with its solution::
     bd.check_answer(2, share, 0.85, hint="Count each passage once.")
 
 A student's copy lacks the code between the two marks: a name that the check uses becomes ``name = ...``, and a
-function keeps its signature and docstring.
+function keeps its signature and docstring. From a cell tagged ``bet`` on, where students predict something or label
+texts blind, it also lacks all outputs.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from berdslib.study.notebooks import numbered_notebooks, read_notebook
 logger = logging.getLogger(__name__)
 
 TAG = "exercise"
+BET = "bet"
 LARGEST_COPY = 50_000_000  # bytes of a student's notebook; ours have less than 0.3 million
 _ERROR = "\0error "  # prefix of an error's name, which a printed output cannot have
 SOLUTION = "# Solution"
@@ -243,7 +245,12 @@ def _off(number: float, expected: float, tolerance: float | None) -> str:
 
 def is_exercise(cell: Mapping[str, Any]) -> bool:
     """Return whether a notebook's cell (as JSON) is an exercise."""
-    return TAG in cell.get("metadata", {}).get("tags", [])
+    return TAG in _tags(cell)
+
+
+def _tags(cell: Mapping[str, Any]) -> list[str]:
+    tags: list[str] = cell.get("metadata", {}).get("tags", [])
+    return tags
 
 
 def blanked(source: str) -> str:
@@ -288,16 +295,20 @@ def _signature(function: ast.FunctionDef) -> str:
 
 
 def student_copy(notebook: Mapping[str, Any], repository: str = "") -> dict[str, Any]:
-    """Return a notebook (as JSON) with blank exercises and without their outputs; all other cells stay.
+    """Return a notebook (as JSON) with blank exercises, without their outputs and without those from a bet on.
 
     `repository` is the address from which Colab fetches the project; "" leaves the opening cell unchanged.
     """
     copied: dict[str, Any] = copy.deepcopy(dict(notebook))
     copied["metadata"].pop("berdslib", None)  # the stamp would claim that our code made all outputs
+    behind_bet = False
     for cell in copied["cells"]:
         source = "".join(cell["source"])
+        behind_bet = behind_bet or BET in _tags(cell)
+        if cell["cell_type"] == "code" and (behind_bet or is_exercise(cell)):
+            cell |= {"outputs": [], "execution_count": None}
         if is_exercise(cell):
-            cell |= {"source": blanked(source), "outputs": [], "execution_count": None}
+            cell["source"] = blanked(source)
         elif repository and REPOSITORY in source:
             cell["source"] = source.replace(REPOSITORY, f"repository = {json.dumps(repository)}")
     return copied

@@ -334,6 +334,7 @@ def _run_cells(source: Notebook, values: Mapping[str, Any], target: Path, progre
                 language="python",
                 kernel_manager_class=_kernel_manager(),
                 extra_arguments=["--log-level=CRITICAL", "--InteractiveShell.ignore_cwd=True"],
+                store_widget_state=False,  # progress bars would add megabytes
             )
             return
         except PapermillExecutionError as error:

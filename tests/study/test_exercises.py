@@ -149,6 +149,15 @@ def test_a_copy_changes_the_exercises_only():
     assert exercise["outputs"] == [] and exercise["execution_count"] is None and "# Solution" not in exercise["source"]
 
 
+def test_a_copy_shows_no_output_behind_a_bet():
+    one = notebook()
+    shown, bet = ({**one["cells"][1], "source": source} for source in ("shown", "hidden"))
+    one["cells"] = [shown, {"cell_type": "markdown", "metadata": {"tags": ["bet"]}, "source": "Bet!"}, bet]
+    before, prose, after = student_copy(one)["cells"]
+    assert before == shown and prose == one["cells"][1]
+    assert after == {**bet, "outputs": [], "execution_count": None}
+
+
 def test_an_error_names_the_notebook_and_the_notebooks_are_not_written_over(tmp_path, monkeypatch):
     (tmp_path / "00_a.ipynb").write_text(json.dumps(notebook("share = 1")))
     monkeypatch.setattr("berdslib.study.notebooks.notebook_folder", lambda: tmp_path)

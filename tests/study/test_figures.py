@@ -7,8 +7,11 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
+from matplotlib.patches import Rectangle
 
 from berdslib.data.records import Question, make_verdicts, ranked_run
+from berdslib.errors import InputError
 from berdslib.study import figures
 
 DOLLARS = "10% of $20 or 5% of $30?"
@@ -50,6 +53,25 @@ def test_each_rank_that_argues_a_perspective_is_ticked_not_only_coloured():
     ticked = [[t.get_position() for t in axis.texts if t.get_text() == "✓"] for axis in axes]
     assert ticked == [[(1, 0), (1, 1), (2, 1)], [(2, 1)]]  # (rank, row)
     assert [sum("HIDDEN" in t.get_text() for t in axis.texts) for axis in axes] == [0, 1]
+
+
+def test_the_tiles_of_a_list_have_the_colour_of_its_retriever():
+    question = Question("q", "Is it?", ("It is.", "It is not."))
+    runs = {system: ranked_run({"q": ["a"]}) for system in ("minilm", "bm25+mmr:0.5")}
+    table = figures.rank_table(question, runs, make_verdicts([("q", 1, "a", 1.0, True)], "hand"), 1)
+    axes = figures.perspectives_by_rank(question, table, 1).axes
+    drawn = [[to_hex(tile.get_facecolor()).upper() for tile in axis.patches] for axis in axes]
+    assert drawn == [[figures.NOTHING, figures.HUES[name]] for name in ("minilm", "bm25")]
+
+
+def test_the_pipeline_marks_the_steps_that_are_asked_for():
+    (axis,) = figures.pipeline("judge", "list").axes
+    (plain_axis,) = figures.pipeline().axes
+    boxes = [[box for box in one.patches if isinstance(box, Rectangle)] for one in (axis, plain_axis)]
+    marked = [a.get_xy() for a, b in zip(*boxes, strict=True) if a.get_facecolor() != b.get_facecolor()]
+    assert len(marked) == 2 and len(boxes[0]) == 7
+    with pytest.raises(InputError, match="jugde"):
+        figures.pipeline("jugde")
 
 
 def test_no_panel_has_a_frame_whatever_style_was_set():
