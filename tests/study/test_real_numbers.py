@@ -104,5 +104,5 @@ def test_the_order_is_not_the_sources(real_data):
 def test_prose_counts_the_ways_that_are_in_the_file(page):
     ways = pd.read_csv(ROOT / "docs" / "lists.csv").query("questions == 'theperspective'")["way"]
     count = len(set(ways) - {"none", "oracle"})
-    told = re.findall(r"(?i)\bof (\w+) ways to (?:better|improve)", (ROOT / page).read_text(encoding="utf-8"))
-    assert told == [{5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven"}[count]]
+    told = re.findall(r"(?i)\bof (\w+) (?:ways|methods)\b", (ROOT / page).read_text(encoding="utf-8"))
+    assert set(told) == {{5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine", 10: "ten", 11: "eleven"}[count]}
