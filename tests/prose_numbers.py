@@ -23,7 +23,7 @@ COMMENT = re.compile(r"<!-- numbers from ([^:>]+): ([^>]*?) -->")
 # What holds numbers that no result is: code, links, tags, formulas, places in papers, names of measures and models.
 NO_RESULT = re.compile(
     r"`[^`\n]*`|\]\([^)]*\)|</?[A-Za-z][^<>]*>|\$\$.*?\$\$|(?<!\\)\$(?=\S)[^$\n]*?(?<=\S)\$(?!\d)"
-    r"|95 %|p < \.05|\((?:19|20)\d\d\)|\bgpt-[\w.-]+"
+    r"|95 ?%|p < \.05|\((?:19|20)\d\d\)|\bgpt-[\w.-]+"
     r"|\b(?:[Tt]ables?|[Ff]igures?|[Ss]ections?|[Aa]ppendix|[Ee]quations?|[Cc]ells?|[Nn]otebooks?|[Ee]xercises?)"
     r" [A-Z]?\.?\d+(?:\.\d+)*(?:(?:, | and | to |–|-)\d+(?![\d.]))*(?![.\d]*\d)|\b[A-Z]\.\d+|@\d+",
     re.S,
