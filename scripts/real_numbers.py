@@ -20,6 +20,7 @@ from berdslib.data.datasets import load_pairs, load_questions
 from berdslib.data.records import issue_of
 from berdslib.judging.registry import make_judge
 from berdslib.retrieval.expansion import expansions_by
+from berdslib.statements import two_sides
 from berdslib.study.raters import as_asked
 
 FOLDER = Path(__file__).parents[1] / "data" / "real"
@@ -50,12 +51,24 @@ def lists(k: int = 20) -> pd.DataFrame:
 
 
 def dial() -> pd.DataFrame:
-    """MMR at five weights and expansion by rule and by a chat model, of the question's own list."""
+    """MMR at five weights and expansion by rule and by a chat model, of the question's own list.
+
+    `kind` says what the rule makes of the question: "yes or no", "two answers", or "neither".
+    """
     collection = bd.load("theperspective")
     expansions = expansions_by(f"chat:recorded:{WRITTEN}", collection.questions)
     found = words(bd.sides(DIAL, replace(collection, expansions=expansions), k=10).listed, DIAL)
     found = found.rename(columns=lambda name: name.replace("expand:recorded", "expand:qwen-coder"))
+    numbers = _numbers([q.qid for q in collection.questions])
+    kinds = {number: _kind(q.text) for number, q in zip(numbers, collection.questions, strict=True)}
+    found["kind"] = found["question"].map(kinds)
     return found[found["asked"] == "question"].drop(columns="asked")
+
+
+def _kind(question: str) -> str:
+    if two_sides(question, choices=False):
+        return "yes or no"
+    return "two answers" if two_sides(question) else "neither"
 
 
 def changes() -> pd.DataFrame:
