@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,15 +147,20 @@ class Causal:
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return float64 (n,), the probability of Yes."""
+        return self.answers(pairs)[:, 0]
+
+    def answers(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return float64 (n, 1), the probability of Yes; a subclass may add columns."""
         prompts = [self.token_ids(pair) for pair in pairs]
-        p_yes = np.empty(len(pairs), dtype=np.float64)
         opening = self._opening(prompts)
+        order: list[int] = []
+        answers = [np.empty((0, 1))]
         for batch in self._batches(prompts, pairs):
-            rows = list(itertools.chain.from_iterable(batch))
-            groups = [[prompts[i] for i in group] for group in batch]
-            p_yes[rows] = self._judge_batch(groups, opening)
+            order += itertools.chain.from_iterable(batch)
+            answers.append(self._judge_batch([[prompts[i] for i in group] for group in batch], opening))
             self._warn_of_low_shares()
-        return p_yes
+        found = np.concatenate(answers[1:] or answers)
+        return found[np.argsort(order)]
 
     def _warn_of_low_shares(self) -> None:
         """Warn, once, if the model would rarely answer Yes or No: their ratio then means little."""
@@ -224,7 +229,7 @@ class Causal:
             no = logits[:, self._no].logsumexp(dim=1)
             shares = torch.exp(torch.logaddexp(yes, no) - logits.logsumexp(dim=1))
             self.shares += shares.tolist()
-            return torch.sigmoid(yes - no).cpu().numpy()
+            return torch.sigmoid(yes - no)[:, None].cpu().numpy()
 
     def _logits_reusing(
         self, groups: list[list[list[int]]], shared: list[int], opening: tuple[torch.Tensor, Any] | None
@@ -264,12 +269,19 @@ class Causal:
 
 
 def load_causal(
-    checkpoint: str, *, adapter: str = "", four_bit: bool = False, wording: str = "ours", **options: Any
+    checkpoint: str,
+    *,
+    adapter: str = "",
+    four_bit: bool = False,
+    wording: str = "ours",
+    make: Callable[..., Causal] = Causal,
+    **options: Any,
 ) -> Causal:
     """Load a causal judge, with a LoRA `adapter` or without, from the Hugging Face cache, a folder, or the hub.
 
     `checkpoint` may be "smollm2" or "qwen-coder", which come in packages; `four_bit` loads the weights by bitsandbytes
-    (NormalFloat); `wording` is one of :func:`~berdslib.llm.prompting.wordings`; `options` are those of :class:`Causal`.
+    (NormalFloat); `wording` is one of :func:`~berdslib.llm.prompting.wordings`; `make` and its `options` are those of
+    :class:`Causal`, or of a subclass.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -286,7 +298,7 @@ def load_causal(
     marked = [checkpoint + checkpoint_mark(checkpoint)]
     marked += [adapter + (folder_mark(adapter) or checkpoint_mark(adapter))] if adapter else []
     name = "+".join(marked + ["4bit-nf4"] * four_bit)
-    return Causal(model, tokenizer, name + number_format_mark(dtype), prompt=prompt, loaded=True, **options)
+    return make(model, tokenizer, name + number_format_mark(dtype), prompt=prompt, loaded=True, **options)
 
 
 def _tell_other_wording(trained: str, prompt: Prompt) -> None:

@@ -25,7 +25,6 @@ from berdslib.models.loading import (
     WeightsMark,
     engine_by_environment,
     fastest_format,
-    has_bf16,
     load_model,
     load_weights,
     package_folder,
@@ -146,7 +145,7 @@ def autocast(model: StanceModel) -> Any:
 
 
 def _multiplies_short(model: StanceModel) -> bool:
-    return model.scale.device.type == "cuda" or has_bf16()
+    return model.scale.device.type == "cuda" or fastest_format("torch") == "bfloat16"
 
 
 # ---------------------------------------------------------------- calibration

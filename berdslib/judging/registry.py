@@ -17,6 +17,7 @@ from berdslib.judging.chat import Chat
 from berdslib.judging.decide import Decide
 from berdslib.judging.echo import Echo
 from berdslib.judging.pairs import NLI_T5, load_cross_encoder, load_nli, load_nli_t5
+from berdslib.judging.probe import load_probe, load_stack
 from berdslib.llm.prompting import TASKS, load_prompt, split_wording
 from berdslib.models.chat import make_chat, make_decisions
 from berdslib.models.loading import LOADING
@@ -41,6 +42,7 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
     BeRDS Table 4 ("nli-t5:MODEL" another that writes "1" for entailed), "cross:MODEL" a fine-tuned cross-encoder,
     "chat:MODEL" as :func:`berdslib.models.chat.make_chat` reads it, "decide:MODEL" a decision model
     (:func:`berdslib.models.chat.make_decisions`), "laptop:FOLDER" a laptop judge of your own,
+    "qwen-probe" a probe of `qwen-coder` and "qwen-stack" the same with the laptop judges (:mod:`.probe`),
     "similarity:ENCODER" the cosine of another encoder; "overlap+similarity:mpnet" is the committee of the two, and
     "echo:JUDGE" any judge that reads passages without copies of the perspective (:class:`.echo.Echo`). "gold"
     needs the table `gold`. A wording of the prompt may end the names of causal and chat judges, as in
@@ -164,6 +166,8 @@ JUDGES: Registry[JudgeKind] = Registry(
         "laptop": JudgeKind(lambda _, **options: _laptop("laptop", **options)),
         "laptop-mpnet": JudgeKind(lambda _, **options: _laptop("laptop-mpnet", **options)),
         "laptop:": JudgeKind(_laptop),
+        "qwen-probe": JudgeKind(lambda _, **options: load_probe(**options)),
+        "qwen-stack": JudgeKind(lambda _: load_stack(), reads_titles=False),
         "mistral-berds": JudgeKind(_mistral_berds),
         "causal:": JudgeKind(_causal, has_wording=True),
         "nli:": JudgeKind(load_nli),

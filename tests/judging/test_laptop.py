@@ -112,7 +112,7 @@ def test_openvino_gives_the_logits_of_the_definition(judge, pairs, monkeypatch):
 
 @pytest.mark.parametrize("short", [True, False])
 def test_the_id_names_the_number_format(judge, monkeypatch, short):
-    monkeypatch.setattr("berdslib.judging.laptop.has_bf16", lambda: short)
+    monkeypatch.setenv("BERDS_NUMBER_FORMAT", "bfloat16" if short else "float32")
     again = Laptop(judge.model, judge.calibration, "same")
     assert (",bfloat16," in again.id) == short
     with autocast(judge.model):

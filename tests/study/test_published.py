@@ -166,17 +166,7 @@ def test_notebook_12_draws_numbers_and_else_says_who_draws(table, has_numbers, n
     made = {path.name for path in tmp_path.iterdir()}
     assert ({"scores.png", "scores.csv", "table.csv", "table.tex"} <= made) == has_numbers
     if not has_numbers:
-        assert not made and named in said.splitlines()[0]
-
-
-def test_notebook_12_counts_what_the_census_counts():
-    cells = read_notebook(notebook_folder() / "12_paper_tables_and_figures.ipynb")["cells"]
-    (takeaways,) = ("".join(cell["source"]) for cell in cells if "**Answer:**" in "".join(cell["source"]))
-    answer = takeaways.partition("**Answer:**")[2].partition("\n")[0]
-    table = census()
-    counts = table["status"].value_counts()
-    counted = [len(table), counts["rebuilt"], counts["drawn"], counts["not"], (table["ours"] > 0).sum()]
-    assert [int(number) for number in re.findall(r"\d+", answer)[: len(counted)]] == counted
+        assert not made and named in said
 
 
 LINES = [page(name).told.get(field, "") for name in EVERY for field in ("command", "settings", "row")]

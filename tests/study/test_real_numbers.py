@@ -18,7 +18,8 @@ from berdslib.study.published import REAL, real_numbers
 def test_it_holds_numbers_and_letters_of_places_alone(name):
     path, table = shipped("real") / f"{name}.csv", real_numbers(name)
     assert path.stat().st_size < 50_000
-    words = {"asked": "question|supporting|opposing", "task": "[a-z-]+"}
+    kinds = "yes or no|two answers|neither"
+    words = {"asked": "question|supporting|opposing", "task": "[a-z-]+", "kind": kinds}
     for column in table:
         values = table[column]
         if not pd.api.types.is_numeric_dtype(values):
