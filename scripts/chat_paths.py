@@ -1,7 +1,7 @@
 """Every path that asks a chat model, run with one that comes in packages: smollm2, or by --chat qwen-coder.
 
     BERDS_DATA=../shared/data python scripts/chat_paths.py readable,expansion,writing -o FOLDER     (real questions)
-    BERDS_DATA=../shared/data python scripts/chat_paths.py swapped -o FOLDER    (data/smollm2/essays.csv, numbers)
+    BERDS_DATA=../shared/data python scripts/chat_paths.py swapped -o FOLDER    (data/MODEL/essays.csv, numbers)
     python scripts/chat_paths.py record                     (our own texts: data/MODEL, which notebooks replay)
 
 Every answer is kept in FOLDER, so that a run that broke off goes on; tables are printed. A data set is built by
@@ -157,7 +157,8 @@ def swapped(folder: Path, model: str, most: int = 3, run_of: int = 3) -> pd.Data
     """Essays on both sides of topics, from passages of either side, from those found, and from none: as numbers.
 
     The topics are those of PIR's demo release with passages on both sides, in its order. `wrote` is the side that an
-    essay argues as it was read (A supports the topic, B opposes it, a dot neither), and is kept where the file has it.
+    essay argues as it was read (A supports the topic, B opposes it, X both, a dot neither), and is kept where the file
+    has it.
     """
     task = bd.load("pir-demo:perspectrum")
     corpus, argued = {p.docno: p for p in task.passages}, task.gold.groupby(["qid", "pid"])["docno"].agg(list)
