@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -104,13 +104,11 @@ def load_probe(path: Path = WEIGHTS, **options: Any) -> Probe:
     return cast(Probe, load_causal(fitted["model"], wording=fitted["wording"], make=make, **options))
 
 
-def load_stack(path: Path = WEIGHTS, **options: Any) -> Stack:
-    """Load a probe with the other judges of its stack."""
-    from berdslib.judging.registry import make_judge
-
+def load_stack(make_judge: Callable[[str], Judge], path: Path = WEIGHTS) -> Stack:
+    """Load a probe with the other judges of its stack, which `make_judge` makes by name."""
     fitted = json.loads(_read(path))["stack"]
     others = {name: make_judge(name) for name in fitted["judges"]}
-    return Stack(load_probe(path, **options), others, fitted)
+    return Stack(load_probe(path), others, fitted)
 
 
 def _read(path: Path) -> bytes:

@@ -167,7 +167,7 @@ JUDGES: Registry[JudgeKind] = Registry(
         "laptop-mpnet": JudgeKind(lambda _, **options: _laptop("laptop-mpnet", **options)),
         "laptop:": JudgeKind(_laptop),
         "qwen-probe": JudgeKind(lambda _, **options: load_probe(**options)),
-        "qwen-stack": JudgeKind(lambda _: load_stack(), reads_titles=False),
+        "qwen-stack": JudgeKind(lambda _: load_stack(make_judge), reads_titles=False),
         "mistral-berds": JudgeKind(_mistral_berds),
         "causal:": JudgeKind(_causal, has_wording=True),
         "nli:": JudgeKind(load_nli),

@@ -64,7 +64,7 @@ def test_it_is_the_regression_on_the_states_of_one_plain_pass_per_pair(probe_fil
 
 
 def test_a_stack_is_the_regression_on_the_logits_of_its_members(probe_file):
-    stack = load_stack(probe_file)
+    stack = load_stack(make_judge, probe_file)
     causal = load_causal(json.loads(probe_file.read_text())["model"], wording="short")
     opposite = [pair._replace(perspective=negate(pair.perspective)) for pair in PAIRS]
     answers = [make_judge("similarity").p_yes(PAIRS), causal.p_yes(PAIRS), causal.p_yes(opposite)]
@@ -83,9 +83,9 @@ def test_its_id_names_the_probe_and_the_model(probe_file):
     assert causal.id in probe.id and probe.id != causal.id
     changed = json.loads(probe_file.read_text())
     changed["weights"][0] += 0.1
-    before = load_stack(probe_file).id
+    before = load_stack(make_judge, probe_file).id
     probe_file.write_text(json.dumps(changed))
-    assert load_probe(probe_file).id != probe.id and load_stack(probe_file).id != before
+    assert load_probe(probe_file).id != probe.id and load_stack(make_judge, probe_file).id != before
 
 
 def test_the_shipped_one_fits_its_model(tmp_path):
