@@ -1,6 +1,6 @@
 """Build a judge on a chat model step by step: what the model says, what its states hold, and a stack of judges.
 
-    BERDS_DATA=../shared/data python scripts/judge_ladder.py read dev train shifted -o FOLDER
+    BERDS_DATA=../shared/data python scripts/judge_ladder.py read dev train shifted people -o FOLDER
     BERDS_DATA=../shared/data python scripts/judge_ladder.py report -o FOLDER
     BERDS_DATA=../shared/data python scripts/judge_ladder.py fit -o FOLDER           (writes the judge `qwen-probe`)
     BERDS_DATA=../shared/data python scripts/judge_ladder.py people -o FOLDER        (once, at the very end)
@@ -8,7 +8,7 @@
 `read` keeps P(Yes) and hidden states of each pair, and P(Yes) of its negated statement; a killed run goes on. The
 probe learns from `train`, whose topics neither `dev` nor `shifted` has. The stack learns from `dev` (web-like pairs of
 held-out topics) and is measured on topics that it did not learn from. `shifted` (half A of theperspective) shows how
-thresholds carry to other pairs. The pairs that people labelled are read by `people` only.
+thresholds carry to other pairs. The labels of people's pairs are used by the step `people` only.
 """
 
 from __future__ import annotations

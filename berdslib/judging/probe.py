@@ -82,6 +82,8 @@ class Stack:
         """Return float64 (n,), the probability if a third of the pairs are yes, as it was fitted on."""
         from scipy.special import expit
 
+        if not pairs:  # such as passages that hold nothing but copies of the perspective
+            return np.empty(0)
         logits = self.logits(pairs)
         return np.asarray(expit(sum(logits[name] * weight for name, weight in self._weights.items()) + self._bias))
 

@@ -74,6 +74,7 @@ def test_a_stack_is_the_regression_on_the_logits_of_its_members(probe_file):
     want = 1 / (1 + np.exp(-total))
     assert np.ptp(want) > 0.01
     np.testing.assert_allclose(stack.p_yes(PAIRS), want, atol=1e-4)
+    assert stack.p_yes([]).shape == stack.probe.p_yes([]).shape == (0,)
     assert stack.threshold == 0.3 and stack.id.startswith("stack(")
 
 
