@@ -237,6 +237,8 @@ def _off(number: float, expected: float, tolerance: float | None) -> str:
         return f"{shown} is a hundred times it: it is asked for as a share of 1."
     if math.isnan(number):
         return "The result is NaN: a number was divided by zero, or a value is missing."
+    if math.isnan(expected):
+        return f"{shown} is a number, and NaN is expected: there is nothing to compute it from."
     return f"{shown} is too {'large' if number > expected else 'small'}."
 
 

@@ -24,6 +24,7 @@ from berdslib.study.tables import escape
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 # The name of each version in messages, and the file with its numbers.
 VERSIONS = {"v1": ("BeRDS v1", "berds_v1"), "v2": ("BeRDS v2", "berds_v2"), "pir": ("PIR", "pir")}
@@ -176,35 +177,33 @@ class PublishedPage:
     def figure(self) -> Figure:
         """Draw the published values in pale grey, and ours in the colour of the retriever or in black."""
         import matplotlib.pyplot as plt
-        from matplotlib.lines import Line2D
 
         from berdslib.study.figures import MARKERS
 
         rows = self._drawn()
         panels = _distinct(rows["panels"])
         marks = _distinct(rows["marks"])
+        shapes = dict(zip(marks, self.told.get("markers", MARKERS) * 2, strict=False))
         across = min(len(panels), self.told.get("columns", 3))
         down = -(-len(panels) // across)
-        most_lines = rows.groupby("panels")["lines"].nunique().max()
-        size = (3.2 * across + 1, 0.8 + down * (0.6 + 0.3 * most_lines))
+        heights = [_height(rows[rows["panels"].isin(panels[i * across : (i + 1) * across])]) for i in range(down)]
         free = self.told.get("free", False)
-        figure, axes = plt.subplots(down, across, figsize=size, squeeze=False, sharex=not free, layout="constrained")
-        shapes = dict(zip(marks, self.told.get("markers", MARKERS) * 2, strict=False))
+        figure, axes = plt.subplots(
+            down, across, figsize=(3.5 * across + 1, 0.8 + sum(heights) + 0.65 * down), height_ratios=heights,
+            squeeze=False, sharex=not free, layout="constrained",
+        )  # fmt: skip
         for axis, panel in zip(axes.flat, panels, strict=False):
             _draw_panel(axis, panel, rows[rows["panels"] == panel], shapes)
         for axis in axes.flat[len(panels) - across :]:
             axis.tick_params(labelbottom=True)  # the lowest panel of a column may stand above the last row
         for axis in axes.flat[len(panels) :]:
             axis.set_visible(False)
-        figure.supxlabel("" if free else self.told.get("unit", "%"), fontsize=10)
-        looks = []
-        if not self.published.empty:
-            looks += [("published", "0.7", "o")]
-        if rows["own"].any():
-            looks += [("ours, in colour or black", "black", "o")]
-        looks += [(mark, "0.4", shapes[mark]) for mark in marks if mark]
-        handles = [Line2D([], [], ls="", color=colour, marker=shape, label=label) for label, colour, shape in looks]
-        figure.legend(handles=handles, loc="outside upper center", ncols=5, frameon=False, fontsize=9)
+        if not free:
+            measures = _distinct(_joined(rows, ["measure", "k"]))
+            unit = self.told.get("unit", f"{' and '.join(measures)} (%)" if len(measures) < 3 else "%")
+            figure.supxlabel(unit, fontsize=11)
+        handles = _legend(rows, shapes)
+        figure.legend(handles=handles, loc="outside upper center", ncols=6, frameon=False, fontsize=11)
         return figure
 
     def to_csv(self) -> str:
@@ -237,12 +236,43 @@ class PublishedPage:
         return "\n".join(parts)
 
 
+def _height(rows: pd.DataFrame) -> float:
+    """Return the height in inches of panels that share a row: of the one with the most lines."""
+    lines = rows.groupby("panels")["lines"].nunique().max()
+    return float(lines * (0.34 if rows["own"].nunique() == 2 else 0.26))
+
+
+def _legend(rows: pd.DataFrame, shapes: Mapping[str, str]) -> list[Line2D]:
+    """Return the entries of the legend: whose the numbers are, then what the marks mean."""
+    from matplotlib.lines import Line2D
+
+    from berdslib.study.figures import HUES
+
+    own = set(rows[rows["own"]]["retriever"])
+    colours = {"published": "0.7"} if not rows["own"].all() else {}
+    colours |= {f"ours, {name}": hue for name, hue in HUES.items() if name in own}
+    if own - set(HUES):
+        colours["ours, others" if own & set(HUES) else "ours"] = "black"
+    handles = [Line2D([], [], ls="", marker="o", color=colour, label=label) for label, colour in colours.items()]
+    for mark, shape in shapes.items():
+        if mark:
+            fill = _fill(mark, "0.4", shapes)
+            handles.append(Line2D([], [], ls="", marker=shape, color="0.4", markerfacecolor=fill, label=mark))
+    return handles
+
+
+def _fill(mark: str, colour: str, shapes: Mapping[str, str]) -> str:
+    """Return the face of a mark: of two marks, the second is open, so that it cannot hide the first."""
+    return "white" if len(shapes) == 2 and mark == list(shapes)[1] else colour
+
+
 def _draw_panel(axis: Axes, title: str, rows: pd.DataFrame, shapes: Mapping[str, str]) -> None:
     """Draw one panel of :meth:`PublishedPage.figure`; ours are a little below the published values of a line."""
     from berdslib.study.figures import HUES
 
     names = _distinct(rows["lines"])
     any_published = not rows["own"].all()
+    any_own = rows["own"].any()
     for (line, own), points in rows.groupby(["lines", "own"], sort=False):
         y = float(names.index(str(line)))
         colour = "0.7"
@@ -251,9 +281,11 @@ def _draw_panel(axis: Axes, title: str, rows: pd.DataFrame, shapes: Mapping[str,
             colour = HUES.get(points["retriever"].iloc[0], "black")
         axis.plot(points["value"], [y] * len(points), color=colour, lw=1.2, zorder=1)
         for value, mark in zip(points["value"], points["marks"], strict=True):
-            axis.scatter(value, y, marker=shapes[mark], color=colour, s=34, zorder=2)
-    axis.set_title(title, fontsize=10, color="black" if rows["own"].any() else "0.45")
-    axis.set_yticks(range(len(names)), names, fontsize=9)
+            face = _fill(mark, colour, shapes)
+            axis.scatter(value, y, marker=shapes[mark], s=34, facecolor=face, edgecolor=colour, linewidth=1.5, zorder=2)
+    axis.set_title(title if any_own or not title else f"{title} (published)", fontsize=12, loc="left")
+    axis.set_yticks(range(len(names)), names, fontsize=11)
+    axis.tick_params(axis="x", labelsize=11)
     axis.set_ylim(len(names) - 0.4, -0.6)
 
 

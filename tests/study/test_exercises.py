@@ -31,6 +31,7 @@ CASES = [((6, 3), 2), ((1, 0), 0)]
         (0.417, 41.7, "asked for in percent"),
         (41.7, 0.417, "as a share of 1"),
         (float("nan"), 1, "NaN"),
+        (0, float("nan"), "NaN"),
         ("41.7", 41.7, "A number is asked for, and this is a str"),
         ("BM25", "bm25", "'BM25' is not the answer"),
         ({"a"}, {"a", "b"}, "1 of 2 are missing, and 0 do not belong"),
