@@ -9,7 +9,7 @@ notebook is read::
     <!-- numbers from BeRDS v2: 62.2 -->
 
 where the source is a file of the project, which must hold them, or a paper. Signs, and numbers in words, are not looked
-at, nor are the title and the plan.
+at, nor are the title, the plan, and the line that says how long a notebook takes.
 """
 
 import ast
@@ -22,7 +22,7 @@ PAPERS = ("BeRDS v1", "BeRDS v2", "PIR", "PerspectiveArg")
 COMMENT = re.compile(r"<!-- numbers from ([^:>]+): ([^>]*?) -->")
 # What holds numbers that no result is: code, links, tags, formulas, places in papers, names of measures and models.
 NO_RESULT = re.compile(
-    r"`[^`\n]*`|\]\([^)]*\)|</?[A-Za-z][^<>]*>|\$\$.*?\$\$|(?<!\\)\$(?=\S)[^$\n]*?(?<=\S)\$(?!\d)"
+    r"\*\*Time:\*\*[^\n]*|`[^`\n]*`|\]\([^)]*\)|</?[A-Za-z][^<>]*>|\$\$.*?\$\$|(?<!\\)\$(?=\S)[^$\n]*?(?<=\S)\$(?!\d)"
     r"|95 ?%|p < \.05|\((?:19|20)\d\d\)|\bgpt-[\w.-]+"
     r"|\b(?:[Tt]ables?|[Ff]igures?|[Ss]ections?|[Aa]ppendix|[Ee]quations?|[Cc]ells?|[Nn]otebooks?|[Ee]xercises?)"
     r" [A-Z]?\.?\d+(?:\.\d+)*(?:(?:, | and | to |–|-)\d+(?![\d.]))*(?![.\d]*\d)|\b[A-Z]\.\d+|@\d+",

@@ -97,7 +97,7 @@ class TestForm:
             assert led.exists() and led.is_relative_to(ROOT), link
             assert not any(part.startswith(".") for part in led.relative_to(ROOT).parts), link
             assert not anchor or anchor in anchors(led), link
-        assert re.search(r"(Previous|Next): \[", text)
+        assert re.search(r"(Previous|Next):(\*\*)? \[", text)
 
     def test_it_ends_with_files_takeaways_and_exercises(self, path):
         headings = [line for c in cells_of(path, "markdown") for line in source(c).splitlines() if line[:3] == "## "]
