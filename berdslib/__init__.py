@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from berdslib.evaluation.measures import pRecall as pRecall
     from berdslib.evaluation.measures import rKL as rKL
     from berdslib.judging.finetune import fine_tune as fine_tune
+    from berdslib.retrieval.diversify import mmr as mmr
+    from berdslib.retrieval.expansion import fuse as fuse
     from berdslib.retrieval.retrievers import dense as dense
     from berdslib.study import figures as figures
     from berdslib.study import published as published
@@ -70,6 +72,8 @@ _PLACES = {
         "Coverage", "ERR_IA", "MRecall", "P", "Precision", "StRecall", "alpha_nDCG", "nDCG", "pRecall", "rKL",
     ),
     "berdslib.judging.finetune": ("fine_tune",),
+    "berdslib.retrieval.diversify": ("mmr",),
+    "berdslib.retrieval.expansion": ("fuse",),
     "berdslib.retrieval.retrievers": ("dense",),
     "berdslib.study.exercises": ("check_answer",),
     "berdslib.study.experiment": ("Experiment", "choose", "experiment"),

@@ -137,10 +137,12 @@ def judge_command(runs: tuple[str, ...], judge: str, k: int, store: Path | None,
 @text("--k cutoff", "Cut every measure as the published script does: at the number of passages of the file's first "
       "question (a BeRDS JSONL file only). [the cut-off of each measure]", type=click.Choice(["official"]))  # fmt: skip
 @options.flag("--per-question", "Print one row per question instead of means.")
+@options.one_of("--format form", ["table", "trec"], "trec: a line of run, question, measure and value for each score, "
+                "and the means as question `all`, which ir_measures, TIRA and AutoJudge read.")  # fmt: skip
 @JSON
 def evaluate_command(
     files: tuple[str, ...], runs: tuple[str, ...], verdicts: str | None, measures: str | None, cutoff: str | None,
-    per_question: bool, least: int, repeats: str, **given: Any,
+    per_question: bool, form: str, least: int, repeats: str, **given: Any,
 ) -> None:  # fmt: skip
     """Score runs, or an official BeRDS JSONL with recorded predictions, without any model.
 
@@ -157,7 +159,7 @@ def evaluate_command(
     import pandas as pd
 
     from berdslib.data.scenario import Scenario
-    from berdslib.evaluation.measures import single_perspectives
+    from berdslib.evaluation.measures import reads_texts, single_perspectives
     from berdslib.study.tables import WHY_NO_INTERVAL, score_table
 
     from_file = given["questions"] is None
@@ -180,14 +182,15 @@ def evaluate_command(
             raise InputError(f"{given['questions']!r} has no gold verdicts; give verdicts with --verdicts FILE")
         if scenario and measures is None:
             wanted = inputs.parsed_measures("task")
-        alone = "" if scenario or len(named) > 1 else verdicts or "gold"
+        alone = "" if scenario or len(named) > 1 or form == "trec" else verdicts or "gold"
         read = dict[str, Any]()
         for name, path in named.items():
             with costs_itself_only(failed), errors_in(alone or name):
                 read[name] = inputs.read_run(path, found, least=least, repeats=repeats)
         if not read:
             end(failed)
-        if not scenario and inputs.corpus_matters(found, read.values()):
+        needs_corpus = any(map(reads_texts, wanted)) or inputs.corpus_matters(found, read.values())
+        if not scenario and needs_corpus:
             found = inputs.read_collection(given, need_passages=None, gold=verdicts)
         questions, scores = _scored(read, found, wanted, verdicts, alone, failed)
     if not scores:
@@ -195,6 +198,11 @@ def evaluate_command(
     warning = single_perspectives(questions, map(str, wanted))
     if warning:
         tell(f"berds: {warning}")
+    if form == "trec":
+        for line in _four_columns(scores):
+            click.echo(line)
+        end(failed)
+        return
     column = "verdicts" if alone else "system"
     if per_question:
         frames = [frame.reset_index().assign(**{column: name}) for name, frame in scores.items()]
@@ -212,6 +220,16 @@ def evaluate_command(
         table = table.assign(synthetic=scenario.release.synthetic)
     print_frame(table, shares)
     end(failed)
+
+
+def _four_columns(scores: dict[str, pd.DataFrame]) -> list[str]:
+    """Return run, question, measure and value, tab-separated; a question that a measure leaves out has no line."""
+    lines = []
+    for name, frame in scores.items():
+        run = "-".join(name.split())
+        for qid, row in [*frame.iterrows(), ("all", frame.mean())]:
+            lines += [f"{run}\t{qid}\t{measure}\t{value:.6f}" for measure, value in row.dropna().items()]
+    return lines
 
 
 def _scored(

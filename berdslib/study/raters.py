@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from berdslib.data.collection import Collection
+from berdslib.data.corpus import by_docno
 from berdslib.data.leaks import groups
 from berdslib.data.readers import LabelledPair
 from berdslib.data.records import Passage
@@ -174,10 +175,13 @@ def judge_systems(
     if len(pool):
         runs[ORACLE] = oracle(pool, gold, questions, k, depth=len(pool))
     clustered = [q._replace(source="", issue=cluster) for q, cluster in zip(questions, clusters, strict=True)]
+    passages = by_docno(collection.passages)
     tables = []
     scores = dict[tuple[str, str], pd.DataFrame]()
     for judge_name, by_judge in verdicts.items():
-        of_systems = {system: score_questions(run, by_judge, questions, wanted) for system, run in runs.items()}
+        of_systems = {
+            system: score_questions(run, by_judge, questions, wanted, passages) for system, run in runs.items()
+        }
         table = score_table(of_systems, clustered)
         tables.append(table[table["dataset"] == MACRO].assign(judge=judge_name))
         for measure in names:
