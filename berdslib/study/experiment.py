@@ -548,7 +548,7 @@ def open(folder: StrPath) -> Experiment:
         fields: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in row.items()}
         questions.append(Question(**fields))
     return Experiment(
-        table=pd.read_csv(folder / "scores.csv", float_precision="round_trip"),
+        table=pd.read_csv(folder / "scores.csv"),
         scores=scores,
         runs={name: read_run(folder / about["file"]) for name, about in settings["systems"].items()},
         verdicts=read_verdicts(folder / "verdicts.tsv"),
