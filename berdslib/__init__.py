@@ -39,13 +39,17 @@ if TYPE_CHECKING:
     from berdslib.evaluation.measures import pRecall as pRecall
     from berdslib.evaluation.measures import rKL as rKL
     from berdslib.judging.finetune import fine_tune as fine_tune
+    from berdslib.retrieval.diversify import mmr as mmr
+    from berdslib.retrieval.expansion import fuse as fuse
     from berdslib.retrieval.retrievers import dense as dense
     from berdslib.study import figures as figures
     from berdslib.study import published as published
+    from berdslib.study import rounds as rounds
     from berdslib.study.exercises import check_answer as check_answer
     from berdslib.study.experiment import Experiment as Experiment
     from berdslib.study.experiment import choose as choose
     from berdslib.study.experiment import experiment as experiment
+    from berdslib.study.experiment import open as open
     from berdslib.study.explorer.widget import explore as explore
     from berdslib.study.front import evaluate as evaluate
     from berdslib.study.front import judge as judge
@@ -70,9 +74,11 @@ _PLACES = {
         "Coverage", "ERR_IA", "MRecall", "P", "Precision", "StRecall", "alpha_nDCG", "nDCG", "pRecall", "rKL",
     ),
     "berdslib.judging.finetune": ("fine_tune",),
+    "berdslib.retrieval.diversify": ("mmr",),
+    "berdslib.retrieval.expansion": ("fuse",),
     "berdslib.retrieval.retrievers": ("dense",),
     "berdslib.study.exercises": ("check_answer",),
-    "berdslib.study.experiment": ("Experiment", "choose", "experiment"),
+    "berdslib.study.experiment": ("Experiment", "choose", "experiment", "open"),
     "berdslib.study.explorer.widget": ("explore",),
     "berdslib.study.front": (
         "evaluate", "judge", "names", "read_run", "register", "retriever", "search", "show", "supports",
@@ -80,7 +86,10 @@ _PLACES = {
     "berdslib.study.notebooks": ("output_folder",),
     "berdslib.study.sides": ("sides",),
 }  # fmt: skip
-_MODULES = {"figures": "berdslib.study.figures", "published": "berdslib.study.published", "stats": "berdslib.stats"}
+_MODULES = {
+    "figures": "berdslib.study.figures", "published": "berdslib.study.published", "rounds": "berdslib.study.rounds",
+    "stats": "berdslib.stats",
+}  # fmt: skip
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = ["__version__", *sorted(_PLACE_OF), *_MODULES]

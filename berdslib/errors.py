@@ -14,7 +14,11 @@ _LONGEST_NAME = 200  # characters of a value that a message quotes in full
 
 
 class BerdsError(Exception):
-    """An error the user can fix; the command line prints its message without a traceback."""
+    """An error the user can fix; the command line prints its message without a traceback, and so does Jupyter."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows in place of the traceback."""
+        return [f"\x1b[31m{type(self).__name__}\x1b[0m: {printable(str(self))}"]
 
 
 class InputError(BerdsError, ValueError):

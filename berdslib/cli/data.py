@@ -126,8 +126,9 @@ def data_leaks(threshold: float, across: bool, **given: Any) -> None:
 @click.argument("path", type=click.Path(path_type=Path))
 @options.questions(required=False)
 @options.verdicts("--gold")
-@text("--layout", "A BEIR folder, the official BeRDS JSONL, or a folder with TREC's diversity qrels. [by PATH: .jsonl "
-      "is berds, else beir]", type=click.Choice(["beir", "berds", "trec"]))  # fmt: skip
+@text("--layout", "A BEIR folder, the official BeRDS JSONL, or a folder with TREC's diversity qrels, with nugget "
+      "banks or for the Hugging Face hub. [by PATH: .jsonl is berds, else beir]",
+      type=click.Choice(["beir", "berds", "trec", "nuggets", "hf"]))  # fmt: skip
 @options.RUNS
 @one_of("--cut", ["none", "words"], "Keep rows as passages, or cut them after --words words.")
 @number("--words", 100, "Words of a passage, with --cut words.")

@@ -26,7 +26,11 @@ _SERVED = ("port", "host", "browser", "idle")
 @options.output("Write a page (.html) and serve nothing.", required=False)
 @options.RUNS
 @click.option(
-    "--qrels", type=click.Path(exists=True, dir_okay=False), help="Your verdicts: TREC diversity qrels or TSV."
+    "--gold",
+    "--qrels",
+    "qrels",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Your verdicts: TREC diversity qrels or TSV.",
 )
 @text("--question", "Id of the question to show first. [the first]")
 @flag("--sides/--no-sides", "Also search with each perspective.")

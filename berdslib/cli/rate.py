@@ -36,6 +36,8 @@ def _judges(default: str) -> options.Option:
 @number("-k", 5, "Documents of a question and run.")
 @number("--draw", 0, "Draw N questions with two perspectives from each data set; 0 for all.", NATURAL)
 @number("--pairs size", 0, "Draw N pairs from all; 0 for all.", NATURAL)
+@options.text("--doubt", "With --pairs: the N pairs on which these judges differ most, such as similarity,laptop, "
+              "instead of a random draw.")  # fmt: skip
 @options.SEED
 @number(
     "--near",
@@ -48,7 +50,7 @@ def _judges(default: str) -> options.Option:
 @options.output("TSV to write.")
 @JSON
 def rate_pairs(
-    systems: str | None, runs: tuple[str, ...], k: int, draw: int, size: int, seed: int, near: float,
+    systems: str | None, runs: tuple[str, ...], k: int, draw: int, size: int, doubt: str | None, seed: int, near: float,
     judge: str | None, store: Path | None, output: Path, **given: Any,
 ) -> None:  # fmt: skip
     """Write (question, document, perspective) pairs to be labelled, for `berds rate judge --data`. BeRDS A.4.
@@ -65,8 +67,10 @@ def rate_pairs(
     from berdslib.judging.registry import make_judge
     from berdslib.judging.store import VerdictStore
     from berdslib.study.front import search
+    from berdslib.study.raters import most_doubtful
 
     refuse(systems and runs, "give systems or finished runs, not both")
+    refuse(doubt and not size, "--doubt needs --pairs N")
     collection = read_collection(given)
     if draw:
         collection = collection.only(examples.draw_questions(list(collection.questions), draw, seed))
@@ -81,7 +85,9 @@ def rate_pairs(
     listed = examples.detection_pairs(questions, lists, passages, k=k, near=None)
     pairs = examples.detection_pairs(questions, lists, passages, k=k, near=near)
     left_out = len(listed) - len(pairs)
-    if size:
+    if doubt:
+        pairs = most_doubtful(pairs, split_names(doubt), size, verdicts)
+    elif size:
         pairs = examples.draw_pairs(pairs, size, seed)
     written = len(pairs)
     labels = "to be labelled with 1 or 0"
@@ -104,9 +110,10 @@ def rate_pairs(
               "label.", required=True)  # fmt: skip
 @_judges("random,overlap,similarity,laptop")
 @options.text("--against", "Another judge, whose answers replace the labels.")
+@number("--repeat", 1, "Ask each judge N times, and show how much its answers vary.")
 @options.STORE
 @JSON
-def rate_judge(path: str, judges: str, against: str | None, store: Path | None) -> None:
+def rate_judge(path: str, judges: str, against: str | None, repeat: int, store: Path | None) -> None:
     """Evaluate judges against human labels; intervals are clustered by question. BeRDS Tables 4 and 18.
 
     The first row is a judge that says yes to everything: an F1 close to its own is worthless. `random` says yes as
@@ -117,7 +124,7 @@ def rate_judge(path: str, judges: str, against: str | None, store: Path | None) 
     from berdslib.data.datasets import load_pairs
     from berdslib.judging.registry import check_judge
     from berdslib.judging.store import VerdictStore
-    from berdslib.study.raters import judge_table, labelled_by
+    from berdslib.study.raters import judge_table, labelled_by, repeat_table
 
     pairs = load_pairs(path)
     verdicts = VerdictStore(store)
@@ -126,6 +133,9 @@ def rate_judge(path: str, judges: str, against: str | None, store: Path | None) 
         check_judge(name)  # before the judge of --against runs
     if against:
         pairs = labelled_by(against, pairs, verdicts)
+    if repeat > 1:
+        print_frame(repeat_table(pairs, names, repeat), ("changed", "f1_low", "f1_high"))
+        return
     table = judge_table(pairs, names, verdicts)
     questions = len({pair.question for pair in pairs})
     positive = sum(pair.label for pair in pairs) / len(pairs)
@@ -148,6 +158,43 @@ def _wide(table: Any) -> Any:
     return wide.rename(columns={name: f"{name}, %" for name in names if name != "auc"}).reset_index()
 
 
+@rate.command("fit")
+@click.argument("labels")
+@options.judge_option("laptop")
+@options.text("--share", "Share of yes where the judge will be used. [that of the labels]", type=options.SHARE)
+@options.STORE
+@options.SEED
+@options.output("Folder of the fitted judge.", FOLDER)
+@JSON
+def rate_fit(labels: str, judge: str, share: float | None, store: Path | None, seed: int, output: Path) -> None:
+    """Fit a judge's probabilities and threshold to labels of yours: pairs as `berds rate pairs` writes them.
+
+    The table compares both judges on questions held out in turn. Use `refit:FOLDER` as a judge; it cannot be evaluated
+    on the same labels.
+
+    \b
+    berds rate pairs -q theperspective -r bm25 --draw 30 --pairs 60 -o to_label.tsv     (fill in the last column)
+    berds rate fit to_label.tsv -j laptop -o mine
+    berds experiment -q theperspective -r bm25,minilm -j refit:mine
+    """
+    from berdslib.data.datasets import load_pairs
+    from berdslib.judging.refit import save_refit
+    from berdslib.judging.store import VerdictStore
+    from berdslib.study.raters import fit_judge
+
+    pairs = load_pairs(labels)
+    found = fit_judge(judge, pairs, VerdictStore(store), positive_share=share, seed=seed)
+    save_refit(output, judge, found.judge.judge, found.judge.calibration)
+    print_frame(found.table if options.wants_json() else _wide(found.table))
+    gained, low, high = (f"{100 * value:.1f}" for value in found.gained)
+    spread = " to ".join(f"{value:.2f}" for value in found.thresholds)
+    questions = len({pair.question for pair in pairs})
+    tell(
+        f"{len(pairs)} pairs, {questions} questions: threshold {found.judge.threshold:.2f} ({spread} on other draws of "
+        f"the questions), F1 {gained} points higher [{low}, {high}] → -j refit:{output}"
+    )
+
+
 @rate.command("systems")
 @options.questions()
 @options.systems(
@@ -157,12 +204,19 @@ def _wide(table: Any) -> Any:
 )
 @options.RUNS
 @_judges("overlap,similarity,laptop")
+@options.verdicts("--gold")
 @options.MEASURES
 @options.SEARCHING
 @options.output("Folder for the tables and a figure for each measure.", FOLDER, False)
 @JSON
 def rate_systems(
-    systems: str, runs: tuple[str, ...], judges: str, measures: str | None, output: Path | None, **given: Any
+    systems: str,
+    runs: tuple[str, ...],
+    judges: str,
+    gold: str | None,
+    measures: str | None,
+    output: Path | None,
+    **given: Any,
 ) -> None:
     """Does a judge order systems as gold does? Kendall's tau, and what labels on 20 or 40 questions add.
 
@@ -178,7 +232,7 @@ def rate_systems(
     from berdslib.study.tables import file_stems
 
     named = parsed_systems(systems)
-    collection = read_collection(given)
+    collection = read_collection(given, gold=gold)
     named |= read_runs(runs, collection)
     wanted = measures or "MRecall@5,Precision@5"
     result = raters.judge_systems(named, collection, split_names(judges), wanted, **given)

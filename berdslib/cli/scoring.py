@@ -131,16 +131,20 @@ def judge_command(runs: tuple[str, ...], judge: str, k: int, store: Path | None,
 @click.argument("files", nargs=-1, metavar="[FILES]...", type=click.Path())
 @options.questions(required=False)
 @options.RUNS
-@options.verdicts("--verdicts")
+@options.verdicts("--gold --verdicts verdicts")
 @options.MEASURES
 @options.READING
 @text("--k cutoff", "Cut every measure as the published script does: at the number of passages of the file's first "
       "question (a BeRDS JSONL file only). [the cut-off of each measure]", type=click.Choice(["official"]))  # fmt: skip
+@text("--judged", "A judge's verdicts on the same runs, from `berds judge`: print its means, corrected by the gold of "
+      "the questions that have some; these must be a random draw.", metavar="FILE")  # fmt: skip
 @options.flag("--per-question", "Print one row per question instead of means.")
+@options.one_of("--format form", ["table", "trec"], "trec: a line of run, question, measure and value for each score, "
+                "and the means as question `all`, which ir_measures, TIRA and AutoJudge read.")  # fmt: skip
 @JSON
 def evaluate_command(
     files: tuple[str, ...], runs: tuple[str, ...], verdicts: str | None, measures: str | None, cutoff: str | None,
-    per_question: bool, least: int, repeats: str, **given: Any,
+    judged: str | None, per_question: bool, form: str, least: int, repeats: str, **given: Any,
 ) -> None:  # fmt: skip
     """Score runs, or an official BeRDS JSONL with recorded predictions, without any model.
 
@@ -151,13 +155,15 @@ def evaluate_command(
     \b
     berds evaluate outputs.jsonl                       (mistral-preds, gpt4-preds, … if present)
     berds evaluate outputs.jsonl --k official          (k as in the published script)
-    berds evaluate -q sample --run run.trec --verdicts verdicts.tsv
+    berds evaluate -q sample --run run.trec --gold verdicts.tsv
+    berds evaluate -q mine.jsonl --run run.trec --gold my_20_questions.tsv --judged laptop.tsv
     berds evaluate -q perspectivearg-sample:explicit predictions/*.jsonl -m official --json
     """
     import pandas as pd
 
     from berdslib.data.scenario import Scenario
-    from berdslib.evaluation.measures import single_perspectives
+    from berdslib.evaluation.measures import reads_texts, single_perspectives
+    from berdslib.study.raters import corrected_scores
     from berdslib.study.tables import WHY_NO_INTERVAL, score_table
 
     from_file = given["questions"] is None
@@ -165,6 +171,7 @@ def evaluate_command(
     own = verdicts or given["split"] or given["corpus"]
     refuse(from_file and own, "a BeRDS JSONL file contains its own questions and verdicts")
     refuse(not from_file and cutoff, "--k is for a BeRDS JSONL file")
+    refuse(judged and (from_file or per_question or form == "trec"), "--judged corrects the means of runs")
     refuse(not from_file and not (runs or files), "--questions needs a --run to score")
     failed = list[str]()
     wanted = inputs.parsed_measures(measures)
@@ -175,19 +182,25 @@ def evaluate_command(
     else:
         named = inputs.named_files([*runs, *files])
         found = inputs.read_collection({**given}, need_passages=False, gold=verdicts)
+        other = inputs.read_collection({**given}, need_passages=False, gold=judged) if judged else None
         scenario = found if isinstance(found, Scenario) else None
         if found.gold is None and not scenario:
-            raise InputError(f"{given['questions']!r} has no gold verdicts; give verdicts with --verdicts FILE")
+            raise InputError(f"{given['questions']!r} has no gold verdicts; give verdicts with --gold FILE")
         if scenario and measures is None:
             wanted = inputs.parsed_measures("task")
-        alone = "" if scenario or len(named) > 1 else verdicts or "gold"
+        alone = "" if scenario or len(named) > 1 or form == "trec" else verdicts or "gold"
         read = dict[str, Any]()
         for name, path in named.items():
             with costs_itself_only(failed), errors_in(alone or name):
                 read[name] = inputs.read_run(path, found, least=least, repeats=repeats)
         if not read:
             end(failed)
-        if not scenario and inputs.corpus_matters(found, read.values()):
+        if other is not None and other.gold is not None and found.gold is not None:
+            columns = ("judge", "judge_low", "judge_high", "corrected", "low", "high")
+            print_frame(corrected_scores(read, other.gold, found.gold, found.questions, wanted), columns)
+            end(failed)
+        needs_corpus = any(map(reads_texts, wanted)) or inputs.corpus_matters(found, read.values())
+        if not scenario and needs_corpus:
             found = inputs.read_collection(given, need_passages=None, gold=verdicts)
         questions, scores = _scored(read, found, wanted, verdicts, alone, failed)
     if not scores:
@@ -195,6 +208,11 @@ def evaluate_command(
     warning = single_perspectives(questions, map(str, wanted))
     if warning:
         tell(f"berds: {warning}")
+    if form == "trec":
+        for line in _four_columns(scores):
+            click.echo(line)
+        end(failed)
+        return
     column = "verdicts" if alone else "system"
     if per_question:
         frames = [frame.reset_index().assign(**{column: name}) for name, frame in scores.items()]
@@ -212,6 +230,16 @@ def evaluate_command(
         table = table.assign(synthetic=scenario.release.synthetic)
     print_frame(table, shares)
     end(failed)
+
+
+def _four_columns(scores: dict[str, pd.DataFrame]) -> list[str]:
+    """Return run, question, measure and value, tab-separated; a question that a measure leaves out has no line."""
+    lines = []
+    for name, frame in scores.items():
+        run = "-".join(name.split())
+        for qid, row in [*frame.iterrows(), ("all", frame.mean())]:
+            lines += [f"{run}\t{qid}\t{measure}\t{value:.6f}" for measure, value in row.dropna().items()]
+    return lines
 
 
 def _scored(
@@ -277,12 +305,13 @@ def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[An
 @text("--baseline", "System to test the others against. [the first]")
 @options.output(f"Folder for runs (lists of {_LISTS}), verdicts, table and settings; replaces an earlier experiment.",
                 FOLDER, False)  # fmt: skip
+@options.flag("--latex", "Print the table as LaTeX, with its caption.")
 @options.flag("--letters", "Systems that share a letter are not shown to differ.")
 @options.flag("--pairs", "Instead of the table, compare every two systems (p-values by Holm).")
 @JSON
 def experiment_command(
     systems: str | None, runs: tuple[str, ...], least: int, repeats: str, measures: str | None, baseline: str | None,
-    output: Path | None, letters: bool, pairs: bool, **given: Any,
+    output: Path | None, latex: bool, letters: bool, pairs: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Retrieve, judge and score: the paper's table, systems x measures, with intervals and paired tests.
 
@@ -305,6 +334,7 @@ def experiment_command(
     named = inputs.parsed_systems(first, given.pop("index") or "")
     plain = pairs or wants_json()
     refuse(letters and plain, "--letters are shown in the table; leave out --pairs and --json")
+    refuse(latex and plain, "--latex prints the table; leave out --pairs and --json")
     few = len(named) + len(runs) < 2
     refuse((letters or pairs) and few, "--letters and --pairs compare systems; give at least two with -r")
     collections = inputs.read_collections(given)
@@ -335,7 +365,8 @@ def experiment_command(
     elif plain:
         print_frame(result.table)  # printed before files are written, which may fail
     else:
-        options.print_result(None, repr(result.with_letters() if letters else result))
+        shown = result.with_letters() if letters else result
+        options.print_result(None, shown.to_latex() if latex else repr(shown))
     if output:
         write_experiment(output, result)
         longest = max(result.longest_lists.values())
@@ -348,6 +379,7 @@ def experiment_command(
 @options.systems("bm25,minilm")
 @options.RUNS
 @options.judge_option()
+@options.verdicts("--gold")
 @options.number("-k", 5, "Passages of each list.")
 @text(
     "--stances",
@@ -362,7 +394,9 @@ def experiment_command(
 @options.SEARCHING
 @options.output("Folder for the tables and both figures.", FOLDER, False)
 @JSON
-def sides_command(systems: str, runs: tuple[str, ...], k: int, output: Path | None, **given: Any) -> None:
+def sides_command(
+    systems: str, runs: tuple[str, ...], gold: str | None, k: int, output: Path | None, **given: Any
+) -> None:
     """Which side do lists show, and do they follow the side of the query? BeRDS section 8, Figures 2 and 3.
 
     Searches with every question and with each of its two perspectives; a finished run has these lists if
@@ -378,7 +412,7 @@ def sides_command(systems: str, runs: tuple[str, ...], k: int, output: Path | No
     from berdslib.study.sides import sides
 
     named = inputs.parsed_systems(systems)
-    collection = inputs.read_collection(given)
+    collection = inputs.read_collection(given, gold=gold)
     named |= inputs.read_runs(runs, collection)
     result = sides(named, collection, k, **given)
     names = ("shares", "asymmetry", "leaning", "sycophancy", "flips")

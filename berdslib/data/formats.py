@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+import json
 import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import yaml
 
 from berdslib.data.records import (
     OPPOSE,
@@ -49,7 +51,7 @@ _MORE_OF_QUESTIONS = ("perspectives", "stances", "source", "split", "labels", "w
 QUESTION_FIELDS = (*_QID, *_QUESTION, *_MORE_OF_QUESTIONS, "org_q")
 PASSAGE_FIELDS = (*ID_FIELDS, *TEXT_FIELDS, *TITLE_FIELDS)
 
-LAYOUTS = ("beir", "berds", "trec")
+LAYOUTS = ("beir", "berds", "trec", "nuggets", "hf")
 
 # ---------------------------------------------------------------- questions
 
@@ -641,6 +643,60 @@ def write_trec_collection(
                 csv.writer(file, delimiter="\t", lineterminator="\n").writerows(rows)
 
 
+def write_nugget_banks(folder: Path, questions: Sequence[Question], gold: pd.DataFrame) -> None:
+    """Write a file for each question, `nuggets_QID.json`: perspective → ["OR", {"SUPPORTED": [document ids]}]."""
+    supporting = gold[gold["supports"]].groupby(["qid", "pid"])["docno"].agg(list)
+    with atomic_path(folder, marker=f"nuggets_{questions[0].qid}.json") as unfinished:
+        for question in questions:
+            if Path(question.qid).name != question.qid:
+                raise InputError(f"{question.qid!r} cannot be a part of a file's name", field="qid")
+            bank = {
+                text: ["OR", {"SUPPORTED": supporting.get((question.qid, pid), [])}]
+                for pid, text in enumerate(question.perspectives)
+            }
+            if len(bank) < len(question.perspectives):
+                raise InputError(f"question {question.qid!r} has a perspective twice", field="perspectives")
+            with write_text(unfinished / f"nuggets_{question.qid}.json") as file:
+                json.dump(bank, file, ensure_ascii=False, indent=1)
+
+
+def write_hub(
+    folder: Path, questions: Sequence[Question], passages: Iterable[Passage], gold: pd.DataFrame, split: str
+) -> None:
+    """Write a folder for the Hugging Face hub: Parquet for each of three configs, and a card with their names.
+
+    `datasets.load_dataset(FOLDER, "questions")` reads it, and so it does from the hub. Title, licence and source of the
+    card are left to the author.
+    """
+    rows = [question._asdict() | {"question": question.text} for question in questions]
+    columns = ["qid", "question", "perspectives", "stances", "labels", "weights", "source", "split"]
+    tables = {
+        "questions": pd.DataFrame(rows, columns=columns),
+        "corpus": pd.DataFrame(passages, columns=list(Passage._fields)),
+        "verdicts": gold[VERDICT_COLUMNS],
+    }
+    configs = []
+    for name in tables:
+        configs.append({"config_name": name, "data_files": [{"split": split, "path": f"{name}/{split}.parquet"}]})
+    head: dict[str, Any] = {
+        "pretty_name": folder.name,
+        "license": "other",
+        "task_categories": ["text-retrieval"],
+        "tags": ["perspectives", "diversity"],
+        "configs": configs,
+    }
+    with atomic_path(folder, marker="README.md") as unfinished:
+        for name, table in tables.items():
+            (unfinished / name).mkdir(parents=True)
+            table.to_parquet(unfinished / name / f"{split}.parquet", index=False)
+        with write_text(unfinished / "README.md") as file:
+            file.write(f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n\n# {folder.name}\n\n")
+            file.write(f"{len(questions)} questions with perspectives, {len(tables['corpus'])} passages, and ")
+            file.write(
+                f"{len(gold)} verdicts on whether a passage supports a perspective (`pid`, its number from 0).\n"
+            )
+
+
 def export_collection(
     path: StrPath,
     questions: Sequence[Question],
@@ -661,13 +717,15 @@ def export_collection(
       perspectives, stances, labels, weights, source and split.
     * "trec" loses labels, weights, sources, splits and grades. Subtopics are numbers in the qrels; a table beside them
       holds their statements and stances.
+    * "hf", a folder for the Hugging Face hub, loses the grades.
+    * "nuggets", AutoNuggetizer's banks, keeps the perspectives and the ids of the passages that support them.
 
     Args:
-        path: a folder for "beir" and "trec"; a file for "berds", .jsonl or .jsonl.gz.
+        path: a folder; a file for "berds", .jsonl or .jsonl.gz.
         questions: at least one.
         passages: the corpus; "beir" streams it.
         gold: verdicts; those of other questions are left out.
-        layout: "beir", "berds" or "trec"; None for "berds" if the path ends in .jsonl or .jsonl.gz, else "beir".
+        layout: a key of ``LAYOUTS``; None for "berds" if the path ends in .jsonl or .jsonl.gz, else "beir".
         split: for "beir", the name of the file of qrels.
         run: for "berds", each question's list; None for its judged passages, those with most support first.
     """
@@ -680,6 +738,10 @@ def export_collection(
         write_beir(path, questions, passages, gold, split)
     elif layout == "trec":
         write_trec_collection(Path(path), questions, passages, gold)
+    elif layout == "hf":
+        write_hub(Path(path), questions, passages, gold, split)
+    elif layout == "nuggets":
+        write_nugget_banks(Path(path), questions, gold)
     else:
         if run is None:
             supported = gold.groupby(["qid", "docno"], sort=False)["supports"].sum()

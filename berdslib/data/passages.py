@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from berdslib.errors import InputError
 from berdslib.progress import bar
 
 WORDS = 100  # per passage, in the papers and in the DPR dump
+# The paper gives no rule for near-duplicates, only their number. At 0.8, a passage of 100 words is dropped if it
+# differs from an earlier one in two words, or starts up to ten words later on the same page.
+NEAR = 0.8
+_GRAM = 5
 
 
 # ---------------------------------------------------------------- cutting
@@ -64,6 +68,29 @@ def without_duplicates(passages: Iterable[Passage], dropped: list[str] | None = 
         else:
             seen.add(digest)
             yield passage
+
+
+def without_near_duplicates(passages: Sequence[Passage], near: float = NEAR) -> list[Passage]:
+    """Drop each passage that resembles an earlier one: the Jaccard similarity of their word 5-grams is at least `near`.
+
+    >>> texts = ["Tea is good for you.", "tea is good, for you", "Tea is bad for you."]
+    >>> [p.docno for p in without_near_duplicates([Passage(str(i), text) for i, text in enumerate(texts)])]
+    ['0', '2']
+    """
+    kept: list[tuple[Passage, set[int]]] = []
+    number: dict[tuple[str, ...], int] = {}  # sets of numbers intersect much faster than sets of words
+    for passage in passages:
+        words = re.findall(r"\w+", passage.text.casefold())
+        starts = range(max(1, len(words) - _GRAM + 1))
+        grams = {number.setdefault(tuple(words[start : start + _GRAM]), len(number)) for start in starts}
+        if all(_jaccard_below(near, grams, earlier) for _, earlier in kept):
+            kept.append((passage, grams))
+    return [passage for passage, _ in kept]
+
+
+def _jaccard_below(limit: float, first: set[int], second: set[int]) -> bool:
+    shared = len(first & second)
+    return shared < limit * (len(first) + len(second) - shared)
 
 
 # ---------------------------------------------------------------- counting

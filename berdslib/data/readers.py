@@ -19,7 +19,7 @@ from berdslib.data import fetch, formats, saved
 from berdslib.data.catalogue import Dataset, dataset_at
 from berdslib.data.collection import Collection
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_questions, make_verdicts, shares
-from berdslib.data.tables import Row, detect_layout, is_missing, read_jsonl, read_table
+from berdslib.data.tables import Row, detect_layout, is_missing, read_json, read_jsonl, read_table
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, MissingDataError
 from berdslib.files import StrPath, unguarded
@@ -221,14 +221,15 @@ _NOT_RELEVANT = ("non_relevant_corpus_ids", "non_relevant_ids")
 
 
 def read_nuggets(path: StrPath, *, source: str = "") -> tuple[list[Question], pd.DataFrame]:
-    """Read questions whose answers were split into nuggets or aspects (FreshStack, CoverageBench), one row each.
+    """Read questions whose answers were split into nuggets or aspects, one row each, or nugget banks of AutoNuggetizer.
 
-    A nugget becomes a perspective, its supporting passages become verdicts; the pid is the nugget's place in the row. A
-    row has an id, the question, an optional title that precedes it, and a list of `nuggets` (or `aspects`). A nugget
-    has a `text`, the ids of supporting passages (`relevant_corpus_ids`, or `gold_ids`, …), optionally the ids of
-    passages that were judged not to support it (`non_relevant_corpus_ids`), and optionally a `weight`. A nugget that is
-    a string has no verdicts. The constants above list the other accepted names. **The published files were never read
-    here**: the layout is that of FreshStack's own loader (package freshstack, 0.0.6).
+    Rows are those of FreshStack and CoverageBench; :func:`_bank_row` describes the banks. A nugget becomes a
+    perspective, its supporting passages become verdicts; the pid is the nugget's place in the row. A row has an id, the
+    question, an optional title that precedes it, and a list of `nuggets` (or `aspects`). A nugget has a `text`, the ids
+    of supporting passages (`relevant_corpus_ids`, or `gold_ids`, …), optionally the ids of passages that were judged
+    not to support it (`non_relevant_corpus_ids`), and optionally a `weight`. A nugget that is a string has no verdicts.
+    The constants above list the other accepted names. **The published files were never read here**: the layout is that
+    of FreshStack's own loader (package freshstack, 0.0.6).
 
     Ids stay unchanged. A passage listed both ways does not support the nugget, as in FreshStack's own loader; one
     warning counts such passages, and nuggets without support.
@@ -238,7 +239,7 @@ def read_nuggets(path: StrPath, *, source: str = "") -> tuple[list[Question], pd
     seen: dict[Any, int] = {}
     listed_twice = 0
     unsupported = 0
-    for _, row in read_table(path, _ID):
+    for row in _nugget_rows(Path(path)):
         qid = row.text(*_ID)
         row.check_new(seen, qid, f"question id {qid!r}", "query_id")
         nuggets = _nuggets_of(row)
@@ -253,10 +254,81 @@ def read_nuggets(path: StrPath, *, source: str = "") -> tuple[list[Question], pd
         questions.append(_question_of(row, qid, nuggets, source))
     if not questions:
         raise InputError("holds no questions", path=path)
-    if listed_twice or unsupported:
-        problem = "%s: %d passages are listed as relevant and as not, and count as not; nothing supports %d nuggets"
-        logger.warning(problem, path, listed_twice, unsupported)
+    if listed_twice:
+        logger.warning("%s: %d passages are listed as relevant and as not, and count as not", path, listed_twice)
+    if unsupported:
+        logger.warning("%s: no passage supports %d of the nuggets", path, unsupported)
     return questions, make_verdicts(verdicts, "gold")
+
+
+_BANK_FILES = "nuggets_*.json"  # nuggets_TOPIC.json: the file's name holds the topic's id
+_V3 = ("nugget_bank", "claim_bank")
+
+
+def _nugget_rows(path: Path) -> Iterator[Row]:
+    """Yield the rows of questions with nuggets; a bank becomes such a row."""
+    if path.is_dir() or path.match(_BANK_FILES):
+        for file in sorted(path.glob(_BANK_FILES)) if path.is_dir() else [path]:
+            yield _bank_row(Row(read_json(file), file))
+        return
+    for _, row in read_table(path, _ID):
+        yield _bank_row(row) if any(name in row for name in _V3) else row
+
+
+def _bank_row(bank: Row) -> Row:
+    """Return a nugget bank (AutoNuggetizer, TREC AutoJudge) in the form of FreshStack's rows.
+
+    A bank is `{nugget: ["OR", {answer: [document ids]}]}`, and has no text of the question, or a NuggetBank v3, whose
+    claims are nuggets, too. With "AND", each answer is a nugget of its own, as one document need not give them all.
+    Sub-nuggets are left out.
+    """
+    if not any(name in bank for name in _V3):
+        qid = Path(str(bank.path)).stem.removeprefix("nuggets_")
+        nuggets = [nugget for text in bank for nugget in _split_answers(bank, text, *_of_short_form(bank, text))]
+        return Row({"query_id": qid, "query": qid, "nuggets": nuggets}, bank.path, bank.line)
+    nuggets = []
+    for field, name in zip(_V3, ("question", "claim"), strict=True):
+        for nugget in _objects_in(bank, field):
+            listed = {answer.text("answer"): _cited(answer) for answer in _objects_in(nugget, "answers")}
+            text = nugget.text(name)
+            if nugget.get("aggregator_type") == "AND":
+                nuggets += _split_answers(bank, text, "AND", listed)
+            else:
+                nuggets.append({"text": text, "relevant_ids": sum(listed.values(), _cited(nugget))})
+    text = bank.text("title_query", "query_id")
+    return Row({"query_id": bank.text("query_id"), "query": text, "nuggets": nuggets}, bank.path, bank.line)
+
+
+def _objects_in(row: Row, field: str) -> list[Row]:
+    """Return the objects of a list, or of a mapping by their texts."""
+    found = row.get(field) or []
+    objects = list(found.values()) if isinstance(found, dict) else found
+    if not isinstance(objects, list) or not all(isinstance(each, dict) for each in objects):
+        raise row.wrong(field, "a list of objects was expected, or a mapping to objects")
+    return [Row(each, row.path, row.line, within=f"{row.within}{field}[{i}].") for i, each in enumerate(objects)]
+
+
+def _of_short_form(bank: Row, text: str) -> tuple[str, dict[str, Any]]:
+    value = bank[text]
+    if isinstance(value, list) and len(value) == 2 and value[0] in ("AND", "OR") and isinstance(value[1], dict):
+        return value[0], value[1]
+    raise bank.wrong(text, '["OR", {answer: [document ids]}] was expected')
+
+
+def _split_answers(bank: Row, text: str, operator: str, answers: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a nugget as one of FreshStack's, or with "AND" as one for each answer."""
+    ids = {answer: Row(answers, bank.path, bank.line, within=f"{text}.").ids(answer) for answer in answers}
+    if operator == "AND" and len(ids) > 1:
+        return [{"text": f"{text} {answer}", "relevant_ids": docnos} for answer, docnos in ids.items()]
+    return [{"text": text, "relevant_ids": [docno for docnos in ids.values() for docno in docnos]}]
+
+
+def _cited(source: Row) -> list[str]:
+    """Return the ids of the documents that a nugget or an answer refers to."""
+    references = source.get("references") or []
+    if isinstance(references, list) and all(isinstance(each, str) for each in references):
+        return references
+    return [each.text("doc_id") for each in _objects_in(source, "references")]
 
 
 def _nuggets_of(row: Row) -> list[Row]:
@@ -290,14 +362,17 @@ def _question_of(row: Row, qid: str, nuggets: Sequence[Row], source: str) -> Que
 def nuggets_at(place: Path) -> Dataset | None:
     """Return a file of questions with nuggets, or a folder with one (queries.jsonl), as a data set; else None."""
     path = _nuggets_file(place)
+    if path.match(_BANK_FILES) or (place.is_dir() and any(place.glob(_BANK_FILES))):
+        of_bank = ("questions", "gold")
+        return dataset_at(_name_of(place), str(place), reader="nuggets", kind="questions", parts=of_bank)
     try:
-        if not path.is_file() or detect_layout(path, _ID).form not in ("jsonl", "parquet"):
+        if not path.is_file() or detect_layout(path, _ID).form not in ("jsonl", "json", "parquet"):
             return None
         row: Mapping[str, Any] = next((row for _, row in read_table(path, _ID)), {})
     except InputError:  # the reader that is chosen instead reports the problem
         return None
     nuggets = next((row[name] for name in _NUGGETS if name in row), None)
-    is_judged = isinstance(nuggets, list) and nuggets and isinstance(nuggets[0], dict)
+    is_judged = (isinstance(nuggets, list) and nuggets and isinstance(nuggets[0], dict)) or "nugget_bank" in row
     if (not is_judged and "topic_id" not in row) or "perspectives" in row:
         return None
     kind = "questions"
@@ -311,7 +386,7 @@ def nuggets_at(place: Path) -> Dataset | None:
 
 
 def _nuggets_file(place: Path) -> Path:
-    return place / "queries.jsonl" if place.is_dir() else place
+    return place / "queries.jsonl" if place.is_dir() and not any(place.glob(_BANK_FILES)) else place
 
 
 def _read_nuggets(dataset: Dataset) -> tuple[list[Question], pd.DataFrame]:
@@ -323,15 +398,26 @@ _BRIGHT = ("examples", "aspects", "documents")
 
 
 def aspects_at(folder: Path) -> Dataset | None:
-    """Return a folder with the three tables of BRIGHT-Pro as a data set; else None."""
+    """Return a folder with the three tables of BRIGHT-Pro as a data set; else None.
+
+    In BRIGHT-Pro as downloaded, a task is a name in three folders: for biology, name FOLDER/biology.
+    """
     if not all(fetch.there(_tables_in(folder, name)) for name in _BRIGHT):
+        if all((folder / name).is_dir() for name in _BRIGHT):
+            tasks = sorted({path.name.partition(".")[0].partition("-0")[0] for path in (folder / "aspects").iterdir()})
+            raise InputError(
+                f"holds several tasks; name one, such as {folder}/{tasks[0]}: {', '.join(tasks)}", path=folder
+            )
         return None
     parts = ("questions", "passages", "gold")
     return dataset_at(_name_of(folder), str(folder), reader="aspects", kind="both", parts=parts)
 
 
 def _tables_in(folder: Path, name: str) -> list[Path]:
-    return [folder / f"{name}{ending}" for ending in (".parquet", ".jsonl", ".jsonl.gz")]
+    """Return the places of a table: in its task's folder, or as downloaded, in a folder of the table's name."""
+    downloaded = folder.parent / name / folder.name
+    stems = [folder / name, downloaded, downloaded.with_name(f"{folder.name}-00000-of-00001")]
+    return [Path(f"{stem}{ending}") for stem in stems for ending in (".parquet", ".jsonl", ".jsonl.gz", ".json")]
 
 
 def _bright_table(dataset: Dataset, name: str) -> Path:
@@ -366,17 +452,17 @@ def _read_aspects(dataset: Dataset) -> tuple[list[Question], pd.DataFrame]:
 
 
 def _aspects_of(path: Path, qids: Iterable[str]) -> dict[str, list[Row]]:
-    """Return example → aspects; an aspect "biology-0-a1" belongs to the example 0."""
+    """Return example → aspects; an aspect "biology-0-a1", or "biology-0-aspect-1", belongs to the example 0."""
     aspects: dict[str, list[Row]] = {qid: [] for qid in qids}
     seen: dict[Any, int] = {}
     for _, row in read_table(path):
         name = row.text("id")
         row.check_new(seen, name, f"aspect {name!r}", "id")
-        parts = re.fullmatch(r"(?:.*-)?([^-]+)-a\d+", name)
-        if parts is None or parts[1] not in aspects:
+        matched = re.fullmatch(r"(?:.*-)?([^-]+)-a(?:spect-)?\d+", name)
+        if matched is None or matched[1] not in aspects:
             first = next(iter(qids))
             raise row.wrong("id", f"{name!r} is an aspect of none of the examples, such as 'biology-{first}-a1'")
-        aspects[parts[1]].append(row)
+        aspects[matched[1]].append(row)
     return aspects
 
 

@@ -53,6 +53,19 @@ def agreement_report(
     return _report(Agreement._fields[1:], _outcomes(labels, answers), clusters, _measures, **drawing)
 
 
+def f1_difference(
+    labels: np.ndarray, first: np.ndarray, second: np.ndarray, clusters: Sequence[str], **drawing: Any
+) -> tuple[float, float, float]:
+    """Return how much higher the F1 of the second answers is, and its interval, from the same draws of questions."""
+    rows = np.hstack([_outcomes(labels, first), _outcomes(labels, second)])
+
+    def difference(counts: np.ndarray) -> np.ndarray:
+        return (_measures(counts[:, 4:]) - _measures(counts[:, :4]))[:, [Agreement._fields.index("f1") - 1]]
+
+    value, low, high = cluster_bootstrap(rows, clusters, difference, **drawing)
+    return float(value[0]), float(low[0]), float(high[0])
+
+
 def _report(
     names: Iterable[str],
     rows: Any,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from inspect import signature
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
 
@@ -28,7 +29,9 @@ from ir_measures.providers import Provider, register
 from ir_measures.providers.base import Any as AnyValue
 from ir_measures.providers.base import Evaluator
 
+from berdslib.data.passages import without_near_duplicates
 from berdslib.data.records import (
+    Passage,
     Question,
     check_questions,
     check_run,
@@ -72,7 +75,8 @@ class Kind(NamedTuple):
 
     ``kernel`` computes the measure, or is None if only :mod:`berdslib.evaluation.arguments` does; ``own_lists``: the
     measure scores the lists that the perspectives' queries found; ``least``: its smallest cut-off, or 0 if the measure
-    works without a cut-off.
+    works without a cut-off; ``of_texts``: a function (shown, k, passages) → score of one list, for a measure that reads
+    the passages, and has no kernel.
     """
 
     measure: Measure
@@ -80,6 +84,7 @@ class Kind(NamedTuple):
     may_be_set: tuple[str, ...] = ()
     own_lists: bool = False
     least: int = 0
+    of_texts: Callable[[np.ndarray, int, list[Passage]], float] | None = None
 
 
 MEASURES: Registry[Kind] = Registry("measure", {})
@@ -134,11 +139,20 @@ def _of_scenarios(
     return new
 
 
-def own_measure(score: Callable[[np.ndarray, int], float], name: str) -> Kind:
-    """Turn a function (shown, k) → score of one list into a measure; `shown` is bool (k or fewer, perspectives)."""
+def takes_passages(score: Callable[..., float]) -> bool:
+    """Return whether the function of a measure needs a third argument, the passages."""
+    needed = [name for name, given in signature(score).parameters.items() if given.default is given.empty]
+    return len(needed) == 3
 
-    def score_list(table: np.ndarray, length: int, k: int) -> float:
-        value = score(table[: min(k, length)], k)
+
+def own_measure(score: Callable[..., float], name: str) -> Kind:
+    """Turn a function (shown, k) → score of one list into a measure; `shown` is bool (k or fewer, perspectives).
+
+    A function (shown, k, passages) also gets the passages, a list of :class:`~berdslib.data.records.Passage`.
+    """
+
+    def checked_score(*given: Any) -> float:
+        value = score(*given)
         if isinstance(value, str) or np.ndim(value) or not np.isfinite(value):
             raise InputError(f"the measure {name!r} returned {shortened(value)} instead of a number", field="make")
         return float(value)
@@ -146,10 +160,12 @@ def own_measure(score: Callable[[np.ndarray, int], float], name: str) -> Kind:
     def kernel(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
         rows = []
         for table, length, ks in zip(tables.listed, tables.length, cuts.tolist(), strict=True):
-            rows.append([score_list(table, length, k) for k in ks])
+            rows.append([checked_score(table[: min(k, length)], k) for k in ks])
         return np.array(rows)
 
     lines = (score.__doc__ or "registered by you").strip().splitlines()
+    if takes_passages(score):
+        return Kind(_new_measure(name, lines[0], None), None, of_texts=checked_score)
     return Kind(_new_measure(name, lines[0], kernel), kernel)
 
 
@@ -282,6 +298,15 @@ def _judged(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarra
     places = np.minimum(cuts, tables.length[..., None])
     judged = np.cumsum(tables.judged, axis=-1)
     return ratio(value_at(judged, cuts), places)
+
+
+def _distinct(_: np.ndarray, k: int, passages: list[Passage]) -> float:
+    """Share of the top k that repeat no earlier passage: :func:`~berdslib.data.passages.without_near_duplicates`."""
+    return len(without_near_duplicates(passages)) / k
+
+
+Distinct = _new_measure("Distinct", "Share of the top k that are no copy of a passage above", None)
+MEASURES.add_built_in("Distinct", Kind(Distinct, None, of_texts=_distinct))
 
 
 # The published variants; the paper's variant comes first.
@@ -470,14 +495,47 @@ def score_questions(
     verdicts: pd.DataFrame,
     questions: Sequence[Question],
     measures: Sequence[Measure],
+    passages: Mapping[str, Passage] | None = None,
 ) -> pd.DataFrame:
-    """Return the scores of all questions, see :func:`score_run`; the frames must come from :func:`checked`."""
+    """Return the scores of all questions, see :func:`score_run`; the frames must come from :func:`checked`.
+
+    `passages`, docno → passage, are for measures that read them.
+    """
     scores = np.zeros((len(questions), len(measures)))
     tables = question_tables(run, verdicts, questions)
+    of_texts = [i for i, measure in enumerate(measures) if reads_texts(measure)]
+    others = [i for i in range(len(measures)) if i not in of_texts]
+    lists = {str(qid): docnos.tolist() for qid, docnos in run.groupby("qid")["docno"]} if of_texts else {}
     for places, block in in_blocks(tables, deepest_cutoff(measures)):
-        scores[places] = score_tables(measures, block)
+        if others:
+            scores[np.ix_(places, others)] = score_tables([measures[i] for i in others], block)
+        for i in of_texts:
+            for place, shown in zip(places, block.listed, strict=True):
+                listed = lists.get(questions[place].qid, [])
+                scores[place, i] = _score_of_texts(measures[i], shown, listed, passages)
     index = pd.Index([q.qid for q in questions], name="qid")
     return pd.DataFrame(scores, index=index, columns=[str(m) for m in measures])
+
+
+def reads_texts(measure: Measure) -> bool:
+    """Return whether a measure reads the listed passages."""
+    return MEASURES[str(measure.NAME)].of_texts is not None
+
+
+def _score_of_texts(
+    measure: Measure, shown: np.ndarray, listed: Sequence[str], passages: Mapping[str, Passage] | None
+) -> float:
+    score = MEASURES[str(measure.NAME)].of_texts
+    assert score is not None
+    if passages is None:
+        problem = "reads the passages; give a collection that has them (in the shell, -c CORPUS)"
+        raise InputError(f"{measure} {problem}", field="measures")
+    k = cutoff_of(measure) or max(len(listed), 1)
+    top = listed[:k]
+    unknown = next((docno for docno in top if docno not in passages), None)
+    if unknown is not None:
+        raise InputError(f"{measure} reads the passages, and {unknown!r} is not among them", field="docno")
+    return score(shown[: len(top)], k, [passages[docno] for docno in top])
 
 
 def checked(
@@ -544,7 +602,7 @@ def left_out(asked: int, judged: int) -> str:
 def check_without_groups(measures: Iterable[Measure]) -> None:
     """Raise InputError for a measure that needs the groups of all passages, which only scenarios have."""
     for measure in measures:
-        if MEASURES[str(measure.NAME)].kernel is None:
+        if MEASURES[str(measure.NAME)].kernel is None and not reads_texts(measure):
             scenario = 'which scenarios of PerspectiveArg have: berdslib.load("perspectivearg-sample:explicit")'
             raise InputError(f"{measure} needs the groups of all passages, {scenario}", field="measures")
 

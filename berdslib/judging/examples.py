@@ -6,7 +6,6 @@ import csv
 import logging
 import math
 import random
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -15,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
+from berdslib.data.passages import NEAR, without_near_duplicates
 from berdslib.data.readers import LabelledPair, read_labelled_pairs
 from berdslib.data.records import Passage, Question, check_questions
 from berdslib.errors import InputError
@@ -23,11 +23,6 @@ from berdslib.judging.base import Judge, Pair, document_text, pairs_of
 from berdslib.judging.store import VerdictStore, judge_pairs
 
 logger = logging.getLogger(__name__)
-
-# The paper gives no rule for near-duplicates, only their number. At 0.8, a passage of 100 words is dropped if it
-# differs from an earlier one in two words, or starts up to ten words later on the same page.
-NEAR = 0.8
-_GRAM = 5
 
 
 class Example(NamedTuple):
@@ -168,29 +163,6 @@ def draw_pairs(pairs: Sequence[Pair], n: int, seed: int = 0) -> list[Pair]:
         raise InputError(f"there are {len(pairs)} pairs; {n} cannot be drawn", field="pairs")
     chosen = np.random.default_rng(seed).choice(len(pairs), n, replace=False)
     return [pairs[i] for i in sorted(chosen.tolist())]
-
-
-def without_near_duplicates(passages: Sequence[Passage], near: float = NEAR) -> list[Passage]:
-    """Drop each passage that resembles an earlier one: the Jaccard similarity of their word 5-grams is at least `near`.
-
-    >>> texts = ["Tea is good for you.", "tea is good, for you", "Tea is bad for you."]
-    >>> [p.docno for p in without_near_duplicates([Passage(str(i), text) for i, text in enumerate(texts)])]
-    ['0', '2']
-    """
-    kept: list[tuple[Passage, set[int]]] = []
-    number: dict[tuple[str, ...], int] = {}  # sets of numbers intersect much faster than sets of words
-    for passage in passages:
-        words = re.findall(r"\w+", passage.text.casefold())
-        starts = range(max(1, len(words) - _GRAM + 1))
-        grams = {number.setdefault(tuple(words[start : start + _GRAM]), len(number)) for start in starts}
-        if all(_jaccard_below(near, grams, earlier) for _, earlier in kept):
-            kept.append((passage, grams))
-    return [passage for passage, _ in kept]
-
-
-def _jaccard_below(limit: float, first: set[int], second: set[int]) -> bool:
-    shared = len(first & second)
-    return shared < limit * (len(first) + len(second) - shared)
 
 
 def label_by_judge(

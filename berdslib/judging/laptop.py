@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from berdslib.errors import InputError, MissingDataError, known
 from berdslib.files import atomic_path, write_text
 from berdslib.judging.base import Pair, document_text
+from berdslib.judging.refit import Calibration
 from berdslib.llm.untrusted import control_tokens, defuse
 from berdslib.models.cards import ENGINES, model_card
 from berdslib.models.loading import (
@@ -33,7 +34,6 @@ from berdslib.models.loading import (
     read_tokenizer,
 )
 from berdslib.models.openvino import VectorsOfIds, openvino_reader, require_openvino
-from berdslib.stats import choose_threshold, yes_or_no
 
 WEIGHTS = Path(__file__).parent / "weights" / "laptop"
 MPNET_WEIGHTS = WEIGHTS.with_name("laptop-mpnet")  # an adapter; its base model is installed separately
@@ -146,39 +146,6 @@ def autocast(model: StanceModel) -> Any:
 
 def _multiplies_short(model: StanceModel) -> bool:
     return model.scale.device.type == "cuda" or fastest_format("torch") == "bfloat16"
-
-
-# ---------------------------------------------------------------- calibration
-
-
-class Calibration(NamedTuple):
-    """P(supports) = sigmoid(slope * logit + shift); yes at `threshold` and above."""
-
-    slope: float
-    shift: float
-    threshold: float
-
-    def p_yes(self, logits: np.ndarray) -> np.ndarray:
-        """Return float64 (n,)."""
-        from scipy.special import expit
-
-        return np.asarray(expit(self.slope * np.asarray(logits, dtype=np.float64) + self.shift))
-
-
-def calibrate(logits: np.ndarray, labels: np.ndarray, positive_share: float) -> Calibration:
-    """Fit slope and shift (Platt, 1999) and the threshold with the best F1, with positives weighted to a share."""
-    from sklearn.linear_model import LogisticRegression
-
-    labels = yes_or_no(labels)
-    if labels.all() or not labels.any():
-        raise InputError("calibration needs labels of both kinds")
-    weight = np.where(labels, positive_share / labels.mean(), (1 - positive_share) / (1 - labels.mean()))
-    features = np.asarray(logits)[:, None]
-    fitted = LogisticRegression(C=np.inf, tol=1e-8).fit(features, labels, sample_weight=weight)
-    slope = float(fitted.coef_[0, 0])
-    shift = float(fitted.intercept_[0])
-    p_yes = Calibration(slope, shift, 0.5).p_yes(logits)
-    return Calibration(slope, shift, choose_threshold(labels, p_yes, positive_share))
 
 
 # ---------------------------------------------------------------- the judge

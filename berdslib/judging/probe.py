@@ -17,10 +17,10 @@ import numpy as np
 from berdslib.errors import MissingDataError
 from berdslib.judging.base import Judge, Pair
 from berdslib.judging.causal import Causal, load_causal
+from berdslib.judging.refit import logits_of
 from berdslib.statements import negate
 
 WEIGHTS = Path(__file__).parent / "weights" / "qwen-probe" / "settings.json"
-SURE = 1e-4  # probabilities are this far from 0 and 1 before their logits are taken
 
 
 class Probe(Causal):
@@ -89,13 +89,11 @@ class Stack:
 
     def logits(self, pairs: Sequence[Pair]) -> dict[str, np.ndarray]:
         """Return the logits (n,) of each member's answer."""
-        from scipy.special import logit
-
         negated = [pair._replace(perspective=negate(pair.perspective)) for pair in pairs]
         probed, says_yes = self.probe.answers([*pairs, *negated]).T
         answers = {name: judge.p_yes(pairs) for name, judge in self.others.items()}
         answers |= {"probe": probed[: len(pairs)], "yes": says_yes[: len(pairs)], "no": says_yes[len(pairs) :]}
-        return {name: logit(np.clip(p_yes, SURE, 1 - SURE)) for name, p_yes in answers.items()}
+        return {name: logits_of(p_yes) for name, p_yes in answers.items()}
 
 
 def load_probe(path: Path = WEIGHTS, **options: Any) -> Probe:

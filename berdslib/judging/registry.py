@@ -18,6 +18,7 @@ from berdslib.judging.decide import Decide
 from berdslib.judging.echo import Echo
 from berdslib.judging.pairs import NLI_T5, load_cross_encoder, load_nli, load_nli_t5
 from berdslib.judging.probe import load_probe, load_stack
+from berdslib.judging.refit import load_refit
 from berdslib.llm.prompting import TASKS, load_prompt, split_wording
 from berdslib.models.chat import make_chat, make_decisions
 from berdslib.models.loading import LOADING
@@ -44,9 +45,10 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
     (:func:`berdslib.models.chat.make_decisions`), "laptop:FOLDER" a laptop judge of your own,
     "qwen-probe" a probe of `qwen-coder` and "qwen-stack" the same with the laptop judges (:mod:`.probe`),
     "similarity:ENCODER" the cosine of another encoder; "overlap+similarity:mpnet" is the committee of the two, and
-    "echo:JUDGE" any judge that reads passages without copies of the perspective (:class:`.echo.Echo`). "gold"
-    needs the table `gold`. A wording of the prompt may end the names of causal and chat judges, as in
-    "causal:MODEL@published" or "chat:MODEL@published-one-shot" (BeRDS Table 14). `title_position` is "before", "after"
+    "echo:JUDGE" any judge that reads passages without copies of the perspective (:class:`.echo.Echo`), and
+    "refit:FOLDER" one that `berds rate fit` fitted to your labels (:mod:`.refit`). "gold" needs the table `gold`. A
+    wording of the prompt may end the names of causal and chat judges, as in "causal:MODEL@published" or
+    "chat:MODEL@published-one-shot" (BeRDS Table 14). `title_position` is "before", "after"
     or "none", None for the judge's own (divergences.md B6).
     """
     members = _members(name)
@@ -176,6 +178,7 @@ JUDGES: Registry[JudgeKind] = Registry(
         "cross:": JudgeKind(load_cross_encoder),
         "chat:": JudgeKind(_chat, has_wording=True),
         "decide:": JudgeKind(lambda name, **options: Decide(make_decisions(name), **options)),
+        "refit:": JudgeKind(lambda folder: load_refit(folder, make_judge), reads_titles=False),
         "echo:": JudgeKind(lambda name, **options: Echo(make_judge(name, **options))),
     },
     own=own_judge,

@@ -23,6 +23,7 @@ from berdslib.files import Rows, write_transaction
 from berdslib.judging.base import EachByItself, FunctionJudge, Judge, Pair, is_blank, pairs_of, probabilities
 from berdslib.judging.baselines import Committee, Gold
 from berdslib.judging.echo import Echo, without_echo
+from berdslib.judging.refit import Refit
 from berdslib.paths import cache_dir
 from berdslib.progress import chunk_starts
 
@@ -99,6 +100,9 @@ def judge_pairs(
         return judge.p_yes(pairs), 0
     if isinstance(judge, Echo):  # most pairs have no echo, and may have the judge's own verdict already
         return judge_pairs(judge.judge, [without_echo(pair) for pair in pairs], store, chunk=chunk)
+    if isinstance(judge, Refit):
+        p_yes, judged = judge_pairs(judge.judge, pairs, store, chunk=chunk)
+        return judge.fitted(p_yes), judged
     if isinstance(judge, Committee):
         of_members = [judge_pairs(member, pairs, store, chunk=chunk) for member in judge.judges]
         return judge.mean([p_yes for p_yes, _ in of_members]), max(judged for _, judged in of_members)

@@ -16,7 +16,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from berdslib.data.corpus import by_docno
-from berdslib.data.records import RUN_COLUMNS, AnyQuery, Passage, Question, check_k, check_run
+from berdslib.data.records import RUN_COLUMNS, AnyQuery, Passage, Question, check_k, check_run, make_run
 from berdslib.errors import InputError, known
 from berdslib.models.cards import Encoder
 from berdslib.models.corpus_vectors import full_text
@@ -103,6 +103,35 @@ def diversify(
     reordered["score"] = -rank[kept].astype(np.float64)
     reordered["value"] = values[kept]
     return reordered
+
+
+def mmr(vectors: Any, scores: Any, k: int = 5, relevance_weight: float = 0.75) -> list[int]:
+    """Return the positions of the k passages of one list that MMR picks, best first, for a pipeline of your own.
+
+    Args:
+        vectors: (n, d), one for each passage; compared by cosine.
+        scores: (n,), used as they are. For the paper's weight, divide them by the largest score of your data set; for
+            that of LangChain, let them be the cosines with the query.
+        k: number of positions, at most n are returned.
+        relevance_weight: from 0, diversity, to 1, relevance.
+
+    Source: BeRDS, equation 1; :func:`diversify` does the same to a run.
+
+    >>> mmr([[1, 0], [1, 0], [0, 1]], [0.9, 0.8, 0.3], k=2, relevance_weight=0.5)
+    [0, 2]
+    """
+    check_k(k)
+    _check_weight(relevance_weight)
+    table = np.asarray(vectors)
+    if table.ndim != 2 or np.shape(scores) != (len(table),):
+        problem = f"vectors (n, d) and scores (n,) are needed, not {table.shape} and {np.shape(scores)}"
+        raise InputError(problem, field="vectors")
+    names = [f"{i:09d}" for i in range(len(table))]  # sorted like their numbers
+    run = make_run(["list"] * len(names), names, scores)
+    features = _vectors_of(run, lambda docnos: table[[int(docno) for docno in docnos]], of_length_1=True)
+    relevance = np.clip(run["score"].to_numpy(), -_LARGEST, _LARGEST)
+    rows, _ = _picked(run, DIVERSIFIERS["mmr"].choose, features, relevance, float(relevance_weight), k)
+    return [int(docno) for docno in run["docno"].to_numpy()[rows[:k]]]
 
 
 def _picked(
@@ -336,7 +365,7 @@ def mmr_orders(
     return _pick(weighted, _from_table(worth), k)
 
 
-def mmr(vectors: np.ndarray, relevance: np.ndarray, relevance_weight: float, k: int) -> Picked:
+def mmr_picks(vectors: np.ndarray, relevance: np.ndarray, relevance_weight: float, k: int) -> Picked:
     """Pick as :func:`mmr_orders` does, from vectors of length 1, float32 (q, n, f), and only the cosines it needs."""
     q, n, f = vectors.shape
     weighted = np.float32(relevance_weight) * relevance.astype(np.float32)
@@ -422,7 +451,7 @@ def _mmr(
     k: int,
     weight: float,
 ) -> Picked:
-    return mmr(vectors, relevance, weight, k)
+    return mmr_picks(vectors, relevance, weight, k)
 
 
 # ---------------------------------------------------------------- by aspects

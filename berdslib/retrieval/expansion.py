@@ -87,6 +87,19 @@ def round_robin(runs: Sequence[pd.DataFrame | RankedDocnos], turns: int | None =
     return ranked_run(fused)
 
 
+def fuse(lists: Sequence[Sequence[str]], k: int | None = None, *, by: str = "round robin") -> list[str]:
+    """Return the first k different ids of several lists for one question, best first; None for all.
+
+    `by` is a key of ``FUSE``: "round robin" takes turns, "rrf" sums 1 / (60 + rank).
+
+    >>> fuse([["a", "b"], ["c", "b"]], k=3), fuse([["a", "b"], ["c", "b"]], k=1, by="rrf")
+    (['a', 'c', 'b'], ['b'])
+    """
+    fused = FUSE[known("fusion", by, FUSE)]([{"list": listed} for listed in lists])
+    ids: list[str] = fused["docno"].tolist()
+    return ids[:k]
+
+
 def _as_lists(runs: Sequence[pd.DataFrame | RankedDocnos]) -> list[RankedDocnos]:
     if not len(runs):
         raise InputError("there are no runs to fuse")

@@ -131,8 +131,9 @@ def _wrong_function(given: Any, cases: Sequence[Case], tolerance: float | None) 
 
 def _difference(given: Any, expected: Any, tolerance: float | None) -> str:
     """Describe how an answer differs from the expected one; "" if it does not."""
-    given = _plain(given)
+    kind = _kind(given)
     expected = _plain(expected)
+    given = given.tolist() if isinstance(given, pd.Series) and isinstance(expected, list) else _plain(given)
     if expected is None or isinstance(expected, bool) or isinstance(given, bool):
         return "" if given is expected else f"{shortened(given)} is not the answer."
     if isinstance(expected, Set) and isinstance(given, list):
@@ -142,7 +143,7 @@ def _difference(given: Any, expected: Any, tolerance: float | None) -> str:
             return "The items are lists themselves."
     wanted = _wanted_kind(given, expected)
     if wanted:
-        return f"{wanted} is asked for, and this is {_kind(given)}."
+        return f"{wanted} is asked for, and this is {kind}."
     if isinstance(expected, Real):
         exact = 1e-9 if isinstance(expected, int) else None
         return _off(float(given), float(expected), exact if tolerance is None else tolerance)

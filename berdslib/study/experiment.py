@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cache
 from numbers import Integral
 from pathlib import Path
@@ -17,7 +18,8 @@ import pandas as pd
 from berdslib.data.collection import Collection
 from berdslib.data.records import Question, check_k, check_questions
 from berdslib.data.scenario import Scenario
-from berdslib.data.trec import write_trec_run, write_verdicts
+from berdslib.data.tables import read_json, read_jsonl, write_jsonl
+from berdslib.data.trec import read_run, read_verdicts, write_trec_run, write_verdicts
 from berdslib.errors import InputError, known, printable
 from berdslib.evaluation import compare
 from berdslib.evaluation import measures as measuring
@@ -29,6 +31,7 @@ from berdslib.judging.base import Judge, short_name
 from berdslib.judging.baselines import Gold
 from berdslib.retrieval.retrievers import OwnDense
 from berdslib.study import scoring
+from berdslib.study.notebooks import environment
 from berdslib.study.scoring import AnyJudge, AnySystem, Data, Settings, Store, Systems, is_recorded, judge_of
 from berdslib.study.tables import (
     MACRO,
@@ -45,6 +48,8 @@ from berdslib.version import __version__
 
 logger = logging.getLogger(__name__)
 SETTINGS = "experiment.json"  # in a folder of results: its settings and the names of its files
+_EACH = "per_question.csv"
+_QUESTIONS = "questions.jsonl"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,6 +69,7 @@ class Experiment(Shown):
         letters: measure → letters of the systems, see :meth:`with_letters`; None if they are not shown.
         notes: further sentences for readers: questions left out, places without verdicts, short lists.
         number_format: the number format of encoders and judges, such as "bfloat16"; "" without models.
+        seed: the seed of the test.
     """
 
     table: pd.DataFrame
@@ -76,6 +82,7 @@ class Experiment(Shown):
     letters: Mapping[str, pd.Series] | None = None
     notes: tuple[str, ...] = ()
     number_format: str = ""
+    seed: int = 0
 
     @property
     def shown(self) -> pd.DataFrame:
@@ -179,14 +186,20 @@ class Experiment(Shown):
         return replace(self, letters=letters)
 
     def to_latex(self, label: str = "tab:systems", caption: str = "") -> str:
-        """Return the shown table as LaTeX (booktabs) with label and caption, the best of each column in bold."""
+        """Return the shown table as LaTeX (booktabs) with label and caption.
+
+        The best of a column is in bold, unless no system was shown to differ from the baseline by that measure.
+        """
         shown = self.shown.rename(index=escape, columns=escape)
+        least_p = self.table.groupby("measure")["p_value"].min()
+        undecided = set(least_p.index[least_p >= 0.05])
         for i, (column, cells) in enumerate(self.shown.items()):
             means = cells.str.extract(r"^(-?[\d.]+)", expand=False).astype(float)  # without star and interval
             measure = str(column[-1] if isinstance(column, tuple) else column)
             best = means.min() if measuring.less_is_better(measure) else means.max()
             texts = cells.map(escape)
-            shown.isetitem(i, texts.mask(means == best, r"\textbf{" + texts + "}").to_numpy())
+            in_bold = (means == best) & (measure not in undecided)
+            shown.isetitem(i, texts.mask(in_bold, r"\textbf{" + texts + "}").to_numpy())
         if not caption:
             sizes = [f"{name}, {n} question{'s' * (n != 1)}" for name, n in self._sizes.items()]
             caption = f"Systems on {' and '.join(sizes)}. {self.caption}"
@@ -285,6 +298,7 @@ def experiment(
         questions=tuple(questions),
         notes=tuple(notes),
         number_format=scoring.number_formats(named, judge_id),
+        seed=int(seed),
     )
 
 
@@ -469,9 +483,10 @@ def _files_of(folder: Path) -> set[str]:
 
 
 def write_experiment(folder: StrPath, result: Experiment) -> None:
-    """Write an experiment into a folder, replacing an experiment that is already there.
+    """Write an experiment into a folder, replacing an experiment that is already there; :func:`open` reads it back.
 
-    The folder gets a TREC run for each system, verdicts.tsv, scores.csv and the settings, experiment.json.
+    The folder gets a TREC run for each system, verdicts.tsv, scores.csv, per_question.csv, the questions, and
+    experiment.json: the settings, and the versions and the machine that made the results.
 
     Raises:
         InputError: a folder that cannot be written, or that holds other files.
@@ -481,7 +496,7 @@ def write_experiment(folder: StrPath, result: Experiment) -> None:
     systems = {}
     for name, longest in result.longest_lists.items():
         systems[name] = {"file": f"{stems[name]}.trec", "passages": longest}
-    files = [*(f"{stem}.trec" for stem in stems.values()), "verdicts.tsv", "scores.csv"]
+    files = [*(f"{stem}.trec" for stem in stems.values()), "verdicts.tsv", "scores.csv", _EACH, _QUESTIONS]
     settings = {
         "berdslib": __version__,
         "systems": systems,
@@ -491,17 +506,56 @@ def write_experiment(folder: StrPath, result: Experiment) -> None:
         "judge": result.judge,
         "baseline": result.baseline,
         "number_format": result.number_format,
+        "seed": result.seed,
         "notes": result.notes,
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "environment": environment(),
         "files": files,
     }
+    each = [scores.assign(system=name) for name, scores in result.scores.items()]
     with atomic_path(Path(folder), marker=SETTINGS) as unfinished:
         unfinished.mkdir()
         for name, run in result.runs.items():
             write_trec_run(unfinished / f"{stems[name]}.trec", run, tag=stems[name])
         write_verdicts(unfinished / "verdicts.tsv", result.verdicts)
         write_csv(unfinished / "scores.csv", result.table)
+        write_csv(unfinished / _EACH, pd.concat(each).reset_index())
+        write_jsonl(unfinished / _QUESTIONS, (question._asdict() for question in result.questions))
         with write_text(unfinished / SETTINGS) as file:
             json.dump(settings, file, indent=1, ensure_ascii=False)
         for path in Path(folder).glob("*"):  # files of the experiment that is replaced
             if path.name not in (*files, SETTINGS):
                 path.unlink()
+
+
+def open(folder: StrPath) -> Experiment:
+    """Return the experiment that `berds experiment -o` or :func:`write_experiment` wrote into a folder.
+
+    Raises:
+        InputError: a folder without an experiment, or of an earlier version, which wrote no scores by question.
+    """
+    folder = Path(folder)
+    missing = [name for name in (SETTINGS, _EACH, _QUESTIONS) if not (folder / name).is_file()]
+    if missing:
+        raise InputError(f"holds no {missing[0]}; berds experiment -o writes one", path=folder)
+    settings = read_json(folder / SETTINGS)
+    each = pd.read_csv(folder / _EACH, dtype={"system": str, "qid": str}, keep_default_na=False)
+    scores = {}
+    for name, part in each.groupby("system", sort=False):
+        scores[str(name)] = part.drop(columns="system").set_index("qid").astype(float)
+    questions = []
+    for _, row in read_jsonl(folder / _QUESTIONS):
+        fields: dict[str, Any] = {name: tuple(x) if isinstance(x, list) else x for name, x in row.items()}
+        questions.append(Question(**fields))
+    return Experiment(
+        table=pd.read_csv(folder / "scores.csv"),
+        scores=scores,
+        runs={name: read_run(folder / about["file"]) for name, about in settings["systems"].items()},
+        verdicts=read_verdicts(folder / "verdicts.tsv"),
+        judge=settings["judge"],
+        baseline=settings["baseline"],
+        questions=tuple(questions),
+        notes=tuple(settings["notes"]),
+        number_format=settings["number_format"],
+        seed=settings["seed"],
+    )

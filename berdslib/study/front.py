@@ -307,12 +307,14 @@ def register(kind: str, name: str, make: Callable[..., Any]) -> None:
             object, or a function from pairs to probabilities; of a data set, a function without arguments (or with
             ``split``) that returns a Collection; of a diversifier, the function ``(vectors, scores, k, weight) ->
             order`` itself; of a measure, the function ``(shown, k) -> score`` of one list, `shown` being bool (the
-            first k passages or fewer, perspectives).
+            first k passages or fewer, perspectives), or ``(shown, k, passages) -> score``.
 
     Raises:
         InputError: an unknown kind, a name that is taken or invalid, or a `make` that is not a function.
     """
     registry, arguments = _KINDS[known("kind", kind, _KINDS)]
+    if kind == "measure" and callable(make) and measuring.takes_passages(make):
+        arguments = (*arguments, "the passages")
     if not callable(make):
         raise InputError(f"a {kind} is registered as a function, not as {type(make).__name__}", field="make")
     hint = "; register a function that returns the judge, such as lambda: yours" if kind == "judge" else ""

@@ -490,26 +490,34 @@ def run_grid(
         here = 1 if grid.gpus else workers
         at_once = len(todo) if scheduler else here  # a cluster may grow, so it gets all runs at once
         progress = bar(total=len(grid.runs), initial=states.count(DONE), desc=grid.name, unit="run", leave=True)
-        with progress, cluster(scheduler, grid.gpus) if scheduler else processes(at_once) as pool:
-            for run, problem in _outcomes(pool, grid.notebook, todo, at_once, stop_on_error):
+        stop = threading.Event()  # set by Ctrl-C
+        with progress, cluster(scheduler, grid.gpus) if scheduler else processes(at_once, stop) as pool:
+            for run, problem in _outcomes(pool, grid.notebook, todo, at_once, stop_on_error, stop):
                 if problem:
                     failures[run.folder.name] = problem
                     tqdm.write(printable(f"berds: {run.folder.name}: {problem}"), file=sys.stderr)  # above the bar
                 progress.set_postfix_str(f"{len(failures)} failed", refresh=False)
                 progress.update()
     collect(grid)
+    if todo and stop.is_set():
+        raise BerdsError(f"stopped. {_KEPT}")
     return failures
 
 
 def _outcomes(
-    pool: futures.Executor, notebook: Notebook, todo: Sequence[Run], at_once: int, stop_on_error: bool
+    pool: futures.Executor,
+    notebook: Notebook,
+    todo: Sequence[Run],
+    at_once: int,
+    stop_on_error: bool,
+    stop: threading.Event,
 ) -> Iterator[tuple[Run, str]]:
     """Yield each run as it ends, with its error or ""; runs that another call is executing come last."""
     waiting = deque((run, False) for run in todo)
     running: dict[futures.Future[bool], Run] = {}
     stopped = False
-    while waiting or running:
-        while waiting and len(running) < at_once:
+    while running or (waiting and not stop.is_set()):
+        while waiting and len(running) < at_once and not stop.is_set():
             run, waits_for_others = waiting.popleft()
             running[pool.submit(_run_one, notebook, run, waits_for_others)] = run
         for future in futures.wait(running, return_when=futures.FIRST_COMPLETED).done:
@@ -547,11 +555,15 @@ def _run_one(notebook: Notebook, run: Run, waits_for_others: bool) -> bool:
 
 
 @contextmanager
-def processes(workers: int) -> Iterator[futures.Executor]:
-    """Return a pool of processes that ends at the first Ctrl-C; after a second one some could wait for ever."""
+def processes(workers: int, stop: threading.Event | None = None) -> Iterator[futures.Executor]:
+    """Return a pool of processes that ends at Ctrl-C; with `stop`, the first sets it, and the second ends the pool."""
     others = set(multiprocessing.active_children())
 
     def end(*_: object) -> None:
+        if stop and not stop.is_set():
+            stop.set()
+            tqdm.write("berds: no further run starts; Ctrl-C again ends those that have started", file=sys.stderr)
+            return
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         for process in set(multiprocessing.active_children()) - others:
             process.kill()
@@ -570,6 +582,7 @@ def processes(workers: int) -> Iterator[futures.Executor]:
 
 def _end_with_parent() -> None:
     """End this worker and its kernel when the parent process ends; otherwise a pool's worker would wait forever."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all processes
     parent = multiprocessing.parent_process()
 
     def watch() -> None:

@@ -6,21 +6,25 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from berdslib.data.collection import Collection
+from berdslib.data.corpus import by_docno
 from berdslib.data.leaks import groups
 from berdslib.data.readers import LabelledPair
-from berdslib.data.records import Passage
+from berdslib.data.records import Passage, Question, issue_of
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
 from berdslib.evaluation import system_order
-from berdslib.evaluation.judges import agreement_report, probability_report
+from berdslib.evaluation.judge_error import corrected_mean
+from berdslib.evaluation.judges import agreement, agreement_report, f1_difference, probability_report
 from berdslib.evaluation.measures import (
     Measure,
+    checked,
+    judged_questions,
     looks_at_perspectives,
     parse_measures,
     score_questions,
@@ -30,6 +34,7 @@ from berdslib.evaluation.oracle import oracle
 from berdslib.files import StrPath
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Random
+from berdslib.judging.refit import Calibration, Refit, calibrate, logits_of
 from berdslib.judging.registry import check_judge, make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.progress import begin, chunk_starts
@@ -83,6 +88,40 @@ def _judge_report(name: str, pairs: Sequence[LabelledPair], store: VerdictStore 
     return report.assign(judge=name, threshold=judge.threshold)
 
 
+def repeat_table(pairs: Sequence[LabelledPair], judges: Sequence[str], times: int) -> pd.DataFrame:
+    """Ask judges several times, without stored verdicts, and show how much their answers vary.
+
+    Returns:
+        Frame judge, times, changed (share of pairs without the same answer every time), spread (mean of the largest
+        less the smallest probability of a pair), f1_low, f1_high (of the single times); unread answers count as no.
+    """
+    labels = np.array([pair.label for pair in pairs])
+    rows = []
+    for name in judges:
+        judge = make_judge(name)
+        p_yes = np.stack([np.nan_to_num(judge_pairs(judge, as_asked(pairs))[0]) for _ in range(times)])
+        says = p_yes >= judge.threshold
+        f1 = [agreement(labels, answers).f1 for answers in says]
+        row = {"judge": name, "times": times, "changed": (says != says[0]).any(axis=0).mean()}
+        rows.append(row | {"spread": np.ptp(p_yes, axis=0).mean(), "f1_low": min(f1), "f1_high": max(f1)})
+    return pd.DataFrame(rows)
+
+
+def most_doubtful(
+    pairs: Sequence[Pair], judges: Sequence[str], n: int, store: VerdictStore | None = None
+) -> list[Pair]:
+    """Return the n pairs on which judges differ most, in the order of `pairs`: those whose labels teach most.
+
+    Each judge's probabilities are compared as ranks. These pairs are no random draw and cannot evaluate a judge.
+    """
+    p_yes = [judge_pairs(make_judge(name), pairs, store)[0] for name in judges]
+    if len(p_yes) < 2:
+        raise InputError("doubt is what several judges differ about; name at least two", field="judges")
+    ranks = np.stack([pd.Series(p).rank(pct=True).to_numpy() for p in p_yes])
+    order = np.argsort(-np.ptp(np.nan_to_num(ranks), axis=0), kind="stable")[:n]
+    return [pairs[i] for i in sorted(order.tolist())]
+
+
 def labelled_by(name: str, pairs: Sequence[LabelledPair], store: VerdictStore | None = None) -> list[LabelledPair]:
     """Return pairs with a judge's answers as labels, without pairs whose answers are unread. BeRDS Table 18."""
     judge = make_judge(name)
@@ -107,6 +146,128 @@ def measured_by_labels(pairs: Sequence[LabelledPair], p_yes: np.ndarray, thresho
     questions = [pair.question for pair in pairs]
     answers = agreement_report(labels, p_yes >= threshold, questions)
     return pd.concat([answers, probability_report(labels, p_yes, questions)], ignore_index=True)
+
+
+# ---------------------------------------------------------------- a judge fitted to labels
+
+
+class Fit(NamedTuple):
+    """A judge fitted to labels; ``table`` compares it with the judge as it is, by answers on held-out questions.
+
+    ``gained`` is the difference of their F1 with its interval, ``thresholds`` the middle 95 % of the thresholds that
+    other draws of the questions give.
+    """
+
+    judge: Refit
+    table: pd.DataFrame
+    gained: tuple[float, float, float]
+    thresholds: tuple[float, float]
+
+
+_FEWEST = 10  # labels of either kind, and questions: fewer give thresholds without a meaning
+_STRENGTH = 1.0  # of the ridge on the slope
+_FOLDS = 5
+
+
+def fit_judge(
+    name: str,
+    pairs: Sequence[LabelledPair],
+    store: VerdictStore | None = None,
+    *,
+    positive_share: float | None = None,
+    draws: int = 200,
+    seed: int = 0,
+) -> Fit:
+    """Fit the probabilities (Platt, 1999) and the threshold (best F1) of a judge to labelled pairs.
+
+    Args:
+        name: the judge.
+        pairs: at least 10 of either label, about at least 10 questions.
+        store: a store of the judge's verdicts.
+        positive_share: the share of yes where the judge will be used; None for that of the pairs, if these were drawn
+            at random there.
+        draws: of questions, with replacement, for the spread of the threshold.
+        seed: of these draws and of the five parts that are held out in turn.
+
+    Raises:
+        InputError: too few labels.
+    """
+    judge = make_judge(name)
+    p_yes, _ = judge_pairs(judge, as_asked(pairs), store)
+    read = ~np.isnan(p_yes)
+    logits = logits_of(p_yes[read])
+    labels = np.array([pair.label for pair in pairs])[read]
+    questions = np.array([pair.question for pair in pairs])[read]
+    names, of_question = np.unique(questions, return_inverse=True)
+    fewest = min(int(labels.sum()), int((~labels).sum()), len(names))
+    if fewest < _FEWEST:
+        counts = f"{labels.sum()} of yes, {(~labels).sum()} of no and {len(names)} questions"
+        raise InputError(f"labels are too few: {counts}; at least {_FEWEST} of each are needed", field="pairs")
+
+    def fitted(chosen: np.ndarray) -> Calibration:
+        share = positive_share or float(labels[chosen].mean())
+        return calibrate(logits[chosen], labels[chosen], share, _STRENGTH)
+
+    generator = np.random.default_rng(seed)
+    part = generator.permutation(len(names))[of_question] % _FOLDS
+    held_out = np.zeros(len(labels))
+    answers = np.zeros(len(labels), dtype=bool)
+    for number in range(_FOLDS):
+        calibration = fitted(part != number)
+        out = part == number
+        held_out[out] = calibration.p_yes(logits[out])
+        answers[out] = held_out[out] >= calibration.threshold
+    as_it_is = p_yes[read] >= judge.threshold
+    tables = []
+    for label, says, p in (("as it is", as_it_is, p_yes[read]), ("fitted", answers, held_out)):
+        measured = [agreement_report(labels, says, questions), probability_report(labels, p, questions)]
+        tables.append(pd.concat(measured, ignore_index=True).assign(judge=label))
+    thresholds: list[float] = []
+    members = [np.flatnonzero(of_question == number) for number in range(len(names))]
+    while len(thresholds) < draws:
+        chosen = np.concatenate([members[i] for i in generator.integers(len(names), size=len(names))])
+        if 0 < labels[chosen].sum() < len(chosen):
+            thresholds.append(fitted(chosen).threshold)
+    low, high = np.quantile(thresholds, [0.025, 0.975])
+    whole = fitted(np.arange(len(labels)))
+    gained = f1_difference(labels, as_it_is, answers, questions)
+    return Fit(Refit(judge, whole), pd.concat(tables, ignore_index=True), gained, (float(low), float(high)))
+
+
+# ---------------------------------------------------------------- scores by a judge, corrected by some labels
+
+
+def corrected_scores(
+    runs: Mapping[str, pd.DataFrame],
+    by_judge: pd.DataFrame,
+    gold: pd.DataFrame,
+    questions: Sequence[Question],
+    measures: Sequence[Measure],
+) -> pd.DataFrame:
+    """Correct a judge's mean scores by gold on some questions, which must be a random draw of them.
+
+    A passage that a run lists within the cut-off and that gold does not judge counts as a no.
+
+    Returns:
+        Frame system, measure, n, labelled, judge, judge_low, judge_high, corrected, low, high; see
+        :func:`berdslib.evaluation.judge_error.corrected_mean`.
+    """
+    rows = []
+    for name, run in runs.items():
+        judged_by = {}
+        for whose, verdicts in (("judge", by_judge), ("gold", gold)):
+            clean, clean_verdicts = checked(run, verdicts, questions, measures)
+            asked = judged_questions(questions, clean_verdicts, [clean], recorded=whose == "gold")
+            judged_by[whose] = score_questions(clean, clean_verdicts, asked, measures)
+        theirs = judged_by["judge"]
+        labels = judged_by["gold"].reindex(theirs.index)
+        issues = [issue_of(question) for question in questions if question.qid in theirs.index]
+        for measure in theirs:
+            found = corrected_mean(theirs[measure].to_numpy(), labels[measure].to_numpy(), clusters=issues)
+            row: dict[str, Any] = {"system": name, "measure": measure, "n": found.n, "labelled": found.labelled}
+            row |= {"judge": found.judge_value, "judge_low": found.judge_low, "judge_high": found.judge_high}
+            rows.append(row | {"corrected": found.value, "low": found.low, "high": found.high})
+    return pd.DataFrame(rows)
 
 
 # ---------------------------------------------------------------- agreement with gold's order of the systems
@@ -174,10 +335,13 @@ def judge_systems(
     if len(pool):
         runs[ORACLE] = oracle(pool, gold, questions, k, depth=len(pool))
     clustered = [q._replace(source="", issue=cluster) for q, cluster in zip(questions, clusters, strict=True)]
+    passages = by_docno(collection.passages)
     tables = []
     scores = dict[tuple[str, str], pd.DataFrame]()
     for judge_name, by_judge in verdicts.items():
-        of_systems = {system: score_questions(run, by_judge, questions, wanted) for system, run in runs.items()}
+        of_systems = {
+            system: score_questions(run, by_judge, questions, wanted, passages) for system, run in runs.items()
+        }
         table = score_table(of_systems, clustered)
         tables.append(table[table["dataset"] == MACRO].assign(judge=judge_name))
         for measure in names:

@@ -41,6 +41,7 @@ from berdslib.evaluation.measures import (
     cutoff_of,
     judged_questions,
     left_out,
+    reads_texts,
     score_questions,
     tell_gaps,
 )
@@ -620,7 +621,8 @@ def scored(
         return evaluate_arguments(run, collection, measures)
     run, verdicts = checked(run, verdicts, questions, measures)
     tell_gaps(run, verdicts, questions, measures, called)
-    return score_questions(run, verdicts, questions, measures)
+    passages = by_docno(collection.passages) if collection.passages and any(map(reads_texts, measures)) else None
+    return score_questions(run, verdicts, questions, measures, passages)
 
 
 def table_notes(

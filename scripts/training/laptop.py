@@ -22,16 +22,15 @@ from berdslib.judging.base import PUBLISHED_POSITIVE_SHARE, Pair
 from berdslib.judging.examples import Example
 from berdslib.judging.laptop import (
     FAST,
-    Calibration,
     Design,
     Laptop,
-    calibrate,
     learned,
     load_laptop,
     load_trained,
     new_model,
     save_laptop,
 )
+from berdslib.judging.refit import Calibration, calibrate
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.models.encoders import get_encoder
 from berdslib.statements import negate

@@ -77,7 +77,7 @@ def test_the_list_says_which_wordings_are_here(tmp_path, user_cache):
     assert [task for task, row in rows.items() if row["imported"]] == ["question_from_arguments"]
     assert rows["question_from_arguments"]["imported"] == ["table-8"]
     lines = berds("prompts", "list").stdout.splitlines()
-    assert len(lines) == len(TASKS) and sum("not imported" in line for line in lines) == len(TASKS) - 3
+    assert len(lines) == len(TASKS) and sum("not imported" in line for line in lines) == len(TASKS) - 4
     shown = berds("prompts", "show", "question_from_arguments", "--wording", "table-8").stdout
     assert shown.rstrip().endswith("Which? {first} or {second}")
     refused = tried("prompts", "fetch", "statements_of_question", tmp_path / "w.txt")

@@ -208,6 +208,19 @@ def test_shares_are_printed_in_percent_and_written_from_0_to_1(tmp_path):
             assert [cells[f"{column},%"] for column in columns] == [f"{100 * row[column]:.1f}" for column in columns]
 
 
+def test_four_columns_are_the_scores_of_each_question_and_their_means(tmp_path):
+    run = tmp_path / "my run.trec"
+    berds("retrieve", "-q", "sample", "--limit", "3", "-r", "bm25", "-o", run)
+    asked = ("evaluate", "-q", "sample", "--limit", "3", "--run", run, "-m", "MRecall@5,alpha_nDCG@10")
+    lines = [line.split("\t") for line in berds(*asked, "--format", "trec").stdout.splitlines()]
+    rows = json.loads(berds(*asked, "--per-question", "--json").stdout)
+    wanted = {(row["qid"], measure): row[measure] for row in rows for measure in ("MRecall@5", "alpha_nDCG@10")}
+    for measure in ("MRecall@5", "alpha_nDCG@10"):
+        wanted["all", measure] = sum(row[measure] for row in rows) / len(rows)
+    assert {name for name, *_ in lines} == {"my-run"}
+    assert {(qid, measure): float(value) for _, qid, measure, value in lines} == pytest.approx(wanted, abs=1e-6)
+
+
 def test_names_are_read_whatever_their_capitals(tmp_path):
     said = [
         berds("experiment", "-q", "sample", "--limit", "3", *("-r", systems, "-m", measures, "-j", judge, "--json"))

@@ -94,3 +94,20 @@ def test_a_collection_is_exported_as_diversity_qrels(tmp_path):
         export_collection(tmp_path / "set", [TEA], passages, gold, layout="trec")
     with pytest.raises(InputError, match="t 1"):
         export_collection(tmp_path / "other", [TEA._replace(qid="t 1")], passages, gold, layout="trec")
+
+
+def test_a_folder_for_the_hub_is_read_by_datasets(tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_OFFLINE", True)
+    gold = make_verdicts([("c1", 0, "d2", 0.0, False), ("c1", 2, "d1", 1.0, True)], "gold")
+    export_collection(tmp_path / "set", [CATS], [Passage("d1", "t", "T"), Passage("d2", "u")], gold, layout="hf")
+
+    def rows(name):
+        return datasets.load_dataset(str(tmp_path / "set"), name, split="test", cache_dir=str(tmp_path / "cache"))
+
+    assert rows("questions")["perspectives"][0] == list(CATS.perspectives) and rows("questions")["qid"][0] == "c1"
+    assert rows("corpus")["title"][:] == ["T", ""]
+    assert rows("verdicts").to_pandas()[["pid", "docno", "supports"]].values.tolist() == [
+        [0, "d2", False],
+        [2, "d1", True],
+    ]

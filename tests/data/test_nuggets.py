@@ -4,6 +4,7 @@ The published files are not at hand. FreshStack's layout is that of its own load
 sentence here is ours.
 """
 
+import json
 import logging
 from math import log2
 
@@ -11,8 +12,9 @@ import pandas as pd
 import pytest
 
 from berdslib.data.datasets import card, fetch, load, load_gold, load_passages, load_questions
+from berdslib.data.formats import export_collection
 from berdslib.data.readers import nuggets_at, read_nuggets
-from berdslib.data.records import Passage, Question, ranked_run
+from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
 from berdslib.data.tables import write_jsonl
 from berdslib.errors import InputError, MissingDataError
 from berdslib.evaluation.measures import Coverage, MRecall, Precision, alpha_nDCG, score_run
@@ -152,7 +154,7 @@ def test_a_passage_listed_both_ways_does_not_support_and_is_counted(tmp_path, ca
         [0, "b", 0.0, False],
         [1, "a", 0.0, False],
     ]
-    assert "1 passages are listed as relevant and as not, and count as not; nothing supports 1 nuggets" in caplog.text
+    assert ["1" in record.message for record in caplog.records] == [True, True]
 
 
 # ---------------------------------------------------------------- BRIGHT-Pro and others
@@ -197,6 +199,34 @@ def test_aspects_with_weights_by_name_and_by_path(tmp_path):
     assert_is_bright(load(folder), "earth-science")
     with pytest.raises(MissingDataError, match="'bright-pro-biology'"):
         load("bright-pro-biology")
+
+
+@pytest.mark.parametrize("ending", [".json", ".parquet", "-00000-of-00001.parquet"])
+def test_aspects_as_downloaded(tmp_path, ending):
+    """A task is a file in three folders; both spellings of an aspect's id are published."""
+    spelt = [{**aspect, "id": aspect["id"].replace("-a", "-aspect-")} for aspect in BRIGHT["aspects"]]
+    for name, rows in {**BRIGHT, "aspects": spelt}.items():
+        (tmp_path / name).mkdir()
+        for task in ("earth-science", "robotics"):
+            path = tmp_path / name / f"{task}{ending}"
+            if ending == ".json":
+                path.write_text(json.dumps(rows), encoding="utf-8")
+            else:
+                pd.DataFrame(rows).to_parquet(path)
+    assert_is_bright(load(tmp_path / "earth-science"), "earth-science")
+    with pytest.raises(InputError, match=r"earth-science, robotics"):
+        load(tmp_path)
+
+
+def test_b26_a_document_that_supports_two_aspects_counts_for_both():
+    """BRIGHT-Pro's scripts count it for the first aspect that lists it, and only if it is in gold_ids."""
+    gold = {"a": [0, 1], "b": [1], "c": [0]}  # document → aspects
+    verdicts = make_verdicts([("q", pid, docno, 1.0, True) for docno, pids in gold.items() for pid in pids], "gold")
+    questions = [Question("q", "Why?", ("one", "two"))]
+    run = ranked_run({"q": ["a", "c"]})
+    assert score_run(run, verdicts, questions, [Coverage @ 2]).loc["q"].tolist() == [1.0]
+    theirs = {gold[docno][0] for docno in ["a", "c"]}
+    assert len(theirs) / 2 == 0.5
 
 
 @pytest.mark.slow
@@ -272,6 +302,85 @@ def test_what_is_taken_for_nuggets(tmp_path):
     assert not any(nuggets_at(tmp_path / name) for name in ("broken.jsonl", "nothing.jsonl", "", "mine/corpus.jsonl"))
     with pytest.raises(InputError, match=r"broken\.jsonl:1"):
         load(tmp_path / "broken.jsonl")
+
+
+# ---------------------------------------------------------------- nugget banks of AutoNuggetizer and AutoJudge
+
+
+SHORT = {"Why do they circle?": ["OR", {"a light": ["d1", "d2"], "the moon": ["d3"]}],
+         "Where do they live?": ["AND", {"in woods": ["d1"], "in towns": ["d4"]}]}  # fmt: skip
+V3 = {
+    "query_id": "7",
+    "title_query": "Why do moths circle a lamp?",
+    "format_version": "v3",
+    "nugget_bank": {
+        "Why do they circle?": {
+            "question": "Why do they circle?",
+            "answers": {
+                "a light": {"answer": "a light", "references": [{"doc_id": "d1"}, {"doc_id": "d2"}]},
+                "the moon": {"answer": "the moon", "references": ["d3"]},
+            },
+        },
+        "Where do they live?": {
+            "question": "Where do they live?",
+            "answers": [{"answer": "in woods", "references": ["d1"]}, {"answer": "in towns", "references": ["d4"]}],
+            "aggregator_type": "AND",
+        },
+    },
+    "claim_bank": {"Moths are blind.": {"claim": "Moths are blind.", "references": [{"doc_id": "d5"}]}},
+}
+PERSPECTIVES = ("Why do they circle?", "Where do they live? in woods", "Where do they live? in towns")
+SUPPORTED = [[0, "d1"], [0, "d2"], [0, "d3"], [1, "d1"], [2, "d4"]]
+
+
+def test_a_bank_in_the_short_form_has_its_topic_in_the_name_of_its_file(tmp_path):
+    for qid in ("7", "x1"):
+        (tmp_path / f"nuggets_{qid}.json").write_text(json.dumps(SHORT), encoding="utf-8")
+    found = load(tmp_path)
+    assert [q.qid for q in found.questions] == ["7", "x1"] and found.questions[0].perspectives == PERSPECTIVES
+    assert found.gold.query("qid == '7'")[["pid", "docno"]].values.tolist() == SUPPORTED
+    assert len(load(tmp_path / "nuggets_7.json").questions) == 1
+
+
+@pytest.mark.parametrize("name", ["banks.json", "banks.jsonl", "nuggets_7.json"])
+def test_a_bank_of_the_third_version(tmp_path, name):
+    indent = None if name.endswith("l") else 1
+    (tmp_path / name).write_text(json.dumps(V3, indent=indent) + "\n", encoding="utf-8")
+    found = load(tmp_path / name)
+    assert found.questions == (
+        Question("7", V3["title_query"], (*PERSPECTIVES, "Moths are blind."), (None,) * 4, name.split(".")[0]),
+    )
+    assert found.gold[["pid", "docno"]].values.tolist() == [*SUPPORTED, [3, "d5"]]
+
+
+def test_perspectives_are_written_as_banks_and_read_back(tmp_path):
+    sample = load("sample")
+    export_collection(tmp_path / "banks", sample.questions, [], sample.gold, layout="nuggets")
+    found = load(tmp_path / "banks")
+    pairs = ["qid", "pid", "docno"]
+    yes = sample.gold[sample.gold["supports"] & sample.gold["qid"].isin([q.qid for q in sample.questions])]
+    assert found.gold[pairs].values.tolist() == yes.sort_values(pairs)[pairs].values.tolist()
+    assert {q.qid: q.perspectives for q in found.questions} == {q.qid: q.perspectives for q in sample.questions}
+
+
+@pytest.mark.parametrize(
+    ("bank", "field"),
+    [
+        ({"Why?": ["XOR", {"a": ["d1"]}]}, "Why?"),
+        ({"Why?": {"a": ["d1"]}}, "Why?"),
+        ({"Why?": ["OR", {"a": "d1"}]}, "Why?.a"),
+        ({}, "nuggets"),
+        ({**V3, "nugget_bank": "none"}, "nugget_bank"),
+        ({**V3, "nugget_bank": [{"answers": []}]}, "nugget_bank[0].question"),
+        ({**V3, "claim_bank": [{"claim": "So.", "references": [{"id": 1}]}]}, "claim_bank[0].references[0].doc_id"),
+        ({**V3, "query_id": None}, "query_id"),
+    ],
+)
+def test_banks_that_are_refused(tmp_path, bank, field):
+    (tmp_path / "nuggets_7.json").write_text(json.dumps(bank), encoding="utf-8")
+    with pytest.raises(InputError) as refused:
+        load(tmp_path)
+    assert refused.value.field == field
 
 
 # ---------------------------------------------------------------- measures, by hand

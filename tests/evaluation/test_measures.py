@@ -309,6 +309,30 @@ def test_a_measure_of_ones_own_works_by_name():
     assert refused.value.field == "make"
 
 
+def test_a_measure_of_your_own_may_read_the_passages():
+    def longest(shown, k, passages):
+        """Words of the longest of the first k passages."""
+        assert shown.shape == (len(passages), 2)
+        return max(len(p.text.split()) for p in passages)
+
+    bd.register("measure", "Longest", longest)
+    passages = [
+        bd.Passage("a", "Tea is good for you."),
+        bd.Passage("b", "tea is good, for you"),
+        bd.Passage("c", "No."),
+    ]
+    asked = bd.Question("q", "Is tea good?", ("It is.", "It is not."))
+    gold = make_verdicts([("q", 0, "a", 1.0, True), ("q", 1, "c", 1.0, True)], "gold")
+    found = bd.Collection("tea", [asked, asked._replace(qid="r")], passages, gold)
+    run = ranked_run({"q": ["b", "c", "a"]})
+    scores = bd.evaluate(run, gold, found, ["Longest@1", "Longest@2", "Distinct@3", "Distinct@4", "MRecall@2"])
+    assert scores.loc["q"].tolist() == [5, 5, 2 / 3, 0.5, 0]
+    with pytest.raises(InputError, match="reads the passages"):
+        bd.evaluate(run, gold, [asked], "Distinct@3")
+    with pytest.raises(InputError, match="'d'"):
+        bd.evaluate(ranked_run({"q": ["d", "a"]}), gold, found, "Distinct@3")
+
+
 def test_measures_travel_between_processes():
     for name in ("MRecall@5", "pRecall(hit='recall')@3", "rKL(step=5)@20", "alpha_nDCG(alpha=0.3)@5"):
         assert pickle.loads(pickle.dumps(parse_measure(name))) == parse_measure(name)  # noqa: S301

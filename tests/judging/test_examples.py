@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berdslib.data.datasets import load_gold, load_passages, load_questions
+from berdslib.data.passages import without_near_duplicates
 from berdslib.data.records import Passage, Question, ranked_run
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError
@@ -23,7 +24,6 @@ from berdslib.judging.examples import (
     draw_questions,
     label_by_judge,
     read_examples,
-    without_near_duplicates,
     write_examples,
     write_unlabelled,
 )

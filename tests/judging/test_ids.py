@@ -16,8 +16,9 @@ from berdslib.judging.base import Pair
 from berdslib.judging.causal import Causal, load_causal
 from berdslib.judging.examples import Example
 from berdslib.judging.finetune import Recipe, fine_tune_causal, fine_tune_encoder
-from berdslib.judging.laptop import Calibration, Laptop, load_laptop, new_model
+from berdslib.judging.laptop import Laptop, load_laptop, new_model
 from berdslib.judging.pairs import cross_encoder, load_cross_encoder, nli
+from berdslib.judging.refit import Calibration
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.llm.prompting import Prompt
 from berdslib.models.loading import package_folder

@@ -16,15 +16,14 @@ from berdslib.judging.base import Pair, document_text
 from berdslib.judging.laptop import (
     MPNET_WEIGHTS,
     WEIGHTS,
-    Calibration,
     Laptop,
     autocast,
-    calibrate,
     load_laptop,
     load_trained,
     new_model,
     save_laptop,
 )
+from berdslib.judging.refit import Calibration, calibrate
 from berdslib.judging.registry import make_judge
 from berdslib.models import packaged
 

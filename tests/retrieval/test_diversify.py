@@ -10,16 +10,18 @@ import pandas as pd
 import pytest
 import pyversity
 
+import berdslib as bd
 from berdslib.data.records import check_run, make_run, ranked_run
 from berdslib.errors import InputError
 from berdslib.retrieval.diversify import (
     DIVERSIFIERS,
     NORMALISATIONS,
     diversify,
-    mmr,
     mmr_orders,
+    mmr_picks,
     own_diversifier,
 )
+from berdslib.retrieval.expansion import reciprocal_rank_fusion, round_robin
 
 
 def lists_of(run):
@@ -94,15 +96,15 @@ def test_a_few_picks_are_those_that_all_similarities_lead_to(dim):
     length = np.linalg.norm(vectors, axis=2, keepdims=True)
     vectors /= np.where(length > 0, length, 1)
     relevance = -np.sort(-rng.random((q, n)), axis=1)
-    full, _ = mmr(vectors, relevance, 0.7, n)
+    full, _ = mmr_picks(vectors, relevance, 0.7, n)
     for k in (1, 5, 10, 11, 79):
-        assert (mmr(vectors, relevance, 0.7, k)[0] == full[:, :k]).all()
-        alone = [mmr(vectors[i : i + 1], relevance[i : i + 1], 0.7, k)[0] for i in range(q)]
+        assert (mmr_picks(vectors, relevance, 0.7, k)[0] == full[:, :k]).all()
+        alone = [mmr_picks(vectors[i : i + 1], relevance[i : i + 1], 0.7, k)[0] for i in range(q)]
         assert (np.concatenate(alone) == full[:, :k]).all()
     for i in range(q):
         similarity = (vectors[i].astype(np.float64) @ vectors[i].astype(np.float64).T).tolist()
         _, values = plain_mmr(relevance[i].tolist(), similarity, 0.7, 5)
-        np.testing.assert_allclose(mmr(vectors[i : i + 1], relevance[i : i + 1], 0.7, 5)[1][0], values, atol=1e-6)
+        np.testing.assert_allclose(mmr_picks(vectors[i : i + 1], relevance[i : i + 1], 0.7, 5)[1][0], values, atol=1e-6)
 
 
 TWINS = """
@@ -478,3 +480,39 @@ def test_a_pair_that_is_not_listed_has_p_0_and_strangers_do_not_matter():
         sparse, full = (diversify(run, method, relevance_weight=0.1, aspects=one, normalise="rank") for one in frames)
         pd.testing.assert_frame_equal(sparse, full)
         assert sparse["docno"].tolist() == ["a", "c", "b"]
+
+
+# ---------------------------------------------------------------- for other pipelines
+
+
+def test_mmr_of_one_list_is_that_of_langchain():
+    """The list of langchain-core 1.8.3's maximal_marginal_relevance, which this loop repeats."""
+    draw = np.random.default_rng(0)
+    for _ in range(60):
+        n = int(draw.integers(1, 15))
+        vectors, query, weight = draw.normal(size=(n, 6)), draw.normal(size=6), float(draw.choice([0, 0.1, 0.5, 0.9]))
+        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        cosines = unit @ query / np.linalg.norm(query)
+        taken = [int(cosines.argmax())]
+        while len(taken) < n:
+            rest = [i for i in range(n) if i not in taken]
+            taken.append(max(rest, key=lambda i: weight * cosines[i] - (1 - weight) * max(unit[i] @ unit[taken].T)))
+        k = int(draw.integers(1, n + 3))
+        assert bd.mmr(vectors, cosines, k, weight) == taken[:k]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"k": 0}, {"relevance_weight": 2}, {"scores": [1.0]}, {"scores": [1.0, np.nan]}, {"vectors": [1.0, 2.0]}]
+)
+def test_mmr_of_one_list_refuses(wrong):
+    with pytest.raises(InputError):
+        bd.mmr(**{"vectors": [[1.0, 0.0], [0.0, 1.0]], "scores": [0.5, 0.4], **wrong})
+
+
+def test_fusing_plain_lists_is_fusing_runs():
+    lists = [["a", "b", "c"], ["c", "d"], []]
+    runs = [{"q": listed} for listed in lists]
+    assert bd.fuse(lists, 3) == round_robin(runs)["docno"].tolist()[:3] == ["a", "c", "b"]
+    assert bd.fuse(lists, by="rrf") == reciprocal_rank_fusion(runs)["docno"].tolist()
+    with pytest.raises(InputError):
+        bd.fuse(lists, by="sum")

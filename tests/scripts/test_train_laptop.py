@@ -15,7 +15,8 @@ from berdslib.data.records import Passage
 from berdslib.errors import InputError
 from berdslib.judging.base import Pair
 from berdslib.judging.examples import Example
-from berdslib.judging.laptop import Calibration, Laptop, learned, load_laptop, new_model, save_laptop
+from berdslib.judging.laptop import Laptop, learned, load_laptop, new_model, save_laptop
+from berdslib.judging.refit import Calibration
 
 
 class Teacher:

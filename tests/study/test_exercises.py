@@ -32,6 +32,8 @@ CASES = [((6, 3), 2), ((1, 0), 0)]
         (41.7, 0.417, "as a share of 1"),
         (float("nan"), 1, "NaN"),
         (0, float("nan"), "NaN"),
+        (pd.DataFrame({"a": [1]}), 3, "a DataFrame"),
+        (pd.Series([1, 3], index=["x", "y"]), [1, 2], "Item 2"),
         ("41.7", 41.7, "A number is asked for, and this is a str"),
         ("BM25", "bm25", "'BM25' is not the answer"),
         ({"a"}, {"a", "b"}, "1 of 2 are missing, and 0 do not belong"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from small_scenarios import small_scenario
 from tex import caption_of, printed
 
+import berdslib as bd
 from berdslib.data.collection import Collection
 from berdslib.data.datasets import load
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
@@ -177,15 +178,40 @@ def test_an_experiment_is_written_and_read_back(tmp_path):
     assert pd.read_csv(tmp_path / "out" / "scores.csv")["system"].tolist() == found.table["system"].tolist()
     settings = json.loads((tmp_path / "out" / SETTINGS).read_text())
     assert {path.name for path in (tmp_path / "out").iterdir()} == {*settings["files"], SETTINGS}
-    assert len(settings["files"]) == 4 and settings["questions"] == {"cats": 1} and settings["judge"] == "gold"
+    assert len(settings["files"]) == 6 and settings["questions"] == {"cats": 1} and settings["judge"] == "gold"
     assert settings["systems"]["hf:a/b-c"] == {"file": f"{stems['hf:a/b-c']}.trec", "passages": 2}
+    assert settings["environment"]["versions"]["numpy"] == np.__version__ and settings["seed"] == 0
+
+
+def test_an_experiment_is_opened_as_it_was(tmp_path, sample):
+    found = experiment(["bm25", "rank-bm25"], sample, ["MRecall@5", "nDCG@10"], baseline="bm25", seed=3)
+    write_experiment(tmp_path / "out", found)
+    again = bd.open(tmp_path / "out")
+    assert repr(again) == repr(found) and again.questions == found.questions and again.seed == 3
+    pd.testing.assert_frame_equal(again.table, found.table)
+    for name, scores in found.scores.items():
+        pd.testing.assert_frame_equal(again.scores[name], scores)
+    pd.testing.assert_frame_equal(again.pairs("nDCG@10", full=True), found.pairs("nDCG@10", full=True))
+    for name in ("per_question.csv", SETTINGS):
+        (tmp_path / "out" / name).rename(tmp_path / name)
+        with pytest.raises(InputError):
+            bd.open(tmp_path / "out")
+        (tmp_path / name).rename(tmp_path / "out" / name)
+
+
+def test_bold_needs_a_difference():
+    runs = {"one": ranked_run({"q": ["a", "b"]}), "two": ranked_run({"q": ["c"]})}
+    assert "textbf" in experiment(runs, CATS, "MRecall@2").to_latex()
+    assert "textbf" not in experiment(runs, CATS, "MRecall@2", baseline="one").to_latex()
 
 
 def test_an_experiment_replaces_another_as_a_whole_and_nothing_else(tmp_path):
     out, runs = tmp_path / "out", {"one": ranked_run({"q": ["a", "b"]}), "two": ranked_run({"q": ["c"]})}
     write_experiment(out, experiment(runs, CATS, "MRecall@2"))
     write_experiment(out, experiment({"three": runs["one"]}, CATS, "P@1"))
-    assert {path.name for path in out.iterdir()} == {"three.trec", "verdicts.tsv", "scores.csv", SETTINGS}
+    assert {path.name for path in out.iterdir()} == {
+        "three.trec", "verdicts.tsv", "scores.csv", "per_question.csv", "questions.jsonl", SETTINGS,
+    }  # fmt: skip
     assert pd.read_csv(out / "scores.csv")["measure"].unique().tolist() == ["P@1"]
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     (out / "notes.txt").write_text("mine")
@@ -663,4 +689,5 @@ def test_of_a_measure_of_unfairness_the_least_is_best():
     choice = choose(["bm25", "bm25+profile:filter"], dev, held_out, "rKL@4")
     tried = choice.dev.table[choice.dev.table["dataset"] == MACRO].set_index("system")["mean"]
     assert tried.nunique() == 2 and choice.system == tried.idxmin()
-    assert "\\textbf{" in choice.test.to_latex()
+    alone = experiment("bm25", held_out, "rKL@4")  # without a baseline, the best is in bold
+    assert "\\textbf{" in alone.to_latex()

@@ -214,8 +214,9 @@ def test_judges_of_ones_own_are_named(tmp_path):
 FRONT_DOOR = {
     "Collection", "Coverage", "ERR_IA", "Experiment", "InputError", "MRecall", "MissingDataError", "P", "Passage",
     "Precision", "Query", "Question", "StRecall", "alpha_nDCG", "build", "check_answer", "choose", "dense", "evaluate",
-    "experiment", "explore", "fine_tune", "judge", "load", "nDCG", "names", "figures", "output_folder", "pRecall",
-    "published", "rKL", "read_run", "register", "retriever", "save", "search", "show", "sides", "stats", "supports",
+    "experiment", "explore", "fine_tune", "fuse", "judge", "load", "mmr", "nDCG", "names", "figures", "open",
+    "output_folder", "pRecall", "published", "rKL", "read_run", "register", "retriever", "rounds", "save", "search",
+    "show", "sides", "stats", "supports",
 }  # fmt: skip
 
 

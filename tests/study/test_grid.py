@@ -475,7 +475,8 @@ def test_a_run_is_of_the_notebook_as_planned_and_not_of_data_that_change_meanwhi
 def held(project):
     """A call in a process of its own that is at the second of three runs; the kernel's id stands in a file "pid"."""
     hold = 'import os, time\nif i == 2 and not Path("go").exists():\n    Path("pid").write_text(str(os.getpid()))\n'
-    write_notebook(project, LOG + hold + "    time.sleep(120)\n" + SCORES)
+    hold += '    while not Path("go").exists():\n        time.sleep(0.05)\n'
+    write_notebook(project, LOG + hold + SCORES)
     path, pid = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n"), project / "pid"
     process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "grid", "run", str(path)])
     until(lambda: pid.exists() and pid.read_text())
@@ -512,6 +513,19 @@ def test_two_interrupts_end_it_and_what_is_finished_stays(project, held):
     process.send_signal(signal.SIGINT)
     assert process.wait(10) != 0
     assert_it_ended_in_the_second(project, path)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="sends SIGINT")
+def test_one_interrupt_lets_a_run_end_and_starts_no_other(project, held):
+    process, path = held
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    assert process.poll() is None
+    (project / "go").touch()
+    assert process.wait(60) == 1
+    assert executed(project) == [1, 2]
+    assert [row["state"] for row in status(read_grid(path))] == ["finished", "finished", "not started"]
 
 
 @pytest.mark.slow

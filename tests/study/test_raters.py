@@ -15,16 +15,29 @@ from berdslib.data.collection import Collection
 from berdslib.data.datasets import load
 from berdslib.data.readers import LabelledPair
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
-from berdslib.errors import InputError
+from berdslib.errors import InputError, MissingDataError
 from berdslib.evaluation.judges import calibration_error
-from berdslib.evaluation.measures import score_run
+from berdslib.evaluation.measures import parse_measures, score_run
 from berdslib.judging.base import EachByItself
 from berdslib.judging.baselines import Overlap, Random
-from berdslib.judging.registry import JUDGES, own_judge
-from berdslib.judging.store import VerdictStore
+from berdslib.judging.refit import save_refit
+from berdslib.judging.registry import JUDGES, make_judge, own_judge
+from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.study.experiment import experiment
 from berdslib.study.front import search
-from berdslib.study.raters import ALL_YES, GOLD, ORACLE, as_asked, judge_systems, judge_table, score_sheet
+from berdslib.study.raters import (
+    ALL_YES,
+    GOLD,
+    ORACLE,
+    as_asked,
+    corrected_scores,
+    fit_judge,
+    judge_systems,
+    judge_table,
+    most_doubtful,
+    repeat_table,
+    score_sheet,
+)
 
 matplotlib.use("Agg")
 
@@ -263,3 +276,102 @@ def test_all_about_one_judge_by_hand(monkeypatch):
     negation = report.negation.set_index("measure")["value"]
     assert negation["right_higher"] == pytest.approx(2 / 3) and negation["sum_of_p"] == pytest.approx(1)
     assert negation[["both_yes", "both_no"]].tolist() == [0, 0]
+
+
+# ---------------------------------------------------------------- fitted, corrected, repeated
+
+
+@pytest.fixture
+def add(monkeypatch):
+    """Register a function as a judge until the test ends."""
+
+    def register(name, judge):
+        monkeypatch.setitem(JUDGES._things, name, own_judge(lambda: judge, name))
+
+    return register
+
+
+@pytest.fixture
+def steep(add):
+    """2,000 pairs of 40 questions whose label has probability p, and a judge that says the square of p's odds."""
+    draw = np.random.default_rng(3)
+    p = draw.uniform(0.02, 0.98, 2000)
+    said = dict(zip((f"text {i}" for i in range(2000)), 1 / (1 + ((1 - p) / p) ** 2), strict=True))
+    pairs = [LabelledPair(f"q{i % 40}", f"text {i}", "It is.", bool(draw.random() < p[i])) for i in range(2000)]
+    add("steep", lambda asked: [said[pair.passage.text] for pair in asked])
+    return pairs, p
+
+
+def test_a_fitted_judge_undoes_what_squared_the_odds(steep, tmp_path):
+    pairs, p = steep
+    found = fit_judge("steep", pairs)
+    slope, shift, threshold = found.judge.calibration
+    assert slope == pytest.approx(0.5, abs=0.1) and shift == pytest.approx(0, abs=0.3)
+    np.testing.assert_allclose(found.judge.p_yes(as_asked(pairs)), p, atol=0.08)
+    table = found.table.set_index(["judge", "measure"])["value"]
+    assert table["fitted", "calibration_error"] < table["as it is", "calibration_error"] / 2
+    assert table["fitted", "auc"] == pytest.approx(table["as it is", "auc"], abs=0.03)
+    assert (
+        found.thresholds[0] <= threshold <= found.thresholds[1] and found.gained[1] < found.gained[0] < found.gained[2]
+    )
+    save_refit(tmp_path, "steep", found.judge.judge, found.judge.calibration)
+    again = make_judge(f"refit:{tmp_path}")
+    assert again.id == found.judge.id
+    np.testing.assert_array_equal(judge_pairs(again, as_asked(pairs))[0], found.judge.p_yes(as_asked(pairs)))
+
+
+def test_what_cannot_be_fitted(steep, tmp_path):
+    pairs, _ = steep
+    few = [pair for pair in pairs if not pair.label] + [pair for pair in pairs if pair.label][:9]
+    for wrong in (few, [pair._replace(question="q") for pair in pairs]):
+        with pytest.raises(InputError):
+            fit_judge("steep", wrong)
+    with pytest.raises(MissingDataError):
+        make_judge(f"refit:{tmp_path}")
+    (tmp_path / "judge.json").write_text(
+        '{"judge": "overlap", "id": "another", "slope": 1, "shift": 0, "threshold": 0.5}'
+    )
+    with pytest.raises(InputError):
+        make_judge(f"refit:{tmp_path}")
+    (tmp_path / "judge.json").write_text('{"judge": "overlap", "slope": "steep"}')
+    with pytest.raises(InputError):
+        make_judge(f"refit:{tmp_path}")
+
+
+def test_a_corrected_mean_is_gold_where_all_is_labelled_and_the_judge_where_it_never_errs(small, runs):
+    measures = parse_measures("MRecall@2")
+    gold = small.gold
+    wrong = gold.assign(supports=gold["pid"] == 0, p_yes=(gold["pid"] == 0) * 1.0)
+    whole = corrected_scores({"both": runs["both"]}, wrong, gold, small.questions, measures).iloc[0]
+    assert (whole["judge"], whole["corrected"], whole["labelled"], whole["n"]) == (0, 1, 6, 6)
+    part = gold[gold["qid"].isin(TOPICS[:3])]
+    right = corrected_scores({"one": runs["one"]}, gold, part, small.questions, measures).iloc[0]
+    assert (right["judge"], right["corrected"], right["labelled"]) == (0, 0, 3)
+    with pytest.raises(InputError):
+        corrected_scores({"one": runs["one"]}, gold, gold[gold["qid"] == "cars"], small.questions, measures)
+
+
+def test_a_judge_that_is_asked_again_may_change_its_mind(steep, add):
+    pairs, _ = steep
+    draw = np.random.default_rng(0)
+    add("moody", lambda asked: draw.random(len(asked)))
+    table = repeat_table(pairs, ["steep", "moody"], 4).set_index("judge")
+    assert table.loc["steep", "changed"] == 0 and table.loc["steep", "f1_low"] == table.loc["steep", "f1_high"]
+    assert table.loc["moody", "changed"] == pytest.approx(1 - 2 * 0.5**4, abs=0.06)
+    assert table.loc["moody", "f1_low"] < table.loc["moody", "f1_high"]
+
+
+def test_the_pairs_that_judges_differ_about(steep, add):
+    pairs, _ = steep
+    asked = as_asked(pairs)
+    odd = {"text 5", "text 80"}
+    mind = make_judge("steep")
+
+    def other(given):
+        return [1 - p if pair.passage.text in odd else p for pair, p in zip(given, mind.p_yes(given), strict=True)]
+
+    add("odd", other)
+    found = most_doubtful(asked, ["steep", "odd"], 2)
+    assert {pair.passage.text for pair in found} == odd
+    with pytest.raises(InputError):
+        most_doubtful(asked, ["steep"], 2)

@@ -93,9 +93,13 @@ def go_through(page):
     page.locator("h2", has_text="Should schools ban phones?").wait_for()
     page.locator(".berds-legend", has_text="Schools should not ban phones.").wait_for()
     settle(page)
-    page.get_by_label("Its perspectives").fill("Phones help pupils learn.")
+    page.get_by_label("Its perspectives").fill("")
+    page.keyboard.type("Phones help pupils learn.")
+    page.keyboard.press("Enter")  # a line break, which JupyterLab prevents in a cell's outputs
+    page.keyboard.type("Phones distract.")
     page.keyboard.press("Tab")
-    page.locator(".berds-legend", has_text="Phones help pupils learn.").wait_for()
+    for typed in ("Phones help pupils learn.", "Phones distract."):
+        page.locator(".berds-legend", has_text=typed).wait_for()
     settle(page)
 
     page.get_by_label("Order by").select_option("differences")

@@ -143,6 +143,11 @@ function form(root, choices, ask, compare) {
     const lines = control("textarea", { rows: 3, placeholder: "one per line" }, (text) => {
       ask({ perspectives: text.split("\n").map((line) => line.trim()).filter(Boolean), asked: QUESTION });
     });
+    lines.addEventListener("keydown", (event) => {  // JupyterLab prevents line breaks inside a cell's outputs
+      if (event.key !== "Enter") return;
+      event.preventDefault();
+      lines.setRangeText("\n", lines.selectionStart, lines.selectionEnd, "end");
+    });
     const perspectives = field("Its perspectives", lines);
     root.append(field("My own question", typed), perspectives);
     shows.push(({ request, view }) => {
