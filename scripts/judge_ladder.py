@@ -37,7 +37,8 @@ from berdslib.data.records import Passage
 from berdslib.evaluation.judges import auc
 from berdslib.judging.base import PUBLISHED_POSITIVE_SHARE, Pair
 from berdslib.judging.causal import Causal, load_causal
-from berdslib.judging.probe import SURE, WEIGHTS
+from berdslib.judging.probe import WEIGHTS
+from berdslib.judging.refit import logits_of
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.llm.prompting import Prompt
@@ -165,7 +166,7 @@ def features(some: Found, probe: Any, layer: int, store: VerdictStore) -> pd.Dat
     columns = {name: judge_pairs(make_judge(name), asked(some.pairs), store)[0] for name in OTHERS}
     columns["yes"], columns["no"] = some.p_yes
     columns["probe"] = probe.predict_proba(some.states[:, LAYERS.index(layer)])[:, 1]
-    return pd.DataFrame({name: logit(np.clip(p, SURE, 1 - SURE)) for name, p in columns.items()})
+    return pd.DataFrame({name: logits_of(p) for name, p in columns.items()})
 
 
 def stack() -> Any:
