@@ -2,8 +2,9 @@
 
 import re
 
-_MARKS = re.compile(r"\\([%&_$#{}])|\\text(backslash|asciitilde|asciicircum)\{\}|([^\\%&_$#{}~^])", re.DOTALL)
-_NAMED = {"backslash": "\\", "asciitilde": "~", "asciicircum": "^"}
+# In TeX's default fonts, < and > print as Spanish question and exclamation marks.
+_NAMED = {"backslash": "\\", "asciitilde": "~", "asciicircum": "^", "less": "<", "greater": ">"}
+_MARKS = re.compile(rf"\\([%&_$#{{}}])|\\text({'|'.join(_NAMED)})\{{\}}|([^\\%&_$#{{}}~^<>])", re.DOTALL)
 
 
 def printed(text):

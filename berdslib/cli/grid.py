@@ -63,7 +63,7 @@ def grid_plan(checked: Grid) -> None:
         mean = sum(seconds) / len(seconds)
         lines.append(f"those took {mean:.1f} s each: about {mean * left / 60:.0f} min for {left} more, one at a time")
     if checked.gpus:
-        lines.append(f"each may take gpu {checked.gpus}")
+        lines.append(f"each run may use {checked.gpus} GPU")
     if missing:
         lines.append(f"not on this machine: {', '.join(missing)}")
     about = {"grid": checked.name, "runs": len(rows), "finished": len(seconds), "missing": missing}

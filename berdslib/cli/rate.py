@@ -186,12 +186,14 @@ def rate_fit(labels: str, judge: str, share: float | None, store: Path | None, s
     found = fit_judge(judge, pairs, VerdictStore(store), positive_share=share, seed=seed)
     save_refit(output, judge, found.judge.judge, found.judge.calibration)
     print_frame(found.table if options.wants_json() else _wide(found.table))
-    gained, low, high = (f"{100 * value:.1f}" for value in found.gained)
+    gained, low, high = (f"{100 * value:+.1f}" for value in found.gained)
+    better = found.gained[1] > 0
+    advice = "use it" if better else f"not significant: keep {judge} as it is"
     spread = " to ".join(f"{value:.2f}" for value in found.thresholds)
     questions = len({pair.question for pair in pairs})
     tell(
         f"{len(pairs)} pairs, {questions} questions: threshold {found.judge.threshold:.2f} ({spread} on other draws of "
-        f"the questions), F1 {gained} points higher [{low}, {high}] → -j refit:{output}"
+        f"the questions), F1 {gained} points [{low}, {high}]: {advice} → -j refit:{output}"
     )
 
 

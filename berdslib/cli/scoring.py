@@ -196,8 +196,8 @@ def evaluate_command(
         if not read:
             end(failed)
         if other is not None and other.gold is not None and found.gold is not None:
-            columns = ("judge", "judge_low", "judge_high", "corrected", "low", "high")
-            print_frame(corrected_scores(read, other.gold, found.gold, found.questions, wanted), columns)
+            table = corrected_scores(read, other.gold, found.gold, found.questions, wanted)
+            print_frame(table, [str(name) for name in table if name not in ("system", "measure", "n", "labelled")])
             end(failed)
         needs_corpus = any(map(reads_texts, wanted)) or inputs.corpus_matters(found, read.values())
         if not scenario and needs_corpus:

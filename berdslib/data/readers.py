@@ -22,7 +22,7 @@ from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_ques
 from berdslib.data.tables import Row, detect_layout, is_missing, read_json, read_jsonl, read_table
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, MissingDataError
-from berdslib.files import StrPath, unguarded
+from berdslib.files import StrPath, say_once, unguarded
 
 logger = logging.getLogger(__name__)
 
@@ -284,6 +284,7 @@ def _bank_row(bank: Row) -> Row:
     """
     if not any(name in bank for name in _V3):
         qid = Path(str(bank.path)).stem.removeprefix("nuggets_")
+        say_once(Path(str(bank.path)).parent, "short banks lack the text of the question, so its id stands in for it")
         nuggets = [nugget for text in bank for nugget in _split_answers(bank, text, *_of_short_form(bank, text))]
         return Row({"query_id": qid, "query": qid, "nuggets": nuggets}, bank.path, bank.line)
     nuggets = []
@@ -373,6 +374,8 @@ def nuggets_at(place: Path) -> Dataset | None:
         return None
     nuggets = next((row[name] for name in _NUGGETS if name in row), None)
     is_judged = (isinstance(nuggets, list) and nuggets and isinstance(nuggets[0], dict)) or "nugget_bank" in row
+    if nuggets is None and not is_judged:
+        return None
     if (not is_judged and "topic_id" not in row) or "perspectives" in row:
         return None
     kind = "questions"

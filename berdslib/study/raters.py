@@ -38,6 +38,7 @@ from berdslib.judging.refit import Calibration, Refit, calibrate, logits_of
 from berdslib.judging.registry import check_judge, make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
 from berdslib.progress import begin, chunk_starts
+from berdslib.stats import mean_interval
 from berdslib.study import scoring
 from berdslib.study.scoring import AnyJudge, Data, Settings, Store, Systems, is_recorded, judged
 from berdslib.study.tables import MACRO, score_table
@@ -164,6 +165,7 @@ class Fit(NamedTuple):
     thresholds: tuple[float, float]
 
 
+_ENOUGH_LABELLED = 20  # questions, from which a corrected mean is worth more than its noise
 _FEWEST = 10  # labels of either kind, and questions: fewer give thresholds without a meaning
 _STRENGTH = 1.0  # of the ridge on the slope
 _FOLDS = 5
@@ -221,7 +223,8 @@ def fit_judge(
     tables = []
     for label, says, p in (("as it is", as_it_is, p_yes[read]), ("fitted", answers, held_out)):
         measured = [agreement_report(labels, says, questions), probability_report(labels, p, questions)]
-        tables.append(pd.concat(measured, ignore_index=True).assign(judge=label))
+        table = pd.concat(measured, ignore_index=True).assign(judge=label)
+        tables.append(table[table["measure"] != "auc"])  # a fit keeps the order of the pairs, five fits do not
     thresholds: list[float] = []
     members = [np.flatnonzero(of_question == number) for number in range(len(names))]
     while len(thresholds) < draws:
@@ -249,8 +252,10 @@ def corrected_scores(
     A passage that a run lists within the cut-off and that gold does not judge counts as a no.
 
     Returns:
-        Frame system, measure, n, labelled, judge, judge_low, judge_high, corrected, low, high; see
-        :func:`berdslib.evaluation.judge_error.corrected_mean`.
+        Frame system, measure, n, labelled; judge, labels and corrected, each with _low and _high: the mean by the judge
+        alone, by the labels alone, and both together, see :func:`berdslib.evaluation.judge_error.corrected_mean`. Means
+        and limits of shares are cut off at 0 and 1. Where the labels show no error, the corrected mean has the
+        interval of the labels alone.
     """
     rows = []
     for name, run in runs.items():
@@ -263,11 +268,27 @@ def corrected_scores(
         labels = judged_by["gold"].reindex(theirs.index)
         issues = [issue_of(question) for question in questions if question.qid in theirs.index]
         for measure in theirs:
-            found = corrected_mean(theirs[measure].to_numpy(), labels[measure].to_numpy(), clusters=issues)
+            f, h = theirs[measure].to_numpy(), labels[measure].to_numpy()
+            found = corrected_mean(f, h, clusters=issues)
+            known_ones = ~np.isnan(h)
+            low, high = mean_interval(h[known_ones])
+            of_labels = (float(h[known_ones].mean()), low, high)
+            both = (found.value, found.low, found.high)
+            if found.low == found.high:  # too few labels to show an error, which does not mean that there is none
+                both = (found.value, low, high)
+            estimates = {"judge": (found.judge_value, found.judge_low, found.judge_high), "labels": of_labels}
+            estimates["corrected"] = both
             row: dict[str, Any] = {"system": name, "measure": measure, "n": found.n, "labelled": found.labelled}
-            row |= {"judge": found.judge_value, "judge_low": found.judge_low, "judge_high": found.judge_high}
-            rows.append(row | {"corrected": found.value, "low": found.low, "high": found.high})
-    return pd.DataFrame(rows)
+            is_share = bool(((f >= 0) & (f <= 1)).all())
+            for whose, (value, least, most) in estimates.items():
+                limits = np.clip((value, least, most), 0, 1) if is_share else np.array((value, least, most))
+                row |= dict(zip((whose, f"{whose}_low", f"{whose}_high"), limits.tolist(), strict=True))
+            rows.append(row)
+    table = pd.DataFrame(rows)
+    if table["labelled"].min() < _ENOUGH_LABELLED:
+        few = int(table["labelled"].min())
+        logger.warning("%d labelled questions: with fewer than %d, trust the labels alone", few, _ENOUGH_LABELLED)
+    return table
 
 
 # ---------------------------------------------------------------- agreement with gold's order of the systems

@@ -51,6 +51,8 @@ def read_trace(path: StrPath) -> pd.DataFrame:
         steps = _steps(row)
         for number, step in enumerate(steps, start=1):
             round_ = int(step.number("round")) if step.has("round") else number
+            if round_ < 1:
+                raise step.wrong("round", f"rounds are counted from 1, not {round_}")
             query = step.text("query", "search_query", default="")
             docnos = list(dict.fromkeys(_docnos(step)))
             rows += [(qid, round_, query, docno, rank) for rank, docno in enumerate(docnos, start=1)]
@@ -100,7 +102,8 @@ class Rounds(Shown):
             found, with low and high; `all`, the share of questions with all perspectives (MRecall without a cut-off);
             `new`, the share that the round added; `passages`, the mean number found so far; `asked`, questions that
             had this round. A question whose search stopped keeps what it had.
-        each: one row a question, round and perspective that the round was the first to show: qid, round, query, pid.
+        each: one row a question, round and perspective that the round was the first to show: qid, round, query, pid,
+            perspective.
         n: number of questions.
     """
 
@@ -117,7 +120,8 @@ class Rounds(Shown):
     @property
     def caption(self) -> str:
         """What the columns count."""
-        return f"{self.n} questions; shares in percent with 95% intervals. A search that stopped keeps what it had."
+        asked = f"{self.n} question{'s' * (self.n != 1)}"
+        return f"{asked}; shares in percent with 95% intervals. A search that stopped keeps what it had."
 
     def hidden_after(self, rounds: int) -> pd.DataFrame:
         """Return the rows of `each` that a stop after so many rounds would have hidden."""
@@ -144,18 +148,25 @@ def coverage_by_round(trace: pd.DataFrame, verdicts: pd.DataFrame, questions: Se
     Args:
         trace: from :func:`read_trace` or :func:`search_in_rounds`.
         verdicts: frame qid, pid, docno and p_yes or supports; questions without any verdict are left out.
-        questions: those of the trace; a question without a row in it found nothing.
+        questions: at least those of the trace; others are left out.
+
+    Raises:
+        InputError: the trace has no judged question, or none of its passages has a verdict.
     """
     check_questions(questions, need_perspectives=True)
     read = read_pairs(check_verdicts(verdicts))
-    judged = set(read["qid"])
-    asked = [question for question in questions if question.qid in judged]
-    if not set(trace["qid"]) & {question.qid for question in asked}:
+    wanted = set(read["qid"]) & set(trace["qid"])
+    asked = [question for question in questions if question.qid in wanted]
+    if not asked:
         raise InputError("the trace has none of the judged questions", field="qid")
+    if not trace["docno"].isin(read["docno"]).any():
+        raise InputError(f"no passage of the trace, such as {trace['docno'].iloc[0]!r}, has a verdict", field="docno")
     found = trace.merge(read.loc[read["supports"], ["qid", "pid", "docno"]], on=["qid", "docno"])
     first = found.sort_values(["round", "rank"], kind="stable").drop_duplicates(["qid", "pid"])
     first = first[first["qid"].isin([question.qid for question in asked])]
     each = first.sort_values(["qid", "round", "pid"])[["qid", "round", "query", "pid"]].reset_index(drop=True)
+    statements = {question.qid: question.perspectives for question in asked}
+    each["perspective"] = [statements[qid][pid] for qid, pid in zip(each["qid"], each["pid"], strict=True)]
     sizes = pd.Series({question.qid: len(question.perspectives) for question in asked})
     rows = []
     before = 0.0

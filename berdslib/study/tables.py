@@ -138,7 +138,10 @@ class Shown:
         return f"{''.join(parts)}<p>{html.escape(self.caption)}</p>"
 
 
-_SPELT = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_SPELT = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}",
+}  # fmt: skip
 _TEX = str.maketrans({c: f"\\{c}" for c in "%&_$#{}"} | _SPELT)
 
 

@@ -295,6 +295,7 @@ def test_what_is_taken_for_nuggets(tmp_path):
         {"question": "Is it?", "perspectives": ["So."], "aspects": [{"text": "So."}]},  # a set of the usual kind
         {"question": "Is it?", "aspects": ["sound", "light"]},
         {"question": "Is it?"},
+        {"topic_id": "7", "question": "Is it?"},
     ):
         write_jsonl(tmp_path / "other.jsonl", [row])
         assert not nuggets_at(tmp_path / "other.jsonl")

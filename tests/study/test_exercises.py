@@ -12,6 +12,7 @@ from click.testing import CliRunner
 import berdslib as bd
 from berdslib.cli import main
 from berdslib.errors import InputError
+from berdslib.study import exercises
 from berdslib.study.exercises import blanked, check_answer, class_table, student_copy, write_students
 
 
@@ -265,6 +266,29 @@ def test_what_counts_as_right(one_notebook, outputs, state):
     with_outputs(one_notebook, "00_a", outputs)
     table = class_table(one_notebook)
     assert table[1].tolist() == [state] and table["right"].tolist() == [int(state == "right")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "state"),
+    [
+        ("right", "right", "right"),
+        ("not yet", "right", "not yet"),
+        ("is blank", "right", "blank"),
+        ("right", "is blank", "blank"),
+    ],
+)
+def test_of_an_exercise_in_two_steps_the_worst_counts(one_notebook, monkeypatch, first, second, state):
+    steps = notebook()
+    exercise = next(cell for cell in steps["cells"] if "exercise" in cell.get("metadata", {}).get("tags", []))
+    lines = "".join(exercise["source"]).splitlines()
+    exercise["source"] = "\n".join([*lines, lines[-1]])
+    monkeypatch.setattr(exercises, "numbered_notebooks", lambda: {"00_a": one_notebook / "00_a.ipynb"})
+    exercise["outputs"] = [
+        {"output_type": "stream", "text": [f"Step 1. Exercise 1: {first}.\n"]},
+        saying(f"Exercise 1: {second}."),
+    ]
+    (one_notebook / "00_a.ipynb").write_text(json.dumps(steps))
+    assert class_table(one_notebook)[1].tolist() == [state]
 
 
 @pytest.mark.parametrize(

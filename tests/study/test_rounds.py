@@ -60,6 +60,7 @@ def test_traces_of_three_forms_are_one(tmp_path, rows):
         [{"qid": "q1", "rounds": ["tea"]}],
         [{"qid": "q1", "rounds": [{"query": "tea", "docs": [{"name": "a"}]}]}],
         [{"qid": "q1", "rounds": []}],
+        [{"qid": "q1", "round": 0, "query": "tea", "docnos": ["a"]}],
     ],
 )
 def test_traces_that_are_refused(tmp_path, rows):
@@ -78,11 +79,15 @@ def test_coverage_by_round_by_hand(tmp_path):
     assert found.table[["round", "asked", "shown", "all", "new", "passages"]].values.tolist() == [
         [1, 2, 0.25, 0, 0.25, 1.5], [2, 1, 0.5, 0.5, 0.25, 2],
     ]  # fmt: skip
-    assert found.hidden_after(1).values.tolist() == [["q1", 2, "tea harms", 1]]
+    assert found.hidden_after(1).values.tolist() == [["q1", 2, "tea harms", 1, "No."]]
     assert len(found.hidden_after(2)) == 0
     assert "2 questions" in repr(found) and len(found.figure().axes[0].lines) == 2
-    with pytest.raises(InputError):
-        coverage_by_round(found.each.assign(qid="q9", docno="a", rank=1), GOLD, QUESTIONS)
+    trace = found.each[["qid", "round", "query"]].assign(docno="b", rank=1)
+    for wrong in ({"qid": "q9"}, {"docno": "unknown"}):
+        with pytest.raises(InputError):
+            coverage_by_round(trace.assign(**wrong), GOLD, QUESTIONS)
+    one = coverage_by_round(trace[trace["qid"] == "q1"], GOLD, QUESTIONS)
+    assert one.n == 1 and one.table["shown"].iloc[-1] == 0.5  # only questions that the trace has
 
 
 class Scripted:

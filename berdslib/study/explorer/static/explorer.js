@@ -148,6 +148,7 @@ function form(root, choices, ask, compare) {
       event.preventDefault();
       lines.setRangeText("\n", lines.selectionStart, lines.selectionEnd, "end");
     });
+    lines.addEventListener("focus", () => lines.dataset.ours && lines.select());
     const perspectives = field("Its perspectives", lines);
     root.append(field("My own question", typed), perspectives);
     shows.push(({ request, view }) => {
@@ -155,6 +156,7 @@ function form(root, choices, ask, compare) {
       perspectives.hidden = !request.typed;
       const known = view.question?.text === request.typed ? view.perspectives.map((one) => one.text) : [];
       put(lines, (request.perspectives.length ? request.perspectives : known).join("\n"));
+      lines.dataset.ours = request.perspectives.length ? "" : "true";  // typing replaces what nobody typed
     });
   }
   root.append(field("Search with", asked));
