@@ -9,7 +9,7 @@ import click
 
 from berdslib.cli import options
 from berdslib.cli.inputs import parsed_systems, read_collection, read_runs, split_names
-from berdslib.cli.options import JSON, flag, number, refuse, say, tell, text
+from berdslib.cli.options import JSON, flag, number, refuse, refuse_two_judges, say, tell, text
 from berdslib.cli.root import main
 from berdslib.errors import InputError
 
@@ -30,7 +30,7 @@ _SERVED = ("port", "host", "browser", "idle")
     "--qrels",
     "qrels",
     type=click.Path(exists=True, dir_okay=False),
-    help="Your verdicts: TREC diversity qrels or TSV.",
+    help="Your verdicts: TREC diversity qrels or TSV. Not beside a judge.",
 )
 @text("--question", "Id of the question to show first. [the first]")
 @flag("--sides/--no-sides", "Also search with each perspective.")
@@ -57,6 +57,7 @@ def explore_command(output: Path | None, **given: Any) -> None:
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             only = "a page (-o FILE.html)" if output is None else "a page that is served, without -o"
             refuse(True, f"--{name.replace('_', '-')} is for {only}")
+    refuse_two_judges(given["qrels"], given["judge"])
     refuse(output is None and given["k"] > 20, f"a served page shows at most 20 places, not {given['k']}")
     if output is None:
         _serve(given)

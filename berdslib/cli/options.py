@@ -136,9 +136,10 @@ def judge_option(default: str | None = "gold", more: str = "") -> Option:
     return text("-j --judge", names + more, default, shell_complete=completes("judge", ",+"))
 
 
-def verdicts(name: str) -> Option:
+def verdicts(name: str, more: str = "") -> Option:
     """Return the option for a file of verdicts."""
-    return text(name, "Verdicts (.tsv, .csv, .jsonl), diversity qrels or a BEIR folder. [the gold of the questions]")
+    kinds = "Verdicts (.tsv, .csv, .jsonl), diversity qrels or a BEIR folder."
+    return text(name, f"{kinds}{more} [the gold of the questions]")
 
 
 RUNS = text("--run runs", "A finished run in TREC's six columns, or a predictions file of PerspectiveArg (.jsonl); "
@@ -193,6 +194,15 @@ def refuse(condition: object, message: str) -> None:
     """Exit with 2 and a usage message if a condition holds."""
     if condition:
         raise click.UsageError(message)
+
+
+def refuse_two_judges(gold: str | None, judge: str | None) -> None:
+    """Refuse a file of verdicts beside a judge, which would be used in its place."""
+    other = (judge or "gold").strip().casefold() != "gold"
+    refuse(
+        gold and other,
+        f"--gold and -j {judge} both give verdicts; leave out one (berds evaluate --judged compares the two)",
+    )
 
 
 def end(failed: object) -> NoReturn:

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from berdslib.cli import inputs, options
-from berdslib.cli.options import FOLDER, JSON, costs_itself_only, end, print_frame, refuse, say, tell, text, wants_json
+from berdslib.cli.options import (
+    FOLDER,
+    JSON,
+    costs_itself_only,
+    end,
+    print_frame,
+    refuse,
+    refuse_two_judges,
+    say,
+    tell,
+    text,
+    wants_json,
+)
 from berdslib.cli.root import main
 from berdslib.errors import InputError, errors_in
 
@@ -171,7 +183,9 @@ def evaluate_command(
     own = verdicts or given["split"] or given["corpus"]
     refuse(from_file and own, "a BeRDS JSONL file contains its own questions and verdicts")
     refuse(not from_file and cutoff, "--k is for a BeRDS JSONL file")
-    refuse(judged and (from_file or per_question or form == "trec"), "--judged corrects the means of runs")
+    refuse(judged and from_file, "--judged corrects the means of runs; give -q and --run")
+    single = "--per-question" if per_question else "--format trec" if form == "trec" else ""
+    refuse(judged and single, f"--judged corrects means, {single} prints the scores of each question; leave out one")
     refuse(not from_file and not (runs or files), "--questions needs a --run to score")
     failed = list[str]()
     wanted = inputs.parsed_measures(measures)
@@ -301,7 +315,7 @@ def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[An
 @options.SEARCHING
 @options.judge_option()
 @options.MEASURES
-@options.verdicts("--gold")
+@options.verdicts("--gold", " Not beside a judge.")
 @text("--baseline", "System to test the others against. [the first]")
 @options.output(f"Folder for runs (lists of {_LISTS}), verdicts, table and settings; replaces an earlier experiment.",
                 FOLDER, False)  # fmt: skip
@@ -329,6 +343,7 @@ def experiment_command(
     from berdslib.study.experiment import check_folder, write_experiment
     from berdslib.study.experiment import experiment as run_experiment
 
+    refuse_two_judges(given["gold"], given["judge"])
     wanted = inputs.parsed_measures(measures)
     first = "bm25,minilm" if systems is None and not runs else systems
     named = inputs.parsed_systems(first, given.pop("index") or "")
@@ -379,7 +394,7 @@ def experiment_command(
 @options.systems("bm25,minilm")
 @options.RUNS
 @options.judge_option()
-@options.verdicts("--gold")
+@options.verdicts("--gold", " Not beside a judge.")
 @options.number("-k", 5, "Passages of each list.")
 @text(
     "--stances",
@@ -411,6 +426,7 @@ def sides_command(
     from berdslib.study.figures.values import sides_figure, sycophancy_figure
     from berdslib.study.sides import sides
 
+    refuse_two_judges(gold, given["judge"])
     named = inputs.parsed_systems(systems)
     collection = inputs.read_collection(given, gold=gold)
     named |= inputs.read_runs(runs, collection)

@@ -20,6 +20,28 @@ Runs = Mapping[str, pd.DataFrame]
 _MOST_SYSTEMS = 4  # with more, a note names only the lowest and the highest share
 
 
+def shares_judged(
+    runs: Runs,
+    verdicts: pd.DataFrame,
+    questions: Sequence[Question],
+    measures: Sequence[Measure],
+) -> dict[int | None, pd.Series]:
+    """Return for each cut-off of the measures system → the share of its places within it that have a verdict.
+
+    A system that lists nothing has no share.
+    """
+    judged = pair_index(read_pairs(verdicts))
+    lists = lists_looked_at(questions, measures)
+    rows = pd.concat([run[["qid", "docno", "rank"]].assign(system=name) for name, run in runs.items()])
+    rows = rows.assign(qid=rows["qid"].map(lists)).dropna(subset="qid")
+    rows["judged"] = pair_index(rows).isin(judged)
+    shares = {}
+    for k in _cutoffs(measures):
+        top = rows if k is None else rows[rows["rank"] <= k]
+        shares[k] = top.groupby("system", sort=False)["judged"].mean()
+    return shares
+
+
 def places_judged(
     runs: Runs,
     verdicts: pd.DataFrame,
@@ -27,15 +49,8 @@ def places_judged(
     measures: Sequence[Measure],
 ) -> str:
     """Describe the share of places within the measures' cut-offs that have a verdict; "" if all of them do."""
-    judged = pair_index(read_pairs(verdicts))
-    lists = lists_looked_at(questions, measures)
-    rows = pd.concat([run[["qid", "docno", "rank"]].assign(system=name) for name, run in runs.items()])
-    rows = rows.assign(qid=rows["qid"].map(lists)).dropna(subset="qid")
-    rows["judged"] = pair_index(rows).isin(judged)
     parts = []
-    for k in _cutoffs(measures):
-        top = rows if k is None else rows[rows["rank"] <= k]
-        shares = top.groupby("system", sort=False)["judged"].mean()
+    for k, shares in shares_judged(runs, verdicts, questions, measures).items():
         if (shares < 1).any():
             where = f"the first {k}" if k else "whole lists"
             parts.append(f"in {where}: {_shares(shares)}")
@@ -163,9 +178,18 @@ def _cutoffs(measures: Sequence[Measure]) -> list[int | None]:
     return sorted({cutoff_of(m) for m in measures}, key=lambda k: k or np.inf)
 
 
+def percent_down(share: float) -> str:
+    """Write a share in percent, rounded down, so that 100% means all.
+
+    >>> percent_down(0.99999)
+    '99.9%'
+    """
+    return f"{floor(1000 * share + 1e-9) / 10:g}%"
+
+
 def _shares(shares: pd.Series) -> str:
-    """Write shares in percent, a single one if all systems agree; shares are rounded down, so that 100% means all."""
-    percent = {str(name): f"{floor(1000 * share + 1e-9) / 10:g}%" for name, share in shares.items()}
+    """Write shares in percent, a single one if all systems agree."""
+    percent = {str(name): percent_down(share) for name, share in shares.items()}
     if len(set(percent.values())) == 1:
         return next(iter(percent.values()))
     if len(percent) > _MOST_SYSTEMS:

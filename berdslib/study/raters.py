@@ -15,7 +15,7 @@ from berdslib.data.collection import Collection
 from berdslib.data.corpus import by_docno
 from berdslib.data.leaks import groups
 from berdslib.data.readers import LabelledPair
-from berdslib.data.records import Passage, Question, issue_of
+from berdslib.data.records import Passage, Question, check_verdicts, issue_of
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
 from berdslib.evaluation import system_order
@@ -24,12 +24,14 @@ from berdslib.evaluation.judges import agreement, agreement_report, f1_differenc
 from berdslib.evaluation.measures import (
     Measure,
     checked,
+    cutoff_of,
     judged_questions,
     looks_at_perspectives,
     parse_measures,
     score_questions,
     single_perspectives,
 )
+from berdslib.evaluation.notes import percent_down, shares_judged
 from berdslib.evaluation.oracle import oracle
 from berdslib.files import StrPath
 from berdslib.judging.base import Pair
@@ -245,18 +247,25 @@ def corrected_scores(
     by_judge: pd.DataFrame,
     gold: pd.DataFrame,
     questions: Sequence[Question],
-    measures: Sequence[Measure],
+    measures: Measure | str | Iterable[Measure | str],
 ) -> pd.DataFrame:
     """Correct a judge's mean scores by gold on some questions, which must be a random draw of them.
 
-    A passage that a run lists within the cut-off and that gold does not judge counts as a no.
+    A passage within the cut-off that the judge has not read, or that gold does not judge, counts as a no; the log names
+    runs with such passages.
 
     Returns:
-        Frame system, measure, n, labelled; judge, labels and corrected, each with _low and _high: the mean by the judge
+        Frame system, measure, n, labelled; read: the share of the places within the cut-off that the judge has read;
+        judge, labels and corrected, each with _low and _high: the mean by the judge
         alone, by the labels alone, and both together, see :func:`berdslib.evaluation.judge_error.corrected_mean`. Means
         and limits of shares are cut off at 0 and 1. Where the labels show no error, the corrected mean has the
         interval of the labels alone.
     """
+    measures = parse_measures(measures)
+    read = shares_judged(runs, by_judge, questions, measures)
+    _warn_of_unread("the judge has read", read)
+    labelled = judged_questions(questions, check_verdicts(gold), [], recorded=True)
+    _warn_of_unread("the labels cover", shares_judged(runs, gold, labelled, measures))
     rows = []
     for name, run in runs.items():
         judged_by = {}
@@ -267,7 +276,7 @@ def corrected_scores(
         theirs = judged_by["judge"]
         labels = judged_by["gold"].reindex(theirs.index)
         issues = [issue_of(question) for question in questions if question.qid in theirs.index]
-        for measure in theirs:
+        for measure, parsed in zip(theirs, measures, strict=True):
             f, h = theirs[measure].to_numpy(), labels[measure].to_numpy()
             found = corrected_mean(f, h, clusters=issues)
             known_ones = ~np.isnan(h)
@@ -279,6 +288,7 @@ def corrected_scores(
             estimates = {"judge": (found.judge_value, found.judge_low, found.judge_high), "labels": of_labels}
             estimates["corrected"] = both
             row: dict[str, Any] = {"system": name, "measure": measure, "n": found.n, "labelled": found.labelled}
+            row["read"] = read[cutoff_of(parsed)].get(name, np.nan)
             is_share = bool(((f >= 0) & (f <= 1)).all())
             for whose, (value, least, most) in estimates.items():
                 limits = np.clip((value, least, most), 0, 1) if is_share else np.array((value, least, most))
@@ -289,6 +299,15 @@ def corrected_scores(
         few = int(table["labelled"].min())
         logger.warning("%d labelled questions: with fewer than %d, trust the labels alone", few, _ENOUGH_LABELLED)
     return table
+
+
+def _warn_of_unread(who: str, shares: Mapping[int | None, pd.Series]) -> None:
+    """Log the runs of which not every place within a cut-off has a verdict; see :func:`shares_judged`."""
+    for k, of_runs in shares.items():
+        where = f"the first {k} places" if k else "the whole lists"
+        for name, share in of_runs[of_runs < 1].items():
+            percent = percent_down(share)
+            logger.warning("%s: %s %s of %s; the other passages count as a no", name, who, percent, where)
 
 
 # ---------------------------------------------------------------- agreement with gold's order of the systems

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as Collected
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ import pandas as pd
 from berdslib.data.collection import Collection, Expansions
 from berdslib.data.corpus import by_docno
 from berdslib.data.datasets import load
+from berdslib.data.passages import without_duplicates
 from berdslib.data.records import (
     AnyQuery,
     Passage,
@@ -551,10 +552,21 @@ def judged(runs: Iterable[pd.DataFrame], collection: Collection, judge: Judge, k
         check_readable(collection)
     pool = pooled(runs, collection.questions, k)
     n = len(collection.questions)
-    begin(f"{short_name(judge.id)} judges {len(pool):,} passages of {n:,} question{'s' * (n != 1)}")
     passages = by_docno(collection.passages)
+    copies = _copies_in(pool, passages)
+    repeated = f"; copies of another among them: {copies}" if copies else ""
+    begin(f"{short_name(judge.id)} judges {len(pool):,} passages of {counted(n, 'question')}{repeated}")
     whole = max(1, len(pool))
     return judge_run(pool, collection.questions, passages, judge, k=whole, store=store_of(store))
+
+
+def _copies_in(pool: pd.DataFrame, passages: Mapping[str, Passage]) -> int:
+    """Return how many passages of a pool have the text of an earlier one of the same question."""
+    copies = list[str]()
+    for _, docnos in pool.groupby("qid")["docno"]:
+        known_ones = [passages[docno] for docno in docnos if docno in passages]
+        deque(without_duplicates(known_ones, copies), maxlen=0)
+    return len(copies)
 
 
 def warned_of_copies(verdicts: pd.DataFrame, collection: Collection) -> pd.DataFrame:

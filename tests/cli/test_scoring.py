@@ -254,6 +254,39 @@ def test_what_verdicts_leave_out_and_single_perspectives_are_said(files, tmp_pat
     assert single in shown.stdout and single not in shown.stderr and single in rows.stderr
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("experiment", "--gold", "v.tsv", "-j", "laptop", "-r", "bm25"),
+        ("sides", "--gold", "v.tsv", "-j", "overlap"),
+        ("explore", "--gold", "v.tsv", "-j", "laptop", "-o", "lists.html"),
+        ("evaluate", "--gold", "v.tsv", "--judged", "v.tsv", "--run", "v.tsv", "--format", "trec"),
+        ("evaluate", "--gold", "v.tsv", "--judged", "v.tsv", "--run", "v.tsv", "--per-question"),
+        ("evaluate", "--judged", "v.tsv", "v.tsv"),
+    ],
+)
+def test_verdicts_that_would_not_be_used_are_refused(tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "v.tsv").write_text("")
+    asked = () if command[-2:] == ("v.tsv", "v.tsv") else ("-q", "sample")
+    assert tried(*command, *asked).exit_code == 2
+
+
+def test_copies_among_judged_passages_are_counted(files, tmp_path, caplog):
+    caplog.set_level("INFO")
+    questions, corpus = files
+    texts = {"a": "Cats are kind.", "b": "cats  are kind.", "c": "Dogs are kind.", "d": "Are cats kind?"}
+    corpus.write_text("".join(json.dumps({"_id": docno, "text": text}) + "\n" for docno, text in texts.items()))
+    run = tmp_path / "run.trec"
+    run.write_text("".join(f"q Q0 {docno} {i} {9 - i} x\n" for i, docno in enumerate(texts, 1)))
+    for k, copies in (("4", 1), ("1", 0)):
+        command = ("judge", "-q", questions, "-c", corpus, "--run", run, "-j", "overlap", "-k", k)
+        caplog.clear()
+        berds(*command, "-o", tmp_path / "v.tsv")
+        [said] = [text for text in caplog.messages if "judges" in text]
+        assert f"judges {k} passage" in said and said.endswith(": 1") == bool(copies)
+
+
 def test_runs_of_others_are_tested_against_each_other_on_ones_own_qrels(tmp_path):
     topics, qrels = tmp_path / "topics.jsonl", tmp_path / "qrels.txt"
     topics.write_text("".join(json.dumps({"qid": str(i), "query": f"topic {i}"}) + "\n" for i in range(12)))

@@ -352,6 +352,25 @@ def test_a_corrected_mean_is_gold_where_all_is_labelled_and_the_judge_where_it_n
         corrected_scores({"one": runs["one"]}, gold, gold[gold["qid"] == "cars"], small.questions, measures)
 
 
+def test_passages_that_the_judge_has_not_read_are_told(small, runs, caplog):
+    """Of two places per question, verdicts on the first alone, and on none of another run."""
+    first = runs["both"][runs["both"]["rank"] == 1][["qid", "docno"]]
+    read = small.gold.merge(first, on=["qid", "docno"])
+    elsewhere = ranked_run({q.qid: ["x", "y"] for q in small.questions})
+    gold, lists = small.gold, {"both": runs["both"], "elsewhere": elsewhere}
+    table = corrected_scores(lists, read, gold, small.questions, "MRecall@1,Precision@2")
+    shares = table.set_index(["system", "measure"])["read"].to_dict()
+    assert shares == {
+        ("both", "MRecall@1"): 1, ("both", "Precision@2"): 0.5,
+        ("elsewhere", "MRecall@1"): 0, ("elsewhere", "Precision@2"): 0,
+    }  # fmt: skip
+    told = [record.getMessage() for record in caplog.records if "judge" in record.getMessage()]
+    assert len(told) == 3 and sum("both" in one and "50%" in one and "2" in one for one in told) == 1
+    caplog.clear()
+    corrected_scores({"both": runs["both"]}, gold, gold, small.questions, "Precision@2")
+    assert not any("both" in record.getMessage() for record in caplog.records)
+
+
 def test_a_corrected_share_is_no_less_than_none(small, runs):
     measures = parse_measures("Precision@2")
     part = small.gold[small.gold["qid"].isin(TOPICS[:2])]
