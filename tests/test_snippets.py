@@ -16,7 +16,6 @@ from berdslib.evaluation.measures import MEASURES
 from berdslib.judging.registry import JUDGES
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.retrievers import RETRIEVERS
-from berdslib.study.experiment import write_experiment
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/everyday.md", "docs/explorer.md")
@@ -74,7 +73,7 @@ def own_files(tmp_path, monkeypatch):
     Path("graded_qrels.txt").write_text("51 0 d0 3\n51 0 d1 1\n")
     Path("run.trec").write_text("51 Q0 d0 1 9 theirs\n51 Q0 d1 2 8 theirs\n")
     found = bd.experiment(["bm25", "rank-bm25"], "sample", "MRecall@5", baseline="bm25")
-    write_experiment("results", found)
+    found.save("results")
     step = {"query_id": "k03", "round": 1, "query": "who pays?", "docnos": ["s001", "s002"]}
     Path("trace.jsonl").write_text(json.dumps(step) + "\n")
     Path("their_qrels.txt").write_text("".join(f"{qid} 0 {hits[qid][1]['corpus_id']} 1\n" for qid in asked))

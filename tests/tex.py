@@ -4,7 +4,13 @@ import re
 
 # In TeX's default fonts, < and > print as Spanish question and exclamation marks.
 _NAMED = {"backslash": "\\", "asciitilde": "~", "asciicircum": "^", "less": "<", "greater": ">"}
-_MARKS = re.compile(rf"\\([%&_$#{{}}])|\\text({'|'.join(_NAMED)})\{{\}}|([^\\%&_$#{{}}~^<>])", re.DOTALL)
+# pdfLaTeX has none of these in its text fonts.
+_MATHS = {r"\geq": "≥", r"\to": "→", r"\alpha": "α", "-": "−"}
+_MARKS = re.compile(
+    rf"\\([%&_$#{{}}])|\\text({'|'.join(_NAMED)})\{{\}}|\$({'|'.join(map(re.escape, _MATHS))})\$"
+    rf"|([^\\%&_$#{{}}~^<>{''.join(_MATHS.values())}])",
+    re.DOTALL,
+)
 
 
 def printed(text):
@@ -13,7 +19,7 @@ def printed(text):
     while at < len(text):
         mark = _MARKS.match(text, at)
         assert mark, f"TeX would act on {text[at : at + 12]!r}"
-        found.append(_NAMED.get(mark[2]) or mark[1] or mark[3])
+        found.append(_NAMED.get(mark[2]) or mark[1] or _MATHS.get(mark[3]) or mark[4])
         at = mark.end()
     return "".join(found)
 

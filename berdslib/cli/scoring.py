@@ -283,6 +283,7 @@ def _scored(
 def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[Any], dict[str, pd.DataFrame]]:
     """Read an official file once per recorded judge, and score it."""
     from berdslib.data.formats import prediction_fields, read_berds
+    from berdslib.data.records import part_of
     from berdslib.evaluation.measures import official_cutoff
     from berdslib.evaluation.measures import score_run as score
 
@@ -299,7 +300,8 @@ def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[An
         lengths = run["qid"].value_counts().reindex([q.qid for q in questions], fill_value=0)
         short = int((lengths < k).sum())
         if short and field == fields[0]:
-            tell(f"berds: {short} of {len(questions)} questions list fewer than {k} passages; missing ones count as no")
+            some = part_of(short, len(questions), "question")
+            tell(f"berds: {some} fewer than {k} passages; missing ones count as no")
         with errors_in(field):
             scores[field] = score(run, verdicts, questions, wanted)  # type: ignore[arg-type] # a field has some
         questions = [q for q in questions if q.qid in scores[field].index]
@@ -329,6 +331,8 @@ def experiment_command(
 ) -> None:  # fmt: skip
     """Retrieve, judge and score: the paper's table, systems x measures, with intervals and paired tests.
 
+    For the scores of each question see -o, which writes them, and `berds evaluate --format trec`.
+
     \b
     berds experiment -q sample -r bm25,minilm+mmr:0.9
     berds experiment -q pir-demo:allsides -r minilm,minilm+pap:1.0 -m pRecall@5,MRecall@5
@@ -340,7 +344,7 @@ def experiment_command(
 
     from berdslib.data.trec import check_trec_ids
     from berdslib.evaluation.measures import single_perspectives
-    from berdslib.study.experiment import check_folder, write_experiment
+    from berdslib.study.experiment import check_folder
     from berdslib.study.experiment import experiment as run_experiment
 
     refuse_two_judges(given["gold"], given["judge"])
@@ -383,7 +387,7 @@ def experiment_command(
         shown = result.with_letters() if letters else result
         options.print_result(None, shown.to_latex() if latex else repr(shown))
     if output:
-        write_experiment(output, result)
+        result.save(output)
         longest = max(result.longest_lists.values())
         tell(f"lists of up to {longest} passages, verdicts, table and settings → {output}")
     end(failed)

@@ -19,6 +19,7 @@ from berdslib.data.records import (
     check_questions,
     check_verdicts,
     counted,
+    part_of,
     perspective_qid,
 )
 from berdslib.errors import InputError
@@ -44,14 +45,13 @@ class Missing(NamedTuple):
         """Return a sentence for each count that is not 0."""
         sentences = []
         if self.unjudged:
-            sentences.append(f"{self.unjudged:,} of {counted(self.questions, 'question')} have no verdict")
+            sentences.append(f"{part_of(self.unjudged, self.questions, 'question')} no verdict")
         if self.absent:
-            judged = counted(self.judged, "judged passage")
-            sentences.append(f"{self.absent:,} of {judged} are not in the corpus, such as {self.such_as!r}")
+            absent = part_of(self.absent, self.judged, "judged passage", "is are")
+            sentences.append(f"{absent} not in the corpus, such as {self.such_as!r}")
         if self.unanswerable:
-            questions = counted(self.questions, "question")
-            problem = "have no relevant passage in the corpus; no system answers them"
-            sentences.append(f"{self.unanswerable:,} of {questions} {problem}")
+            unanswerable = part_of(self.unanswerable, self.questions, "question")
+            sentences.append(f"{unanswerable} no relevant passage in the corpus, so no system can answer")
         return sentences
 
 

@@ -764,6 +764,16 @@ def counted(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
+def part_of(n: int, whole: int, what: str, verbs: str = "has have") -> str:
+    """Return how many of all things do something; `verbs` has the form for one and the form for several.
+
+    >>> part_of(1, 12, "question"), part_of(2, 12, "list", "ends end")
+    ('1 of 12 questions has', '2 of 12 lists end')
+    """
+    one, several = verbs.split()
+    return f"{n:,} of {counted(whole, what)} {one if n == 1 else several}"
+
+
 def _numbering(qrels: pd.DataFrame, listed: Mapping[str, int], first_subtopic: int | None) -> pd.DataFrame:
     """Return how the subtopics of each topic are numbered, one row per topic.
 

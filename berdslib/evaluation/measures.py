@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache
 from inspect import signature
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
@@ -39,6 +40,7 @@ from berdslib.data.records import (
     list_ids,
     make_run_as_trec_eval,
     make_verdicts,
+    part_of,
     perspective_qid,
     read_pairs,
 )
@@ -155,6 +157,8 @@ def own_measure(score: Callable[..., float], name: str) -> Kind:
         value = score(*given)
         if isinstance(value, str) or np.ndim(value) or not np.isfinite(value):
             raise InputError(f"the measure {name!r} returned {shortened(value)} instead of a number", field="make")
+        if value > 1:
+            _tell_of_no_share(name)
         return float(value)
 
     def kernel(_: Mapping[str, Any], tables: Tables, cuts: np.ndarray) -> np.ndarray:
@@ -167,6 +171,12 @@ def own_measure(score: Callable[..., float], name: str) -> Kind:
     if takes_passages(score):
         return Kind(_new_measure(name, lines[0], None), None, of_texts=checked_score)
     return Kind(_new_measure(name, lines[0], kernel), kernel)
+
+
+@cache
+def _tell_of_no_share(name: str) -> None:
+    """Warn, once, that a user's measure exceeds 1."""
+    logger.warning("the measure %r exceeds 1, but tables print measures in percent: return a share from 0 to 1", name)
 
 
 MEASURES.own = own_measure
@@ -595,8 +605,7 @@ def left_out(asked: int, judged: int) -> str:
     without = asked - judged
     if not without:
         return ""
-    verb = "has" if without == 1 else "have"
-    return f"{without} of {asked} questions {verb} no verdict: left out"
+    return f"{part_of(without, asked, 'question')} no verdict: left out"
 
 
 def check_without_groups(measures: Iterable[Measure]) -> None:
@@ -717,8 +726,8 @@ def tell_gaps(
     lists = lists_looked_at(questions, measures)
     unanswered = len(lists.keys() - set(run["qid"].unique()))
     if unanswered:
-        message = "%d of %d questions have no passage in %s; they count as unanswered"
-        logger.warning(message, unanswered, len(lists), called)
+        without = part_of(unanswered, len(lists), "question")
+        logger.warning("%s no passage in %s, which counts as unanswered", without, called)
     top = run[run["rank"] <= 10]
     top = top.assign(qid=top["qid"].map(lists)).dropna(subset="qid")
     if len(verdicts) and not pair_index(top).isin(pair_index(verdicts)).any():
@@ -729,7 +738,7 @@ def single_perspectives(questions: Sequence[Question], measures: Iterable[str]) 
     """Describe how many questions have a single perspective, if MRecall or Coverage is measured; "" for 0.
 
     >>> single_perspectives([Question("q", "Who?", ("She.",))], ["MRecall@5", "P@5"])
-    '1 of 1 questions have a single perspective, where MRecall amounts to a hit rate'
+    '1 of 1 question has a single perspective, where MRecall amounts to a hit rate'
     """
     bases = {measure.partition("@")[0] for measure in measures}
     names = [name for name in ("MRecall", "Coverage") if name in bases]
@@ -738,7 +747,7 @@ def single_perspectives(questions: Sequence[Question], measures: Iterable[str]) 
         return ""
     verb = "amounts" if len(names) == 1 else "amount"
     verdict = f"{' and '.join(names)} {verb} to a hit rate"
-    return f"{single} of {len(questions)} questions have a single perspective, where {verdict}"
+    return f"{part_of(single, len(questions), 'question')} a single perspective, where {verdict}"
 
 
 def looks_at_perspectives(measures: Iterable[Measure]) -> bool:

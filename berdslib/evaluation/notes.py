@@ -11,7 +11,7 @@ import pandas as pd
 
 from berdslib.data.corpus import Corpus
 from berdslib.data.gold import are_copies_of_judged
-from berdslib.data.records import GRADE, Passage, Question, read_pairs
+from berdslib.data.records import GRADE, Passage, Question, part_of, read_pairs
 from berdslib.evaluation.measures import Measure, MRecall, cutoff_of, lists_looked_at, nDCG
 from berdslib.evaluation.tables import pair_index
 from berdslib.stats import macro_mean
@@ -164,11 +164,10 @@ def ceiling(questions: Sequence[Question], reachable: pd.DataFrame, measures: Se
     without = int((within == 0).sum())
     reasons = []
     if without:
-        verb = "has" if without == 1 else "have"
-        reasons.append(f"{without} of {n} questions {verb} no relevant passage in the corpus")
+        reasons.append(f"{part_of(without, n, 'question')} no relevant passage in the corpus")
     if incomplete.any():
-        verb = "has" if incomplete.sum() == 1 else "have"
-        reasons.append(f"{incomplete.sum()} of {n} questions {verb} no relevant passage for some perspective")
+        some = part_of(int(incomplete.sum()), n, "question")
+        reasons.append(f"{some} no relevant passage for some perspective")
     why = " and ".join(reasons)
     return f"{', '.join(limits)} ({why})" if limits else why
 

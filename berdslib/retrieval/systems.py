@@ -360,7 +360,10 @@ class Workshop:
         if isinstance(collection, Scenario):
             collection = collection.handout  # systems must not see the answers
         if not collection.passages:
-            raise InputError(f"{collection.name!r} has questions only; name the corpus to search", field="passages")
+            raise InputError(
+                f"{collection.name!r} has questions only; name the corpus (passages=; in the shell -c)",
+                field="passages",
+            )
         self.collection = collection
         self._handout = collection if isinstance(collection, Handout) and collection.asked else None
 

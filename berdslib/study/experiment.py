@@ -37,6 +37,7 @@ from berdslib.study.tables import (
     MACRO,
     WHY_NO_INTERVAL,
     Shown,
+    as_latex,
     escape,
     file_stems,
     paper_table,
@@ -188,7 +189,7 @@ class Experiment(Shown):
     def to_latex(self, label: str = "tab:systems", caption: str = "") -> str:
         """Return the shown table as LaTeX (booktabs) with label and caption.
 
-        The best of a column is in bold, unless no system was shown to differ from the baseline by that measure.
+        The best of a column are in bold, unless no system was shown to differ from the baseline by that measure.
         """
         shown = self.shown.rename(index=escape, columns=escape)
         least_p = self.table.groupby("measure")["p_value"].min()
@@ -203,7 +204,52 @@ class Experiment(Shown):
         if not caption:
             sizes = [f"{name}, {n} question{'s' * (n != 1)}" for name, n in self._sizes.items()]
             caption = f"Systems on {' and '.join(sizes)}. {self.caption}"
-        return str(shown.to_latex(escape=False, index_names=False, caption=escape(caption), label=label))
+        return as_latex(shown, caption, index_names=False, label=label)
+
+    def save(self, folder: StrPath) -> None:
+        """Write this experiment into a folder, replacing an earlier experiment; :func:`open` reads it back.
+
+        The folder gets a TREC run for each system, verdicts.tsv, scores.csv, per_question.csv, the questions, and
+        experiment.json: the settings, and the versions and the machine that made the results.
+
+        Raises:
+            InputError: a folder that cannot be written, or that holds other files.
+        """
+        check_folder(folder)
+        stems = file_stems(self.runs)
+        systems = {}
+        for name, longest in self.longest_lists.items():
+            systems[name] = {"file": f"{stems[name]}.trec", "passages": longest}
+        files = [*(f"{stem}.trec" for stem in stems.values()), "verdicts.tsv", "scores.csv", _EACH, _QUESTIONS]
+        settings = {
+            "berdslib": __version__,
+            "systems": systems,
+            "measures": self.table["measure"].unique().tolist(),
+            "questions": self._sizes,
+            "split": splits(self.questions),
+            "judge": self.judge,
+            "baseline": self.baseline,
+            "number_format": self.number_format,
+            "seed": self.seed,
+            "notes": self.notes,
+            "written": datetime.now(UTC).isoformat(timespec="seconds"),
+            "environment": environment(),
+            "files": files,
+        }
+        each = [scores.assign(system=name) for name, scores in self.scores.items()]
+        with atomic_path(Path(folder), marker=SETTINGS) as unfinished:
+            unfinished.mkdir()
+            for name, run in self.runs.items():
+                write_trec_run(unfinished / f"{stems[name]}.trec", run, tag=stems[name])
+            write_verdicts(unfinished / "verdicts.tsv", self.verdicts)
+            write_csv(unfinished / "scores.csv", self.table)
+            write_csv(unfinished / _EACH, pd.concat(each).reset_index())
+            write_jsonl(unfinished / _QUESTIONS, (question._asdict() for question in self.questions))
+            with write_text(unfinished / SETTINGS) as file:
+                json.dump(settings, file, indent=1, ensure_ascii=False)
+            for path in Path(folder).glob("*"):  # files of the experiment that is replaced
+                if path.name not in (*files, SETTINGS):
+                    path.unlink()
 
     def titled(self) -> list[tuple[str, pd.DataFrame]]:
         """Return (title, table) pairs; with several data sets, only their mean has intervals, to fit a screen."""
@@ -296,7 +342,7 @@ def experiment(
         judge=judge_id,
         baseline=baseline,
         questions=tuple(questions),
-        notes=tuple(notes),
+        notes=tuple(filter(None, [scoring.caution(judge), *notes])),
         number_format=scoring.number_formats(named, judge_id),
         seed=int(seed),
     )
@@ -482,54 +528,8 @@ def _files_of(folder: Path) -> set[str]:
         raise InputError(problem, path=folder / SETTINGS) from None
 
 
-def write_experiment(folder: StrPath, result: Experiment) -> None:
-    """Write an experiment into a folder, replacing an experiment that is already there; :func:`open` reads it back.
-
-    The folder gets a TREC run for each system, verdicts.tsv, scores.csv, per_question.csv, the questions, and
-    experiment.json: the settings, and the versions and the machine that made the results.
-
-    Raises:
-        InputError: a folder that cannot be written, or that holds other files.
-    """
-    check_folder(folder)
-    stems = file_stems(result.runs)
-    systems = {}
-    for name, longest in result.longest_lists.items():
-        systems[name] = {"file": f"{stems[name]}.trec", "passages": longest}
-    files = [*(f"{stem}.trec" for stem in stems.values()), "verdicts.tsv", "scores.csv", _EACH, _QUESTIONS]
-    settings = {
-        "berdslib": __version__,
-        "systems": systems,
-        "measures": result.table["measure"].unique().tolist(),
-        "questions": result._sizes,
-        "split": splits(result.questions),
-        "judge": result.judge,
-        "baseline": result.baseline,
-        "number_format": result.number_format,
-        "seed": result.seed,
-        "notes": result.notes,
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
-        "environment": environment(),
-        "files": files,
-    }
-    each = [scores.assign(system=name) for name, scores in result.scores.items()]
-    with atomic_path(Path(folder), marker=SETTINGS) as unfinished:
-        unfinished.mkdir()
-        for name, run in result.runs.items():
-            write_trec_run(unfinished / f"{stems[name]}.trec", run, tag=stems[name])
-        write_verdicts(unfinished / "verdicts.tsv", result.verdicts)
-        write_csv(unfinished / "scores.csv", result.table)
-        write_csv(unfinished / _EACH, pd.concat(each).reset_index())
-        write_jsonl(unfinished / _QUESTIONS, (question._asdict() for question in result.questions))
-        with write_text(unfinished / SETTINGS) as file:
-            json.dump(settings, file, indent=1, ensure_ascii=False)
-        for path in Path(folder).glob("*"):  # files of the experiment that is replaced
-            if path.name not in (*files, SETTINGS):
-                path.unlink()
-
-
 def open(folder: StrPath) -> Experiment:
-    """Return the experiment that `berds experiment -o` or :func:`write_experiment` wrote into a folder.
+    """Return the experiment that `berds experiment -o` or :meth:`Experiment.save` wrote into a folder.
 
     Raises:
         InputError: a folder without an experiment, or of an earlier version, which wrote no scores by question.

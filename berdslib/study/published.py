@@ -19,7 +19,7 @@ import pandas as pd
 
 from berdslib.errors import InputError, known
 from berdslib.paths import shipped
-from berdslib.study.tables import escape
+from berdslib.study.tables import as_latex, escape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -215,8 +215,8 @@ class PublishedPage:
 
     def to_latex(self) -> str:
         """Return the table :attr:`beside` as LaTeX (booktabs); the caption says why the numbers are not comparable."""
-        caption = escape(f"{self.heading}. {self.told['differs']}")
-        return str(self.beside.to_latex(index=False, escape=True, caption=caption))
+        cells = self.beside.rename(columns=escape).astype(str).map(escape)
+        return as_latex(cells, f"{self.heading}. {self.told['differs']}", index=False)
 
     def _repr_html_(self) -> str:
         items = "".join(f"<li><b>{label}:</b> {html.escape(text)}</li>" for label, text in self.lines)

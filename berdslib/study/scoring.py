@@ -29,6 +29,7 @@ from berdslib.data.records import (
     list_ids,
     make_verdicts,
     no_repeats,
+    part_of,
     perspective_qid,
     ranked_run,
 )
@@ -59,6 +60,7 @@ from berdslib.retrieval.rerank import Scorer
 from berdslib.retrieval.retrievers import OwnDense, encoding_of
 from berdslib.retrieval.systems import System as Parsed
 from berdslib.retrieval.systems import Workshop, canonical, parse_system
+from berdslib.study.published import read_shipped
 
 logger = logging.getLogger(__name__)
 
@@ -248,13 +250,25 @@ def judge_of(judge: AnyJudge, collection: Collection) -> Judge:
     return check_threshold(found)
 
 
+def caution(judge: AnyJudge) -> str:
+    """Say how well a judge of ours, given by name, agrees with people; "" for any other judge."""
+    name = judge.strip().casefold() if isinstance(judge, str) else ""
+    ours = read_shipped("ours")
+    measured = ours[(ours["table"] == "BeRDS 4") & (ours["measure"] == "f1") & (ours["system"] == name)]
+    if measured.empty:
+        return ""
+    found = measured.iloc[0]
+    return f"{name} often errs: F1 {found['value']} [{found['low']}, {found['high']}] against people's labels"
+
+
 def check_readable(collection: Collection) -> None:
     """Refuse perspectives that are mere subtopic numbers, since a judge needs their texts."""
     numbered = [q for q in collection.questions if any(map(_NUMBERED.fullmatch, q.perspectives))]
     if numbered:
-        some = f"{len(numbered)} of {len(collection.questions)} questions, such as {numbered[0].qid!r},"
+        some = part_of(len(numbered), len(collection.questions), "question")
+        problem = f"{some} numbered subtopics in place of perspectives, such as {numbered[0].qid!r}"
         hint = "a judge reads the texts of perspectives; add them, or score by recorded verdicts"
-        raise InputError(f"{some} have numbered subtopics in place of perspectives; {hint}", field="perspectives")
+        raise InputError(f"{problem}; {hint}", field="perspectives")
 
 
 # ---------------------------------------------------------------- runs
@@ -496,9 +510,8 @@ def own_left_out(collection: Collection) -> str:
     own = own_passages(collection)
     if not own:
         return ""
-    verb = "stands" if len(own) == 1 else "stand"
-    where = f"{len(own)} of {len(collection.questions)} questions {verb} in the corpus under their own ids"
-    return f"{where}: left out of their own lists, as in BEIR"
+    some = part_of(len(own), len(collection.questions), "question", "is are")
+    return f"{some} in the corpus under the same id: left out of the question's own list, as in BEIR"
 
 
 def without_own(run: pd.DataFrame, own: Collected[str], questions: Sequence[Question]) -> pd.DataFrame:
@@ -546,7 +559,8 @@ def pooled(runs: Iterable[pd.DataFrame], questions: Sequence[Question], k: int) 
 def judged(runs: Iterable[pd.DataFrame], collection: Collection, judge: Judge, k: int, store: Store) -> pd.DataFrame:
     """Return a judge's verdicts on the :func:`pooled` top k of several runs; the collection must have passages."""
     if not collection.passages:
-        problem = f"{collection.name!r} has questions only; a judge also needs passages, so name the corpus"
+        hint = "name the corpus (passages=; in the shell -c)"
+        problem = f"{collection.name!r} has questions only, and a judge needs passages; {hint}"
         raise InputError(problem, field="passages")
     if not isinstance(judge, Gold):
         check_readable(collection)

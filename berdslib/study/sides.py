@@ -191,6 +191,7 @@ def sides(
     left_out = len(asked) - len(collection.questions)
     if left_out:
         notes.append(f"{counted(left_out, 'question')} without both sides left out")
+    notes = [*filter(None, [scoring.caution(judge)]), *notes]
     return Sides(listed, judged, runs, verdicts, scorer.id, k, form, tuple(notes))
 
 

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -142,7 +143,13 @@ _SPELT = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
     ">": r"\textgreater{}",
 }  # fmt: skip
-_TEX = str.maketrans({c: f"\\{c}" for c in "%&_$#{}"} | _SPELT)
+# Characters that pdfLaTeX cannot print as they are.
+_MATHS = {
+    "≥": "geq", "≤": "leq", "≠": "neq", "≈": "approx", "→": "to", "←": "gets", "×": "times", "±": "pm", "−": "-",
+    "α": "alpha", "β": "beta", "κ": "kappa", "λ": "lambda", "τ": "tau", "ρ": "rho", "Δ": "Delta",
+}  # fmt: skip
+_AS_MATHS = {c: f"${name}$" if name == "-" else f"$\\{name}$" for c, name in _MATHS.items()}
+_TEX = str.maketrans({c: f"\\{c}" for c in "%&_$#{}"} | _SPELT | _AS_MATHS)
 
 
 def escape(text: str) -> str:
@@ -152,6 +159,12 @@ def escape(text: str) -> str:
     50 \% of a\_b
     """
     return " ".join(text.split()).translate(_TEX)  # a blank line would end the argument of \caption
+
+
+def as_latex(cells: pd.DataFrame, caption: str, **options: Any) -> str:
+    """Return a table whose cells and headings are escaped as LaTeX, with a caption; options are those of pandas."""
+    table = cells.to_latex(escape=False, caption=escape(caption), **options)
+    return f"% needs \\usepackage{{booktabs}}\n{table}"
 
 
 # ---------------------------------------------------------------- files

@@ -23,12 +23,13 @@ from berdslib.judging.baselines import Overlap
 from berdslib.judging.store import VerdictStore
 from berdslib.models.cards import CARDS
 from berdslib.models.encoders import get_encoder
+from berdslib.paths import shipped
 from berdslib.retrieval import systems as systems_module
 from berdslib.retrieval.retrievers import RETRIEVERS, dense, make_retriever
 from berdslib.retrieval.systems import parse_system
 from berdslib.stats import mean_interval, paired_test
 from berdslib.study import scoring
-from berdslib.study.experiment import SETTINGS, Choice, check_folder, choose, experiment, write_experiment
+from berdslib.study.experiment import SETTINGS, Choice, check_folder, choose, experiment
 from berdslib.study.front import evaluate as evaluate_at_the_door
 from berdslib.study.front import register, search, supports
 from berdslib.study.scoring import number_formats
@@ -170,7 +171,7 @@ def test_names_of_files_are_safe_and_never_shared():
 def test_an_experiment_is_written_and_read_back(tmp_path):
     systems = {"hf:a/b-c": ranked_run({"q": ["a", "b"]}), "hf:a-b/c": ranked_run({"q": ["c"]})}
     found = experiment(systems, CATS, ["MRecall@2"])
-    write_experiment(tmp_path / "out", found)
+    found.save(tmp_path / "out")
     stems = file_stems(systems)
     for name, run in found.runs.items():
         pd.testing.assert_frame_equal(read_trec_run(tmp_path / "out" / f"{stems[name]}.trec"), run)
@@ -185,7 +186,7 @@ def test_an_experiment_is_written_and_read_back(tmp_path):
 
 def test_an_experiment_is_opened_as_it_was(tmp_path, sample):
     found = experiment(["bm25", "rank-bm25"], sample, ["MRecall@5", "nDCG@10"], baseline="bm25", seed=3)
-    write_experiment(tmp_path / "out", found)
+    found.save(tmp_path / "out")
     again = bd.open(tmp_path / "out")
     assert repr(again) == repr(found) and again.questions == found.questions and again.seed == 3
     pd.testing.assert_frame_equal(again.table, found.table)
@@ -207,8 +208,8 @@ def test_bold_needs_a_difference():
 
 def test_an_experiment_replaces_another_as_a_whole_and_nothing_else(tmp_path):
     out, runs = tmp_path / "out", {"one": ranked_run({"q": ["a", "b"]}), "two": ranked_run({"q": ["c"]})}
-    write_experiment(out, experiment(runs, CATS, "MRecall@2"))
-    write_experiment(out, experiment({"three": runs["one"]}, CATS, "P@1"))
+    experiment(runs, CATS, "MRecall@2").save(out)
+    experiment({"three": runs["one"]}, CATS, "P@1").save(out)
     assert {path.name for path in out.iterdir()} == {
         "three.trec", "verdicts.tsv", "scores.csv", "per_question.csv", "questions.jsonl", SETTINGS,
     }  # fmt: skip
@@ -216,7 +217,7 @@ def test_an_experiment_replaces_another_as_a_whole_and_nothing_else(tmp_path):
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     (out / "notes.txt").write_text("mine")
     with pytest.raises(InputError) as refused:
-        write_experiment(out, experiment(runs, CATS, "MRecall@2"))
+        experiment(runs, CATS, "MRecall@2").save(out)
     assert refused.value.path == out and "notes.txt" in str(refused.value)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before | {"notes.txt": b"mine"}
     (out / "notes.txt").unlink()
@@ -565,7 +566,7 @@ def test_an_experiment_shows_the_table_of_the_paper():
 HOSTILE = r"c$\write18{id} 50% a&b_#~^\\ }{ [x] \end{table}"
 
 
-@given(st.text(alphabet=r"aZ %&_$#{}~^\[]<é"))
+@given(st.text(alphabet=r"aZ %&_$#{}~^\[]<é≥→α−"))
 def test_tex_prints_what_was_escaped(text):
     assert printed(escape(text)) == " ".join(text.split())
 
@@ -681,6 +682,27 @@ def test_latex_has_a_label_short_names_of_judges_and_the_best_of_each_column_in_
     assert "*" in starred
     judged = experiment("bm25", sample, "Precision@1", judge="overlap")
     assert judged.judge.startswith("overlap(english-stem") and "Verdicts: overlap." in judged.caption
+
+
+def test_all_that_share_the_best_mean_are_in_bold():
+    asked = [Question(f"q{i}", f"{i}?", ("Yes.",)) for i in range(12)]
+    made = Collection("many", asked, gold=make_verdicts([(q.qid, 0, "d", 1.0, True) for q in asked], "gold"))
+    lists = {"none": ["x"], "one": ["d"], "other": ["d", "x"]}
+    runs = {name: ranked_run({q.qid: docnos for q in asked}) for name, docnos in lists.items()}
+    lines = experiment(runs, made, "P@1", baseline="none").to_latex().splitlines()
+    assert [line.split(" &")[0] for line in lines if "textbf" in line] == ["one", "other"]
+    assert lines[0].startswith("%") and "booktabs" in lines[0]
+
+
+def test_a_table_by_a_shipped_judge_gives_its_f1_and_others_have_none(sample, tmp_path):
+    """The F1 is that of data/published/ours.csv, whatever the capitals of the name."""
+    ours = pd.read_csv(shipped("published") / "ours.csv")
+    f1 = ours.query("table == 'BeRDS 4' and measure == 'f1' and system == 'overlap'")["value"].item()
+    two = sample.only(sample.questions[:2])
+    found = experiment("bm25", two, "P@2", judge="Overlap", store=tmp_path / "v.sqlite")
+    assert f"F1 {f1} [" in found.caption and "overlap" in found.caption
+    for judge in (None, "gold", lambda pairs: [1.0] * len(pairs)):
+        assert "F1" not in experiment("bm25", two, "P@2", judge=judge).caption
 
 
 def test_of_a_measure_of_unfairness_the_least_is_best():

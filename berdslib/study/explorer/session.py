@@ -86,7 +86,9 @@ class Session:
         if isinstance(collection, Handout):
             raise InputError(f"{name!r} is a scenario of PerspectiveArg; its groups cannot mark the explorer's lists")
         if not collection.passages:
-            raise InputError(f"{name!r} has questions only; name the corpus to search", field="passages")
+            raise InputError(
+                f"{name!r} has questions only; name the corpus (passages=; in the shell -c)", field="passages"
+            )
         self.collection = collection
         self.own = dict(own or {})
         self._passages = by_docno(collection.passages)
