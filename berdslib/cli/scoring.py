@@ -321,6 +321,7 @@ def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[An
 @text("--baseline", "System to test the others against. [the first]")
 @options.output(f"Folder for runs (lists of {_LISTS}), verdicts, table and settings; replaces an earlier experiment.",
                 FOLDER, False)  # fmt: skip
+@options.flag("--time timed", "Also print the milliseconds of a search, each question alone (median).")
 @options.flag("--latex", "Print the table as LaTeX, with its caption.")
 @options.flag("--letters", "Systems that share a letter are not shown to differ.")
 @options.flag("--pairs", "Instead of the table, compare every two systems (p-values by Holm).")
@@ -352,6 +353,7 @@ def experiment_command(
     first = "bm25,minilm" if systems is None and not runs else systems
     named = inputs.parsed_systems(first, given.pop("index") or "")
     plain = pairs or wants_json()
+    refuse(pairs and given["timed"], "--time is shown in the table; leave out --pairs")
     refuse(letters and plain, "--letters are shown in the table; leave out --pairs and --json")
     refuse(latex and plain, "--latex prints the table; leave out --pairs and --json")
     few = len(named) + len(runs) < 2

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import logging
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,17 @@ from berdslib.progress import chunk_starts
 logger = logging.getLogger(__name__)
 
 _NUMBER = np.dtype("<f4")
+_ENCODE_ANYWAY = ContextVar("encode questions anyway", default=False)
+
+
+@contextmanager
+def encoding_anyway() -> Iterator[None]:
+    """Encode questions even if the cache has their vectors, so that the time of a search can be taken."""
+    token = _ENCODE_ANYWAY.set(True)
+    try:
+        yield
+    finally:
+        _ENCODE_ANYWAY.reset(token)
 
 
 class CachedEncoder:
@@ -48,6 +61,8 @@ class CachedEncoder:
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode questions, float32 (n, d)."""
+        if _ENCODE_ANYWAY.get():
+            return self.encoder.encode_queries(texts)
         return self._encode(texts, "q", self.encoder.encode_queries)
 
     def encode_passages(self, texts: Sequence[str]) -> np.ndarray:

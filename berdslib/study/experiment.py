@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import cache
 from numbers import Integral
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -51,6 +52,7 @@ logger = logging.getLogger(__name__)
 SETTINGS = "experiment.json"  # in a folder of results: its settings and the names of its files
 _EACH = "per_question.csv"
 _QUESTIONS = "questions.jsonl"
+_TIME = "milliseconds"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,7 +61,8 @@ class Experiment(Shown):
 
     Args:
         table: one row per (system, dataset, measure) with n, mean, low, high and, against the baseline, difference and
-            p_value (Holm-corrected over the systems); the dataset "macro" is the mean of the data sets' means.
+            p_value (Holm-corrected over the systems); the dataset "macro" is the mean of the data sets' means. If the
+            search was timed also milliseconds: the median over the questions, NaN for a finished run.
         scores: system → frame (qid x measure).
         runs: system → run. For p-Recall they also hold the lists of single perspectives, under the ids of
             :func:`berdslib.data.records.perspective_qid`.
@@ -89,6 +92,9 @@ class Experiment(Shown):
     def shown(self) -> pd.DataFrame:
         """The table as the papers print it: one row per system, in percent, with intervals and stars."""
         wide = paper_table(self.table, intervals=True, letters=self.letters)
+        if _TIME in self.table:
+            times = self.table.groupby("system")[_TIME].first()
+            wide[MACRO, "ms"] = times.map("{:.1f}".format, na_action="ignore").fillna("finished")
         if wide.columns.get_level_values(0).nunique() > 2:
             return wide
         return wide[[MACRO]].droplevel(0, axis=1)  # the mean over one data set repeats its scores
@@ -109,6 +115,8 @@ class Experiment(Shown):
             sentences.append("Systems that share a letter are not shown to differ (all pairs, Holm)")
         if self.table["low"].isna().any():
             sentences.append(WHY_NO_INTERVAL)
+        if _TIME in self.table:
+            sentences.append("ms: milliseconds of a question that is searched alone, without judging it (median)")
         sentences.append(measuring.single_perspectives(self.questions, self.table["measure"].unique()))
         sentences += self.notes
         if self.number_format:
@@ -193,7 +201,7 @@ class Experiment(Shown):
         """
         shown = self.shown.rename(index=escape, columns=escape)
         least_p = self.table.groupby("measure")["p_value"].min()
-        undecided = set(least_p.index[least_p >= 0.05])
+        undecided = {"ms", *least_p.index[least_p >= 0.05]}
         for i, (column, cells) in enumerate(self.shown.items()):
             means = cells.str.extract(r"^(-?[\d.]+)", expand=False).astype(float)  # without star and interval
             measure = str(column[-1] if isinstance(column, tuple) else column)
@@ -274,6 +282,7 @@ def experiment(
     store: Store = None,
     seed: int = 0,
     list_length: int = 1,
+    timed: bool = False,
 ) -> Experiment:
     """Run and score several systems on the same questions.
 
@@ -299,6 +308,8 @@ def experiment(
         store: a store of the judges' verdicts, or its file; None for the user's cache.
         seed: the random seed of the test.
         list_length: number of passages in the lists of ``runs``, if the measures need fewer; scores do not change.
+        timed: also search each question alone and take the time, with the question's encoding but without expansions
+            and verdicts, which are made or read before.
 
     Raises:
         InputError: no systems, a data set called "macro", an unknown baseline, a measure without cut-off, neither a
@@ -321,6 +332,7 @@ def experiment(
         "aspect_judge": _shared_judge(settings, scorer, collections[0]),
         "scorers": {},
         "longer": list_length,
+        "times": {} if timed else None,
         "questions": measuring.any_list(wanted),
         "perspectives": measuring.looks_at_perspectives(wanted),
     }
@@ -333,9 +345,12 @@ def experiment(
     judge_id = "gold" if scorer is None else scorer.id
     finished = [name for name, system in named.items() if isinstance(system, pd.DataFrame)]
     recorded = scorer is None or isinstance(scorer, Gold)
+    table = score_table(scores, questions, baseline=baseline, seed=seed)
+    if timed:
+        table[_TIME] = table["system"].map({name: median(times) for name, times in options["times"].items()})
     notes = scoring.table_notes(runs, verdicts, questions, collections, wanted, finished=finished, recorded=recorded)
     return Experiment(
-        table=score_table(scores, questions, baseline=baseline, seed=seed),
+        table=table,
         scores=scores,
         runs=runs,
         verdicts=verdicts,

@@ -53,6 +53,7 @@ from berdslib.judging.baselines import Gold
 from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, check_threshold, judge_run, judged_aspects
 from berdslib.models.cards import CARDS
+from berdslib.models.vectors import encoding_anyway
 from berdslib.progress import bar, bars_are_seen, begin
 from berdslib.retrieval.base import CheckedRetriever, Retriever, run_of, warn_of_empty_lists
 from berdslib.retrieval.diversify import AspectsOf
@@ -346,6 +347,16 @@ class HeldRetriever:
         run = without_own(pd.concat(runs, ignore_index=True), own, collection.questions)
         return run[run["rank"] <= k].reset_index(drop=True)
 
+    def milliseconds(self, asked: Sequence[AnyQuery], k: int) -> list[float]:
+        """Return how long each query takes if it is searched alone, its encoding included."""
+        times = []
+        with encoding_anyway():
+            for query in asked:
+                started = time.perf_counter()
+                self.lists([[query]], k)
+                times.append(1000 * (time.perf_counter() - started))
+        return times
+
     def deepest(self, longest: int, depth: int) -> int:
         """Return the largest length of lists: a system that chooses among candidates lists at most `depth` passages."""
         return min(longest, depth) if self._system and self._system.chooses else longest
@@ -421,13 +432,14 @@ def run_systems(
     questions: bool = True,
     perspectives: bool = False,
     longer: int = 0,
+    times: dict[str, list[float]] | None = None,
     **options: Any,
 ) -> dict[str, pd.DataFrame]:
     """Return the run of each system: its lists for a collection's questions, for their perspectives, or for both.
 
     The lists of other questions are dropped from finished runs, and the passages of :func:`own_passages` from all runs.
-    If ``longer`` exceeds k, lists have that length, and their first k passages are those of a search for k. The options
-    are those of :func:`held`.
+    If ``longer`` exceeds k, lists have that length, and their first k passages are those of a search for k. ``times``
+    gets the milliseconds of each query for each system that searches. The options are those of :func:`held`.
     """
     retrievers = held(named, collection, settings, **options)
     own = own_passages(collection)
@@ -443,6 +455,8 @@ def run_systems(
             runs[name] = without_own(of_these, own, collection.questions)
         else:
             runs[name] = retrievers[name].lists(asked, k)
+            if times is not None:
+                times.setdefault(name, []).extend(retrievers[name].milliseconds([*asked[0], *asked[1]], k))
             longest = retrievers[name].deepest(longer, settings.depth)
             if longest > k:
                 runs[name] = _extended(runs[name], retrievers[name].lists(asked, longest))
