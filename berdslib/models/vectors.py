@@ -20,17 +20,17 @@ from berdslib.progress import chunk_starts
 logger = logging.getLogger(__name__)
 
 _NUMBER = np.dtype("<f4")
-_ENCODE_ANYWAY = ContextVar("encode questions anyway", default=False)
+COMPUTE_ANYWAY = ContextVar("compute anyway", default=False)
 
 
 @contextmanager
-def encoding_anyway() -> Iterator[None]:
-    """Encode questions even if the cache has their vectors, so that the time of a search can be taken."""
-    token = _ENCODE_ANYWAY.set(True)
+def computing_anyway() -> Iterator[None]:
+    """Search as if no question had been searched before, so that the time of a search can be taken."""
+    token = COMPUTE_ANYWAY.set(True)
     try:
         yield
     finally:
-        _ENCODE_ANYWAY.reset(token)
+        COMPUTE_ANYWAY.reset(token)
 
 
 class CachedEncoder:
@@ -61,7 +61,7 @@ class CachedEncoder:
 
     def encode_queries(self, texts: Sequence[str]) -> np.ndarray:
         """Encode questions, float32 (n, d)."""
-        if _ENCODE_ANYWAY.get():
+        if COMPUTE_ANYWAY.get():
             return self.encoder.encode_queries(texts)
         return self._encode(texts, "q", self.encoder.encode_queries)
 

@@ -50,6 +50,7 @@ from berdslib.errors import InputError, known
 from berdslib.llm.extraction import extract_by
 from berdslib.models.cards import model_card
 from berdslib.models.chat import make_chat
+from berdslib.models.vectors import COMPUTE_ANYWAY
 from berdslib.retrieval import authors
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.dense import Dense
@@ -500,7 +501,8 @@ class _Remembering:
         """Return a run of at most k passages a question."""
         asked = list(questions)
         deep = max(k, self._whole)
-        run = next((run for before, depth, run in self._last if depth == deep and before == asked), None)
+        last = () if COMPUTE_ANYWAY.get() else self._last
+        run = next((run for before, depth, run in last if depth == deep and before == asked), None)
         if run is None:
             run = self._retriever.search(questions, deep)
             self._last.append((asked, deep, run))

@@ -53,7 +53,7 @@ from berdslib.judging.baselines import Gold
 from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, check_threshold, judge_run, judged_aspects
 from berdslib.models.cards import CARDS
-from berdslib.models.vectors import encoding_anyway
+from berdslib.models.vectors import computing_anyway
 from berdslib.progress import bar, bars_are_seen, begin
 from berdslib.retrieval.base import CheckedRetriever, Retriever, run_of, warn_of_empty_lists
 from berdslib.retrieval.diversify import AspectsOf
@@ -350,7 +350,7 @@ class HeldRetriever:
     def milliseconds(self, asked: Sequence[AnyQuery], k: int) -> list[float]:
         """Return how long each query takes if it is searched alone, its encoding included."""
         times = []
-        with encoding_anyway():
+        with computing_anyway():
             for query in asked:
                 started = time.perf_counter()
                 self.lists([[query]], k)

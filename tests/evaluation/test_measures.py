@@ -309,6 +309,16 @@ def test_a_measure_of_ones_own_works_by_name():
     assert refused.value.field == "make"
 
 
+def test_a_count_in_place_of_a_share_is_told_once(caplog):
+    bd.register("measure", "Useful", lambda shown, k: shown.any(axis=1).sum())
+    bd.register("measure", "UsefulShare", lambda shown, k: shown.any(axis=1).sum() / k)
+    run = ranked_run({"q1": ["x", "y"], "q2": ["x", "y"]})
+    verdicts = make_verdicts([(q, 0, d, 1.0, True) for q in ("q1", "q2") for d in "xy"], "j")
+    asked = [Question(q, "?", ("a",)) for q in ("q1", "q2")]
+    assert score_run(run, verdicts, asked, "Useful@2,UsefulShare@2").values.tolist() == [[2, 1], [2, 1]]
+    assert ["'Useful'" in message for message in caplog.messages] == [True]
+
+
 def test_a_measure_of_your_own_may_read_the_passages():
     def longest(shown, k, passages):
         """Words of the longest of the first k passages."""

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from berdslib.errors import InputError
-from berdslib.models.vectors import CachedEncoder
+from berdslib.models.vectors import CachedEncoder, computing_anyway
 
 CHUNK = 100
 TEXTS = [f"text number {i:04}" for i in range(2000)]  # of one length, so encoded as they come
@@ -289,3 +289,12 @@ def test_sigkill_leaves_the_cache_whole(tmp_path, log, folder):
     np.testing.assert_array_equal(cached(log, folder).encode_passages(TEXTS), true_vectors(TEXTS))
     assert encoded(log)[before:] == TEXTS[(nth - 1) * CHUNK : 800]
     assert assert_whole(folder, TEXTS) == len(TEXTS)
+
+
+def test_a_timed_search_encodes_questions_that_the_cache_has(tmp_path):
+    log = tmp_path / "log"
+    encoder = CachedEncoder(Fake(log), tmp_path)
+    first = encoder.encode_queries(TEXTS[:2])
+    with computing_anyway():
+        assert (encoder.encode_queries(TEXTS[:2]) == first).all()
+    assert (encoder.encode_queries(TEXTS[:2]) == first).all() and len(encoded(log)) == 4

@@ -684,6 +684,30 @@ def test_latex_has_a_label_short_names_of_judges_and_the_best_of_each_column_in_
     assert judged.judge.startswith("overlap(english-stem") and "Verdicts: overlap." in judged.caption
 
 
+def test_a_timed_search_takes_as_long_as_a_question_does(tmp_path, monkeypatch):
+    """The median over questions, of which one is slow; the diversifier's time includes its retriever's."""
+    clock = [0.0]
+
+    class Slow(Fixed):
+        def search(self, questions, k):
+            clock[0] += sum(0.4 if q.qid == "0" else 0.05 for q in questions)
+            return super().search(questions, k)
+
+    monkeypatch.setattr(scoring.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setitem(RETRIEVERS._things, "slow", RETRIEVERS.own(lambda _: Slow("s", "a", "b"), "slow"))
+    asked = [Question(str(i), f"Cats {i}?", ("Cats purr.",)) for i in range(3)]
+    gold = make_verdicts([(q.qid, 0, "a", 1.0, True) for q in asked], "gold")
+    systems = {"slow": "slow", "slow+mmr": "slow+mmr:0.5", "done": ranked_run({"0": ["a"]})}
+    found = experiment(systems, Collection("cats", asked, CORPUS, gold), "P@1,RR@2", timed=True)
+    times = found.table.groupby("system")["milliseconds"].first()
+    assert times[["slow", "slow+mmr"]].tolist() == pytest.approx([50, 50]) and np.isnan(times["done"])
+    assert found.shown["ms"].tolist() == ["50.0", "50.0", "finished"]
+    assert "textbf{finished" not in found.to_latex() and "ms: " in found.caption
+    found.save(tmp_path / "out")
+    assert repr(bd.open(tmp_path / "out")) == repr(found)
+    assert "ms" not in experiment(systems, Collection("cats", asked, CORPUS, gold), "P@1").shown
+
+
 def test_all_that_share_the_best_mean_are_in_bold():
     asked = [Question(f"q{i}", f"{i}?", ("Yes.",)) for i in range(12)]
     made = Collection("many", asked, gold=make_verdicts([(q.qid, 0, "d", 1.0, True) for q in asked], "gold"))
