@@ -476,7 +476,7 @@ def own_data_set():
         (lambda: bd.experiment("bm25", QUESTIONS), "questions alone cannot be searched or judged; bd.Collection("),
         (lambda: bd.judge(RUN, PETS, "overlap", store=RUN), "[store]: a store of verdicts or its file is needed, not "),
         # data that lacks something, or cannot be told apart
-        (lambda: bd.experiment("bm25", UNSEEN), "[passages]: 'unseen' has questions only; name the corpus to search"),
+        (lambda: bd.experiment("bm25", UNSEEN), "[passages]: 'unseen' has questions only; name the corpus"),
         (lambda: bd.experiment("bm25", UNJUDGED), "[judge]: 'unjudged' has no recorded verdicts; name one, such as "),
         (lambda: bd.experiment("bm25", TWO, judge=yes), "'mine'"),
         (lambda: bd.experiment("bm25", CLASH, judge=yes), "'a#0' is also the id of a perspective of 'a'; give the "),
