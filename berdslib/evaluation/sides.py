@@ -17,7 +17,6 @@ from berdslib.data.records import (
     SUPPORT,
     Question,
     check_k,
-    check_questions,
     check_run,
     check_verdicts,
     issue_of,
@@ -27,8 +26,6 @@ from berdslib.errors import InputError
 from berdslib.evaluation.measures import Coverage, checked, judged_questions, pRecall
 from berdslib.evaluation.tables import check_not_taken, pair_index, question_tables
 from berdslib.stats import cluster_bootstrap, holm, ratio_of_sums, wilson_interval
-
-UNKNOWN = "(unknown)"
 
 
 def labels_of(question: Question) -> tuple[str, ...]:
@@ -75,33 +72,6 @@ def root_versus_full(
         difference = cluster_bootstrap(counted, owner, ratio_of_sums, **drawing)
         rows.append((k, np.mean(any_of_root), root.mean(), full.mean(), *np.ravel(difference)))
     return pd.DataFrame(rows, columns=["k", "root_any", "root", "full", "difference", "low", "high"])
-
-
-def group_heatmap(
-    run: pd.DataFrame,
-    questions: Sequence[Question],
-    groups: Mapping[str, str],
-    k: int,
-) -> pd.DataFrame:
-    """Return mean shares of the k places, wanted group x shown group, "(unknown)" last (PIR figure 6).
-
-    `groups` maps the docno of every passage with a known group to its group (country). The label of a perspective is
-    its group, as in AGNews by location. Only the lists of perspectives count.
-    """
-    check_questions(questions, need_perspectives=True)
-    group_of_list = {perspective_qid(q.qid, pid): label for q in questions for pid, label in enumerate(labels_of(q))}
-    for list_id, label in group_of_list.items():
-        if label not in groups.values():
-            raise InputError(f"{list_id!r} asks for {label!r}, but no passage belongs to that group", field="labels")
-    listed = listed_in_top(run, k, list(group_of_list))
-    shown = listed["docno"].map({str(docno): group for docno, group in groups.items()})
-    if len(listed) and shown.isna().all():
-        raise InputError(f"no passage of the run, such as {listed['docno'].iloc[0]!r}, has a group", field="groups")
-    n_queries = pd.Series(list(group_of_list.values())).value_counts().sort_index()
-    counts = pd.crosstab(listed["qid"].map(group_of_list), shown.fillna(UNKNOWN))
-    columns = [*sorted(set(groups.values())), UNKNOWN]
-    counts = counts.reindex(index=n_queries.index, columns=columns, fill_value=0)
-    return counts.div(n_queries * k, axis=0).rename_axis(index="wanted", columns="shown")
 
 
 def listed_in_top(run: pd.DataFrame, k: int, list_ids: Sequence[str]) -> pd.DataFrame:

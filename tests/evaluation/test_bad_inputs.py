@@ -68,7 +68,6 @@ TABLE = [
     (lambda: oracle.oracle(RUN, YES, ASKED, 1, depth=True), "depth"),
     # sides
     (lambda: sides.root_versus_full(ROOT, YES, ASKED, [1]), "'q#0'"),
-    (lambda: sides.group_heatmap(RUN, ASKED, {"a": "for"}, 2), "labels.*'q#1'.*'against'"),
     (lambda: sides.two_sided(BOTH[1:]), "stances"),
     (lambda: sides.sycophancy(SIDES), "asked.*'s'.*opposing"),
     (lambda: sides.leaning(SIDES, ["site"]), "by.*'site'"),
