@@ -59,7 +59,6 @@ class Packaged(NamedTuple):
 # The model's name, or "package:NAME" in a model card → the model.
 _TABLE = tomllib.loads((files("berdslib.models") / "packaged.toml").read_text(encoding="utf-8"))
 PACKAGED = {name: Packaged(**model) for name, model in _TABLE.items()}
-MPNET = PACKAGED["all_mpnet_base_v2"]
 
 
 def install_command(model: Packaged) -> str:

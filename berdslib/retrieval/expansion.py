@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -52,25 +53,13 @@ def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame | RankedDocnos], *, const
     if not 0 <= constant < math.inf:
         problem = f"the constant of reciprocal rank fusion must be a number of at least 0, not {constant}"
         raise InputError(problem, field="constant")
-    # Sums stay fractions of whole numbers until the end: rounded terms would decide exact ties.
-    numerator, denominator = float(constant).as_integer_ratio()
-    sums: dict[str, dict[str, tuple[int, int]]] = {}
+    # Sums stay fractions until the end: rounded terms would decide exact ties.
+    sums: dict[tuple[str, str], Fraction] = {}
     for lists in _as_lists(runs):
         for qid, docnos in lists.items():
-            of_question = sums.setdefault(qid, {})
             for rank, docno in enumerate(docnos, start=1):
-                divisor = numerator + denominator * rank  # the term is denominator / divisor
-                top, bottom = of_question.get(docno, (0, 1))
-                of_question[docno] = (top * divisor + bottom * denominator, bottom * divisor)
-    qids = []
-    docnos_of_run = []
-    scores = []
-    for qid, of_question in sums.items():
-        for docno, (top, bottom) in of_question.items():
-            qids.append(qid)
-            docnos_of_run.append(docno)
-            scores.append(top / bottom)
-    return make_run(qids, docnos_of_run, scores)
+                sums[qid, docno] = sums.get((qid, docno), 0) + 1 / (Fraction(constant) + rank)
+    return make_run([qid for qid, _ in sums], [docno for _, docno in sums], list(map(float, sums.values())))
 
 
 def round_robin(runs: Sequence[pd.DataFrame | RankedDocnos], turns: int | None = None) -> pd.DataFrame:
