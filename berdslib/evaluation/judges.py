@@ -127,7 +127,7 @@ def calibration_table(labels: np.ndarray, p_yes: np.ndarray, bins: int = _BINS) 
     >>> calibration_table([0, 0, 1, 1], [0.0, 0.2, 0.6, 1.0], 2)[["n", "mean_p", "share_yes"]].values.tolist()
     [[2.0, 0.1, 0.0], [2.0, 0.8, 1.0]]
     """
-    labels, p_yes = _probabilities(yes_or_no(labels), p_yes)
+    labels, p_yes = _probabilities(labels, p_yes)
     edges = _bin_edges(p_yes, bins)
     frame = pd.DataFrame({"bin": _bin_index(p_yes, edges), "p": p_yes, "yes": labels})
     columns = {"n": ("p", "size"), "mean_p": ("p", "mean"), "share_yes": ("yes", "mean")}
@@ -214,13 +214,12 @@ def _error_of_bins(sums: np.ndarray) -> np.ndarray:
     return errors / sums[:, -1:]
 
 
-def _probabilities(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two columns of numbers from 0 to 1 (labels count as 0 and 1) as float64."""
-    first = np.asarray(first, dtype=np.float64)
-    second = np.asarray(second, dtype=np.float64)
-    if first.shape != second.shape or first.ndim != 1 or not len(first):
-        raise InputError(f"both columns must be of one length, at least 1; got {first.shape} and {second.shape}")
-    for column in (first, second):
-        if not ((column >= 0) & (column <= 1)).all():
-            raise InputError("labels and probabilities must be numbers from 0 to 1")
-    return first, second
+def _probabilities(labels: np.ndarray, p_yes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels as bool, and numbers from 0 to 1 as float64."""
+    labels = yes_or_no(labels)
+    p_yes = np.asarray(p_yes, dtype=np.float64)
+    if labels.shape != p_yes.shape or labels.ndim != 1 or not len(labels):
+        raise InputError(f"both columns must be of one length, at least 1; got {labels.shape} and {p_yes.shape}")
+    if not ((p_yes >= 0) & (p_yes <= 1)).all():
+        raise InputError("probabilities must be numbers from 0 to 1", field="p_yes")
+    return labels, p_yes

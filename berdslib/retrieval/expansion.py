@@ -117,7 +117,6 @@ class Expanded:
         merge: "question first", then the statement, as in the authors' recorded queries; or "statement only".
         duplicates: "drop" lists a passage once, and k passages, as in the paper; "keep" lets it fill several places of
             round robin, as in the official code, so that the run is shorter than k (divergences.md B13).
-        number: use only the first `number` expansions of a question; 0 = all.
         fuse: "round robin", one list after the other in the order of generation; or "rrf", reciprocal rank fusion.
         original: the question itself is an additional query, the first.
         depth: passages of each list that reciprocal rank fusion looks at, at least k.
@@ -128,7 +127,6 @@ class Expanded:
     name: str = ""
     merge: str = "question first"
     duplicates: str = "drop"
-    number: int = 0
     fuse: str = "round robin"
     original: bool = False
     depth: int = 100
@@ -139,9 +137,6 @@ class Expanded:
         known("fusion", self.fuse, FUSE)
         if self.duplicates == "keep" and self.fuse != "round robin":
             raise InputError("only round robin can keep duplicates; reciprocal rank fusion adds them up", field="fuse")
-        if self.number < 0:
-            problem = f"the number of expansions must be at least 1, or 0 for all, not {self.number}"
-            raise InputError(problem, field="number")
         check_k(self.depth, "depth")
         self.name = self.name or f"{self.retriever.name}+expansion"
 
@@ -176,7 +171,7 @@ class Expanded:
         """Return the queries that are searched in place of a question, or a query itself; their ids are not final."""
         if isinstance(asked, Query):
             return [asked]
-        expanded = self._expanded(asked)[: self.number or None]
+        expanded = self._expanded(asked)
         if self.original or not expanded:
             return [Query(asked.qid, asked.text, asked), *expanded]
         return expanded
