@@ -75,19 +75,6 @@ def root_versus_full(
     return pd.DataFrame(rows, columns=["k", "root_any", "root", "full", "difference", "low", "high"])
 
 
-def listed_in_top(run: pd.DataFrame, k: int, list_ids: Sequence[str]) -> pd.DataFrame:
-    """Return the rows (qid, docno) of these lists that are in the top k by the run's scores."""
-    check_k(k)
-    clean = check_run(run)
-    top = clean.loc[clean["rank"] <= k, ["qid", "docno"]]
-    of_lists = top[top["qid"].isin(set(list_ids))]
-    if len(top) and of_lists.empty:
-        other = top["qid"].iloc[0]
-        first = next(iter(list_ids), "")
-        raise InputError(f"the run and the queries do not belong together: {other!r} against {first!r} …")
-    return of_lists
-
-
 # ---------------------------------------------------------------- leaning: which sides a list shows
 
 # The query of a list: the question, or one of its two perspectives.
