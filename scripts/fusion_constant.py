@@ -45,7 +45,8 @@ def fusion_sweep(
     wanted, questions = parse_measures(measures), data.questions
     if without := [q.qid for q in questions if not data.expansions.get(q.qid)]:
         raise InputError(f"{len(without)} questions have no expansions, the first is {without[0]!r}", field="qid")
-    lists = Expanded(retriever, data.expansions, number=max(numbers) or 1, original=True).lists(questions, depth)
+    first = {qid: pairs[: max(numbers) or 1] for qid, pairs in data.expansions.items()}
+    lists = Expanded(retriever, first, original=True).lists(questions, depth)
     single, usual, runs = [ranked_run(one) for one in lists], f"rrf:{CONSTANT:g}", {}
     for number, original in [(n, own) for n in numbers for own in ((True, False) if n else (True,))]:
         chosen = single[0 if original else 1 : 1 + number]

@@ -32,7 +32,7 @@ from berdslib.data.datasets import dataset
 from berdslib.data.fetch import candidate_paths, first_existing
 from berdslib.data.records import Passage, ranked_run
 from berdslib.data.tables import read_jsonl
-from berdslib.evaluation.judges import PAIR_KEY, agreement_report, calibration_table
+from berdslib.evaluation.judges import agreement_report, calibration_table
 from berdslib.judging.base import HOW_SURE, Pair, how_sure
 from berdslib.judging.registry import make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs
@@ -321,12 +321,13 @@ def of_lists(
 ) -> None:
     """Compare judges with gold on all that each retriever lists first: the shape of BeRDS Table 18."""
     rows, clusters = [], dict(zip((q.qid for q in collection.questions), question_clusters(collection), strict=True))
+    pair = ["qid", "pid", "docno"]
     for retriever in ("bm25", "minilm"):
         run = bd.search(retriever, collection, depth)
         gold = bd.judge(run, collection, judge="gold", k=depth)
         drawn, labels = gold["qid"].map(clusters).tolist(), gold["supports"].to_numpy(dtype=bool)
         for judge in judges:
-            said = gold[PAIR_KEY].merge(bd.judge(run, collection, judge=judge, k=depth, store=store), on=PAIR_KEY)
+            said = gold[pair].merge(bd.judge(run, collection, judge=judge, k=depth, store=store), on=pair)
             found = agreement_report(labels, said["supports"].to_numpy(dtype=bool), drawn).set_index("measure")
             told = {name: interval(*found.loc[name], 100) for name in ("accuracy", "f1", "said_yes")}
             rows.append({"retriever": retriever, "judge": judge, "n": len(gold)} | told)

@@ -23,18 +23,19 @@ import numpy as np
 import pandas as pd
 
 import berdslib as bd
-from berdslib.data.pir import location_groups
+from berdslib.data.pir import task_statistics
 from berdslib.data.records import ranked_run
 from berdslib.data.tables import read_json
 from berdslib.errors import BerdsError, InputError
-from berdslib.evaluation.pir_tables import groups_shown, root_bias, task_statistics, word_overlap
-from berdslib.evaluation.sides import group_heatmap, labels_of, root_versus_full
+from berdslib.evaluation.sides import labels_of, root_versus_full
 from berdslib.llm.extraction import extract
 from berdslib.llm.recorded import Recorded
 from berdslib.models.chat import make_chat
+from berdslib.paths import shipped
 from berdslib.retrieval.retrievers import is_dense
-from berdslib.stats import mean_interval
+from berdslib.stats import cluster_bootstrap, mean_interval, ratio_of_sums
 from berdslib.study import rag
+from berdslib.words import compared_words
 
 TASKS = ("perspectrum", "ambigqa", "allsides", "exfever")
 RETRIEVERS = ("bm25", "minilm", "mpnet")
@@ -65,13 +66,36 @@ def table_1(asked: argparse.Namespace) -> Rows:
             }
 
 
+def root_bias(
+    run: pd.DataFrame, task: bd.Collection, labels: Sequence[str], k: int = 5, **drawing: Any
+) -> pd.DataFrame:
+    """Return how often root queries find the texts of each label of perspectives, such as "support" (Tables 3 and 10).
+
+    The columns are label, found (number of texts with the label in the first k places), share (of all found texts) with
+    its interval low and high, whose bootstrap draws questions, and in_corpus (the label's share of all texts with one
+    of the labels, which an unbiased retriever would match).
+    """
+    label_of = {(q.qid, pid): label for q in task.questions for pid, label in enumerate(labels_of(q))}
+    gold = task.gold[task.gold["supports"]]
+    gold = gold.assign(label=[label_of[key] for key in zip(gold["qid"], gold["pid"], strict=True)])
+    texts = gold[gold["label"].isin(labels)].drop_duplicates(["qid", "docno", "label"])
+    in_top = run[run["rank"] <= k].merge(texts, on=["qid", "docno"])
+    counts = pd.crosstab(in_top["qid"], in_top["label"])
+    counts = counts.reindex(index=[q.qid for q in task.questions], columns=list(labels), fill_value=0)
+    in_corpus = texts["label"].value_counts(normalize=True).reindex(labels, fill_value=0.0)
+    with_total = counts.assign(total=counts.sum(axis=1)).to_numpy(dtype=np.float64)
+    share, low, high = cluster_bootstrap(with_total, counts.index.tolist(), ratio_of_sums, **drawing)
+    table = pd.DataFrame({"label": labels, "found": counts.sum().to_numpy(), "share": share, "low": low, "high": high})
+    return table.assign(in_corpus=in_corpus.to_numpy())
+
+
 def table_3(asked: argparse.Namespace) -> Rows:
     for task, labels in LABELS.items():
         collection = task_of(asked, task)
         about = {"dataset": task, "k": 5, "n": len(collection.questions)}
         for retriever in asked.retrievers:
             run = bd.search(retriever, collection, k=5)
-            bias = root_bias(run, collection.gold, collection.questions, labels)
+            bias = root_bias(run, collection, labels)
             for row in bias.itertuples():
                 share = percent(row.share, row.low, row.high)
                 yield about | {"retriever": retriever, "measure": f"share_{row.label}"} | share
@@ -152,6 +176,22 @@ def shown_passages(
             yield {"retriever": retriever, "system": system, "k": k}, bd.retriever(name, task).search(queries, k)
 
 
+def word_overlap(found: str, gold: str, definition: str = "union") -> float:
+    """Return the similarity of an extracted perspective to the annotated one, 0 to 1 (PIR A.8).
+
+    "union" is the formula that PIR prints as QA-F1: shared words over all words of both. "f1" is the usual F1: twice
+    the shared words over the sum of both.
+    """
+    extracted = set(compared_words(found))
+    annotated = set(compared_words(gold))
+    shared = len(extracted & annotated)
+    total = len(extracted | annotated)
+    if definition == "f1":
+        shared *= 2
+        total = len(extracted) + len(annotated)
+    return shared / total if total else 0.0
+
+
 def table_6(asked: argparse.Namespace) -> Rows:
     for task in TASKS:
         collection = task_of(asked, task)
@@ -159,7 +199,7 @@ def table_6(asked: argparse.Namespace) -> Rows:
         # Queries of one root share most of their words, so they are no independent trials.
         roots = [q.question.qid for q in queries]
         for definition, measure in (("union", "qa_f1"), ("f1", "qa_f1_as_elsewhere")):
-            scores = [word_overlap(extract(q.text).perspective, [q.perspective], definition) for q in queries]
+            scores = [word_overlap(extract(q.text).perspective, q.perspective, definition) for q in queries]
             about = {"system": "extract:rule", "dataset": task, "measure": measure}
             interval = mean_interval(np.array(scores), clusters=roots)
             yield about | {"n": len(collection.questions)} | percent(float(np.mean(scores)), *interval)
@@ -185,6 +225,12 @@ def figure_2(asked: argparse.Namespace) -> Rows:
         about = {"retriever": f"mean of {', '.join(asked.retrievers)}", "dataset": task, "k": 5, "n": n}
         for measure, value in row.items():
             yield about | {"measure": measure} | percent(value)
+
+
+def location_groups() -> dict[str, str]:
+    """Return docno → country for each article of "pir-sample:location"."""
+    task = read_json(shipped("pir-sample") / "tasks.json")["location"]
+    return dict(zip(task["docnos"], task["groups"], strict=True))
 
 
 def figure_3(asked: argparse.Namespace) -> Rows:
@@ -213,7 +259,10 @@ def figure_4(asked: argparse.Namespace) -> Rows:
 def figure_5(asked: argparse.Namespace) -> Rows:
     task = bd.load("pir-sample:location")
     for retriever in asked.retrievers:
-        places = groups_shown(bd.search(retriever, task, k=5), task.questions, location_groups(), 5)
+        run = bd.search(retriever, task, k=5)
+        country_of = location_groups()
+        places = run["docno"].map(country_of).value_counts().reindex(sorted(set(country_of.values())), fill_value=0)
+        places = places.sort_values(ascending=False, kind="stable")
         about = {"retriever": retriever, "dataset": "pir-sample:location", "k": 5, "n": len(task.questions)}
         for group, count in places.items():
             yield about | {"measure": group, "value": count, "judge": "counting"}
@@ -221,14 +270,17 @@ def figure_5(asked: argparse.Namespace) -> Rows:
 
 def figure_6(asked: argparse.Namespace) -> Rows:
     task = bd.load("pir-sample:location")
-    each = len(task.queries) // len(set(location_groups().values()))
+    country_of = location_groups()
+    each = len(task.queries) // len(set(country_of.values()))
+    wanted = {f"{q.qid}#{pid}": country for q in task.questions for pid, country in enumerate(labels_of(q))}
     for retriever in asked.retrievers:
         run = bd.search(retriever, task, k=5, perspectives=True)
-        shares = group_heatmap(run, task.questions, location_groups(), 5).stack()
+        listed = run[run["qid"].isin(wanted)]
+        counts = listed.groupby([listed["qid"].map(wanted), listed["docno"].map(country_of)]).size()
         # The country asked for first; what is never shown has no row.
-        for (wanted, shown), share in sorted(shares[shares > 0].items(), key=lambda row: row[0][0] != row[0][1]):
-            about = {"retriever": retriever, "system": wanted, "dataset": "pir-sample:location", "measure": shown}
-            yield about | {"k": 5, "n": each, "judge": "counting"} | percent(share)
+        for (asked_for, shown), count in sorted(counts.items(), key=lambda row: row[0][0] != row[0][1]):
+            about = {"retriever": retriever, "system": asked_for, "dataset": "pir-sample:location", "measure": shown}
+            yield about | {"k": 5, "n": each, "judge": "counting"} | percent(count / (each * 5))
 
 
 def percent(value: float, low: float | None = None, high: float | None = None) -> dict[str, float | None]:

@@ -107,7 +107,7 @@ def _build_pir(builder: str, raw: Path, folder: Path) -> None:
     import pandas as pd
 
     from berdslib.construction.pir_tasks import build_pir
-    from berdslib.evaluation.pir_tables import task_statistics
+    from berdslib.data.pir import task_statistics
 
     ctx = click.get_current_context()
     typed = click.core.ParameterSource.COMMANDLINE

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from berdslib.data.tables import Row, is_missing, read_json, read_jsonl
+from berdslib.data.tables import Row, is_missing, read_json, read_jsonl, read_table
 from berdslib.errors import InputError, errors_in, known
 from berdslib.files import StrPath, read_lines
 
@@ -252,14 +252,8 @@ def _read_queries(path: Path, split: str, docnos: set[str], kind: str) -> tuple[
 def _rows(path: Path) -> list[Row]:
     """Return the objects of a JSONL file or of one JSON list, whose objects are counted like lines."""
     first = next((text.lstrip()[:1] for _, text in read_lines(path) if text.strip()), "")
-    if first != "[":
-        return [row for _, row in read_jsonl(path)]
-    rows = []
-    for line, cells in enumerate(read_json(path), start=1):
-        if not isinstance(cells, dict):
-            raise InputError(f"a JSON object was expected, not {type(cells).__name__}", path=path, line=line)
-        rows.append(Row(cells, path, line))
-    return rows
+    read = read_table if first == "[" else read_jsonl
+    return [row for _, row in read(path)]
 
 
 def property_name(name: str) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from berdslib.data.catalogue import Dataset
 from berdslib.data.collection import Collection
 from berdslib.data.fetch import every_place, first_existing
@@ -160,10 +162,21 @@ def _is_task(value: object) -> bool:
     return isinstance(value, dict) and "queries" in value and "corpus" in value
 
 
-def location_groups() -> dict[str, str]:
-    """Return docno → country for each article of "pir-sample:location"; see evaluation.bias."""
-    task = read_json(shipped("pir-sample") / "tasks.json")["location"]
-    return dict(zip(task["docnos"], task["groups"], strict=True))
+def task_statistics(task: Collection) -> dict[str, float]:
+    """Return PIR's Table 1 for a task: queries, words_per_query, documents, words_per_document.
+
+    Words are separated by blanks. The task must have recorded full queries.
+    """
+    if not task.expansions:
+        raise InputError(f"{task.name!r} has no full queries; a task of PIR has a full query for each perspective")
+    query_lengths = [len(query.text.split()) for query in task.queries]
+    document_lengths = [len(passage.full_text.split()) for passage in task.passages]
+    return {
+        "queries": len(query_lengths),
+        "words_per_query": float(np.mean(query_lengths)),
+        "documents": len(document_lengths),
+        "words_per_document": float(np.mean(document_lengths)),
+    }
 
 
 # ---------------------------------------------------------------- the authors' JSON

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from berdslib.errors import InputError
+from berdslib.evaluation.tables import ratio
 from berdslib.stats import both_kinds, cluster_bootstrap, yes_or_no
 
-PAIR_KEY = ["qid", "pid", "docno"]
+_BINS = 10  # of a calibration error
 
 # The reports below take `level` (coverage of the intervals), `resamples` and `seed` (of the bootstrap). The bootstrap
 # draws whole questions, since the pairs of a question are similar; intervals are NaN if all pairs are of one question.
@@ -92,9 +93,9 @@ def _measures(counts: np.ndarray) -> np.ndarray:
     answered = true_yes + false_yes
     labelled = true_yes + false_no
     same, kappa = same_and_kappa(counts.reshape(-1, 2, 2)).T
-    f1 = _ratio(2 * true_yes, answered + labelled)
-    precision = _ratio(true_yes, answered)
-    recall = _ratio(true_yes, labelled)
+    f1 = ratio(2 * true_yes, answered + labelled)
+    precision = ratio(true_yes, answered)
+    recall = ratio(true_yes, labelled)
     said_yes = answered / counts.sum(axis=1)
     return np.stack([same, f1, precision, recall, said_yes, kappa], axis=1)
 
@@ -105,20 +106,19 @@ def same_and_kappa(tables: np.ndarray) -> np.ndarray:
     same = np.trace(tables, axis1=1, axis2=2) / n
     margins = tables.sum(axis=1) * tables.sum(axis=2)
     by_chance = margins.sum(axis=1) / n**2
-    rest = 1 - by_chance
-    undefined = np.full(len(n), np.nan)
-    kappa = np.divide(same - by_chance, rest, out=undefined, where=rest > 1e-12)
+    kappa = ratio_or_nan(same - by_chance, (1 - by_chance).round(12))
     return np.column_stack([same, kappa])
 
 
-def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+def ratio_or_nan(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Return part / whole, NaN where the whole is not positive."""
+    return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
 
 
 # ---------------------------------------------------------------- calibration
 
 
-def calibration_table(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10) -> pd.DataFrame:
+def calibration_table(labels: np.ndarray, p_yes: np.ndarray, bins: int = _BINS) -> pd.DataFrame:
     """Compare a judge's probabilities with the labels: one row per bin.
 
     The columns are low, high (low < p <= high), n, mean_p, share_yes. Bins hold about equally many pairs; pairs of
@@ -127,7 +127,7 @@ def calibration_table(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10) -> 
     >>> calibration_table([0, 0, 1, 1], [0.0, 0.2, 0.6, 1.0], 2)[["n", "mean_p", "share_yes"]].values.tolist()
     [[2.0, 0.1, 0.0], [2.0, 0.8, 1.0]]
     """
-    labels, p_yes = _probabilities(yes_or_no(labels), p_yes)
+    labels, p_yes = _probabilities(labels, p_yes)
     edges = _bin_edges(p_yes, bins)
     frame = pd.DataFrame({"bin": _bin_index(p_yes, edges), "p": p_yes, "yes": labels})
     columns = {"n": ("p", "size"), "mean_p": ("p", "mean"), "share_yes": ("yes", "mean")}
@@ -137,9 +137,9 @@ def calibration_table(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10) -> 
     return table.drop(columns="bin")
 
 
-def calibration_error(labels: np.ndarray, p_yes: np.ndarray, bins: int = 10) -> float:
+def calibration_error(labels: np.ndarray, p_yes: np.ndarray) -> float:
     """Return the expected calibration error (never negative), with the bins of :func:`calibration_table`."""
-    table = calibration_table(labels, p_yes, bins)
+    table = calibration_table(labels, p_yes)
     gaps = (table["mean_p"] - table["share_yes"]).abs()
     return float(np.average(gaps, weights=table["n"]))
 
@@ -171,8 +171,6 @@ def probability_report(
     labels: np.ndarray,
     p_yes: np.ndarray,
     clusters: Sequence[str],
-    *,
-    bins: int = 10,
     **drawing: Any,
 ) -> pd.DataFrame:
     """Return AUC and calibration error as rows measure, value, low, high; the labels must include yes and no.
@@ -182,8 +180,8 @@ def probability_report(
     labels, p_yes = both_kinds(labels, p_yes)
     _probabilities(labels, p_yes)
     # The error is the sum over bins of |sum of p - sum of yes|, divided by the number of pairs (the last column).
-    excess = np.zeros((len(labels), bins + 1))
-    bin_of = _bin_index(p_yes, _bin_edges(p_yes, bins))
+    excess = np.zeros((len(labels), _BINS + 1))
+    bin_of = _bin_index(p_yes, _bin_edges(p_yes, _BINS))
     excess[np.arange(len(labels)), bin_of] = p_yes - labels
     excess[:, -1] = 1
     reports = [
@@ -208,9 +206,7 @@ def _auc(counts: np.ndarray) -> np.ndarray:
     yes, no = np.split(counts, 2, axis=1)
     below = np.cumsum(no, axis=1) - no / 2
     ordered = (yes * below).sum(axis=1)
-    pairs = yes.sum(axis=1) * no.sum(axis=1)
-    undefined = np.full(len(pairs), np.nan)
-    return np.divide(ordered, pairs, out=undefined, where=pairs > 0)[:, None]
+    return ratio_or_nan(ordered, yes.sum(axis=1) * no.sum(axis=1))[:, None]
 
 
 def _error_of_bins(sums: np.ndarray) -> np.ndarray:
@@ -218,13 +214,12 @@ def _error_of_bins(sums: np.ndarray) -> np.ndarray:
     return errors / sums[:, -1:]
 
 
-def _probabilities(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two columns of numbers from 0 to 1 (labels count as 0 and 1) as float64."""
-    first = np.asarray(first, dtype=np.float64)
-    second = np.asarray(second, dtype=np.float64)
-    if first.shape != second.shape or first.ndim != 1 or not len(first):
-        raise InputError(f"both columns must be of one length, at least 1; got {first.shape} and {second.shape}")
-    for column in (first, second):
-        if not ((column >= 0) & (column <= 1)).all():
-            raise InputError("labels and probabilities must be numbers from 0 to 1")
-    return first, second
+def _probabilities(labels: np.ndarray, p_yes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels as bool, and numbers from 0 to 1 as float64."""
+    labels = yes_or_no(labels)
+    p_yes = np.asarray(p_yes, dtype=np.float64)
+    if labels.shape != p_yes.shape or labels.ndim != 1 or not len(labels):
+        raise InputError(f"both columns must be of one length, at least 1; got {labels.shape} and {p_yes.shape}")
+    if not ((p_yes >= 0) & (p_yes <= 1)).all():
+        raise InputError("probabilities must be numbers from 0 to 1", field="p_yes")
+    return labels, p_yes

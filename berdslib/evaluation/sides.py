@@ -17,18 +17,16 @@ from berdslib.data.records import (
     SUPPORT,
     Question,
     check_k,
-    check_questions,
     check_run,
     check_verdicts,
     issue_of,
     perspective_qid,
 )
 from berdslib.errors import InputError
+from berdslib.evaluation.judges import ratio_or_nan
 from berdslib.evaluation.measures import Coverage, checked, judged_questions, pRecall
 from berdslib.evaluation.tables import check_not_taken, pair_index, question_tables
 from berdslib.stats import cluster_bootstrap, holm, ratio_of_sums, wilson_interval
-
-UNKNOWN = "(unknown)"
 
 
 def labels_of(question: Question) -> tuple[str, ...]:
@@ -77,46 +75,6 @@ def root_versus_full(
     return pd.DataFrame(rows, columns=["k", "root_any", "root", "full", "difference", "low", "high"])
 
 
-def group_heatmap(
-    run: pd.DataFrame,
-    questions: Sequence[Question],
-    groups: Mapping[str, str],
-    k: int,
-) -> pd.DataFrame:
-    """Return mean shares of the k places, wanted group x shown group, "(unknown)" last (PIR figure 6).
-
-    `groups` maps the docno of every passage with a known group to its group (country). The label of a perspective is
-    its group, as in AGNews by location. Only the lists of perspectives count.
-    """
-    check_questions(questions, need_perspectives=True)
-    group_of_list = {perspective_qid(q.qid, pid): label for q in questions for pid, label in enumerate(labels_of(q))}
-    for list_id, label in group_of_list.items():
-        if label not in groups.values():
-            raise InputError(f"{list_id!r} asks for {label!r}, but no passage belongs to that group", field="labels")
-    listed = listed_in_top(run, k, list(group_of_list))
-    shown = listed["docno"].map({str(docno): group for docno, group in groups.items()})
-    if len(listed) and shown.isna().all():
-        raise InputError(f"no passage of the run, such as {listed['docno'].iloc[0]!r}, has a group", field="groups")
-    n_queries = pd.Series(list(group_of_list.values())).value_counts().sort_index()
-    counts = pd.crosstab(listed["qid"].map(group_of_list), shown.fillna(UNKNOWN))
-    columns = [*sorted(set(groups.values())), UNKNOWN]
-    counts = counts.reindex(index=n_queries.index, columns=columns, fill_value=0)
-    return counts.div(n_queries * k, axis=0).rename_axis(index="wanted", columns="shown")
-
-
-def listed_in_top(run: pd.DataFrame, k: int, list_ids: Sequence[str]) -> pd.DataFrame:
-    """Return the rows (qid, docno) of these lists that are in the top k by the run's scores."""
-    check_k(k)
-    clean = check_run(run)
-    top = clean.loc[clean["rank"] <= k, ["qid", "docno"]]
-    of_lists = top[top["qid"].isin(set(list_ids))]
-    if len(top) and of_lists.empty:
-        other = top["qid"].iloc[0]
-        first = next(iter(list_ids), "")
-        raise InputError(f"the run and the queries do not belong together: {other!r} against {first!r} …")
-    return of_lists
-
-
 # ---------------------------------------------------------------- leaning: which sides a list shows
 
 # The query of a list: the question, or one of its two perspectives.
@@ -129,6 +87,7 @@ ONLY_OPPOSING = "only opposing"
 SHOWN_SIDES = ("both", ONLY_SUPPORTING, ONLY_OPPOSING, "neither")
 ALL = "all"  # the name of the row over all data sets, which the paper's figures show
 _EACH = ("system", "dataset", "asked")
+_EXCHANGES = 10_000  # of a permutation test
 COLUMNS = ("system", "qid", "dataset", "issue", "asked", "rank", "docno", "supporting", "opposing")
 
 
@@ -220,12 +179,7 @@ def side_by_question(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.
     return table[["system", "dataset", "asked", "qid", SUPPORTING, OPPOSING, "side"]]
 
 
-def side_shares(
-    listed: pd.DataFrame,
-    questions: Sequence[Question],
-    *,
-    level: float = 0.95,
-) -> pd.DataFrame:
+def side_shares(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:
     """Return how many questions' lists show both sides, one of them, or neither (BeRDS Figure 2).
 
     The columns are system, dataset ("all": all data sets together), asked, side, n, count, share, low, high (Wilson's
@@ -236,7 +190,7 @@ def side_shares(
         n = len(part)
         for side in SHOWN_SIDES:
             count = int((part["side"] == side).sum())
-            rows.append((*key, side, n, count, count / n, *wilson_interval(count, n, level)))
+            rows.append((*key, side, n, count, count / n, *wilson_interval(count, n)))
     return pd.DataFrame(rows, columns=[*_EACH, "side", "n", "count", "share", "low", "high"])
 
 
@@ -280,7 +234,7 @@ def lean(supporting: np.ndarray | float, opposing: np.ndarray | float) -> np.nda
     """
     p = np.asarray(supporting, dtype=np.float64)
     n = np.asarray(opposing, dtype=np.float64)
-    return _share_or_nan(p - n, p + n)
+    return ratio_or_nan(p - n, p + n)
 
 
 def lean_as_printed(supporting: np.ndarray | float, opposing: np.ndarray | float) -> np.ndarray:
@@ -291,11 +245,7 @@ def lean_as_printed(supporting: np.ndarray | float, opposing: np.ndarray | float
     """
     p = np.asarray(supporting, dtype=np.float64)
     n = np.asarray(opposing, dtype=np.float64)
-    return _share_or_nan(p - n, np.broadcast_to(p, np.shape(p - n)))
-
-
-def _share_or_nan(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    return np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)
+    return ratio_or_nan(p - n, p)
 
 
 def leaning(listed: pd.DataFrame, by: Sequence[str] = _EACH, **drawing: Any) -> pd.DataFrame:
@@ -349,13 +299,7 @@ def _groups(table: pd.DataFrame, by: Sequence[str]) -> Any:
     return table.groupby(list(by), sort=False)
 
 
-def sycophancy(
-    listed: pd.DataFrame,
-    *,
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-) -> pd.DataFrame:
+def sycophancy(listed: pd.DataFrame) -> pd.DataFrame:
     """Return how far lists follow the side that the query takes (BeRDS section 8, Figure 3).
 
     The columns are system, dataset, issues; supporting, question, opposing (the leaning of each query's lists); follows
@@ -365,7 +309,7 @@ def sycophancy(
     _check_queries(listed, ["system", "dataset"], QUERIES)
     rows = []
     for (system, dataset), part in _groups(listed, ["system", "dataset"]):
-        rows.append((system, dataset, part["issue"].nunique(), *_leanings(part, level, resamples, seed)))
+        rows.append((system, dataset, part["issue"].nunique(), *_leanings(part)))
     intervals = [f"{name}{end}" for name in ("follows", "towards", "away") for end in ("", "_low", "_high")]
     names = ["system", "dataset", "issues", SUPPORTING, QUESTION, OPPOSING, *intervals, "p_value"]
     return _corrected(pd.DataFrame(rows, columns=names), ["dataset"])
@@ -380,7 +324,7 @@ def _check_queries(listed: pd.DataFrame, by: list[str], needed: Sequence[str]) -
             raise InputError(problem, field="asked")
 
 
-def _leanings(part: pd.DataFrame, level: float, resamples: int, seed: int) -> list[float]:
+def _leanings(part: pd.DataFrame) -> list[float]:
     """Return the three leanings, the three differences with their intervals, and the p-value of the first."""
     counts = part[[SUPPORTING, OPPOSING]].to_numpy(dtype=np.float64)
     columns = []
@@ -396,13 +340,13 @@ def _leanings(part: pd.DataFrame, level: float, resamples: int, seed: int) -> li
         differences = [supporting - opposing, supporting - question, question - opposing]
         return np.column_stack([supporting, question, opposing, *differences])
 
-    drawn = _drawn_by_issue(part, by_query, statistic, level=level, resamples=resamples, seed=seed).T
+    drawn = _drawn_by_issue(part, by_query, statistic).T
     sums = _by_issue(part, by_query).to_numpy()
-    p_value = _exchange_test(sums[:, :2], sums[:, 4:], resamples, seed)
+    p_value = _exchange_test(sums[:, :2], sums[:, 4:])
     return [*drawn[:3, 0], *drawn[3:].ravel(), p_value]
 
 
-def _exchange_test(a: np.ndarray, b: np.ndarray, resamples: int, seed: int) -> float:
+def _exchange_test(a: np.ndarray, b: np.ndarray) -> float:
     """Return the p-value of the difference in leaning if the lists of each issue, (issues, 2), are exchanged.
 
     Source: Smucker, Allan and Carterette (2007), here with a ratio as the statistic.
@@ -410,16 +354,16 @@ def _exchange_test(a: np.ndarray, b: np.ndarray, resamples: int, seed: int) -> f
     observed = float(lean(*a.sum(axis=0)) - lean(*b.sum(axis=0)))
     if not np.isfinite(observed):
         return 1.0
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     as_extreme = 1  # the observed assignment
-    for start in range(0, resamples, 1000):
-        exchanged = rng.integers(0, 2, (min(1000, resamples - start), len(a))).astype(np.float64)
+    for _ in range(_EXCHANGES // 1000):
+        exchanged = rng.integers(0, 2, (1000, len(a))).astype(np.float64)
         moved = exchanged @ (b - a)
         first = a.sum(axis=0) + moved
         second = b.sum(axis=0) - moved
         difference = lean(first[:, 0], first[:, 1]) - lean(second[:, 0], second[:, 1])
         as_extreme += int((np.abs(difference) >= abs(observed) - 1e-12).sum())
-    return as_extreme / (resamples + 1)
+    return as_extreme / (_EXCHANGES + 1)
 
 
 def flips(listed: pd.DataFrame, questions: Sequence[Question]) -> pd.DataFrame:

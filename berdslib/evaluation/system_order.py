@@ -1,6 +1,7 @@
 """Does a judge order systems as gold does? Comparisons of the scores of the same runs by gold and by a judge.
 
-Scores are frames of one measure, questions x systems: `gold` by recorded verdicts, `judged` by a judge's verdicts.
+Scores are frames of one measure, questions x systems: `gold` by recorded verdicts, `judged` by a judge's verdicts, with
+the same rows and columns. Clusters are those of the rows.
 Intervals resample whole clusters of questions.
 """
 
@@ -15,7 +16,7 @@ import pandas as pd
 
 from berdslib.errors import InputError
 from berdslib.evaluation.judge_error import corrected_mean
-from berdslib.evaluation.judges import same_and_kappa
+from berdslib.evaluation.judges import ratio_or_nan, same_and_kappa
 from berdslib.stats import cluster_bootstrap, paired_test
 
 _DIGITS = 12  # means of equal scores may differ in their last bits
@@ -45,7 +46,8 @@ def system_tau(
 
     Systems with nearly equal means change places in resamples, so the interval tends to lie a little low.
     """
-    by_gold, by_judge = _matched(gold, judged, clusters)
+    by_gold = gold.to_numpy(dtype=np.float64)
+    by_judge = judged.to_numpy(dtype=np.float64)
     m = by_gold.shape[1]
 
     def tau(sums: np.ndarray) -> np.ndarray:
@@ -65,18 +67,17 @@ def _tau_b(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     agreement = (signs_x * signs_y).sum(axis=1)
     untied_x = np.abs(signs_x).sum(axis=1)
     untied_y = np.abs(signs_y).sum(axis=1)
-    untied = np.sqrt(untied_x * untied_y)
-    return np.divide(agreement, untied, out=np.full(len(x), np.nan), where=untied > 0)
+    return ratio_or_nan(agreement, np.sqrt(untied_x * untied_y))
 
 
-def system_pairs(gold: pd.DataFrame, clusters: Sequence[str], *, seed: int = 0) -> pd.DataFrame:
+def system_pairs(gold: pd.DataFrame, clusters: Sequence[str]) -> pd.DataFrame:
     """Test all pairs of systems by gold: frame first, second, difference, p_value (uncorrected)."""
     rows = []
     for first, second in combinations(gold.columns, 2):
         x = gold[first].to_numpy()
         y = gold[second].to_numpy()
         difference = round(float(x.mean() - y.mean()), _DIGITS)
-        rows.append((first, second, difference, paired_test(x, y, clusters=list(clusters), seed=seed)))
+        rows.append((first, second, difference, paired_test(x, y, clusters=list(clusters))))
     return pd.DataFrame(rows, columns=["first", "second", "difference", "p_value"])
 
 
@@ -105,7 +106,8 @@ def question_agreement(
     **drawing: Any,
 ) -> dict[str, Estimate]:
     """Return how often a judge's score of a question and system equals gold's: same (share) and kappa (Cohen's)."""
-    by_gold, by_judge = _matched(gold, judged, clusters)
+    by_gold = gold.to_numpy(dtype=np.float64)
+    by_judge = judged.to_numpy(dtype=np.float64)
     n = len(by_gold)
     values, place = np.unique(np.concatenate([by_gold, by_judge]).round(_DIGITS), return_inverse=True)
     of_gold, of_judge = np.split(place.reshape(2 * n, -1), 2)
@@ -130,7 +132,6 @@ def labelling_trials(
     labelled: int,
     *,
     draws: int = 200,
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Simulate labels on a few questions, and compare prediction-powered means with labels alone or the judge alone.
 
@@ -142,7 +143,8 @@ def labelling_trials(
         system, bias (mean of estimate - truth), error (root mean square), width, coverage (share of trials whose
         interval holds the truth), weight (mean) and, over all systems only, tau (of the estimates with the true means).
     """
-    by_gold, by_judge = _matched(gold, judged, clusters)
+    by_gold = gold.to_numpy(dtype=np.float64)
+    by_judge = judged.to_numpy(dtype=np.float64)
     n = len(by_gold)
     if not 2 <= labelled <= n or draws < 1:
         raise InputError(f"labelled must be from 2 to {n}, and draws at least 1; got {labelled} and {draws}")
@@ -150,7 +152,7 @@ def labelling_trials(
     if len(names) < 2:
         raise InputError("all questions belong to one cluster; labels need at least 2 clusters")
     members = [np.flatnonzero(owner == i) for i in range(len(names))]
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     rows = []
     for trial in range(draws):
         drawn = [members[i] for i in rng.integers(0, len(members), len(members))]
@@ -203,20 +205,3 @@ def _summary(trials: pd.DataFrame) -> pd.DataFrame:
         overall = sizes.mean().to_frame("all").T.assign(tau=tau)
         parts.append(pd.concat([overall, own]).assign(estimate=estimate))
     return pd.concat(parts).rename_axis("system").reset_index()
-
-
-# ---------------------------------------------------------------- checks
-
-
-def _matched(gold: pd.DataFrame, judged: pd.DataFrame, clusters: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    if list(gold.index) != list(judged.index) or list(gold.columns) != list(judged.columns):
-        raise InputError("gold and judge must have scored the same questions and systems, in the same order")
-    if len(gold.columns) < 2:
-        raise InputError(f"comparing orders needs at least two systems, not {len(gold.columns)}", field="systems")
-    if len(clusters) != len(gold):
-        raise InputError(f"there are {len(gold)} questions, but {len(clusters)} clusters")
-    by_gold = gold.to_numpy(dtype=np.float64)
-    by_judge = judged.to_numpy(dtype=np.float64)
-    if not len(by_gold) or not (np.isfinite(by_gold).all() and np.isfinite(by_judge).all()):
-        raise InputError("expected at least one score, and only finite numbers")
-    return by_gold, by_judge

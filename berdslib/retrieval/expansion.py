@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -52,25 +53,13 @@ def reciprocal_rank_fusion(runs: Sequence[pd.DataFrame | RankedDocnos], *, const
     if not 0 <= constant < math.inf:
         problem = f"the constant of reciprocal rank fusion must be a number of at least 0, not {constant}"
         raise InputError(problem, field="constant")
-    # Sums stay fractions of whole numbers until the end: rounded terms would decide exact ties.
-    numerator, denominator = float(constant).as_integer_ratio()
-    sums: dict[str, dict[str, tuple[int, int]]] = {}
+    # Sums stay fractions until the end: rounded terms would decide exact ties.
+    sums: dict[tuple[str, str], Fraction] = {}
     for lists in _as_lists(runs):
         for qid, docnos in lists.items():
-            of_question = sums.setdefault(qid, {})
             for rank, docno in enumerate(docnos, start=1):
-                divisor = numerator + denominator * rank  # the term is denominator / divisor
-                top, bottom = of_question.get(docno, (0, 1))
-                of_question[docno] = (top * divisor + bottom * denominator, bottom * divisor)
-    qids = []
-    docnos_of_run = []
-    scores = []
-    for qid, of_question in sums.items():
-        for docno, (top, bottom) in of_question.items():
-            qids.append(qid)
-            docnos_of_run.append(docno)
-            scores.append(top / bottom)
-    return make_run(qids, docnos_of_run, scores)
+                sums[qid, docno] = sums.get((qid, docno), 0) + 1 / (Fraction(constant) + rank)
+    return make_run([qid for qid, _ in sums], [docno for _, docno in sums], list(map(float, sums.values())))
 
 
 def round_robin(runs: Sequence[pd.DataFrame | RankedDocnos], turns: int | None = None) -> pd.DataFrame:
@@ -128,7 +117,6 @@ class Expanded:
         merge: "question first", then the statement, as in the authors' recorded queries; or "statement only".
         duplicates: "drop" lists a passage once, and k passages, as in the paper; "keep" lets it fill several places of
             round robin, as in the official code, so that the run is shorter than k (divergences.md B13).
-        number: use only the first `number` expansions of a question; 0 = all.
         fuse: "round robin", one list after the other in the order of generation; or "rrf", reciprocal rank fusion.
         original: the question itself is an additional query, the first.
         depth: passages of each list that reciprocal rank fusion looks at, at least k.
@@ -139,7 +127,6 @@ class Expanded:
     name: str = ""
     merge: str = "question first"
     duplicates: str = "drop"
-    number: int = 0
     fuse: str = "round robin"
     original: bool = False
     depth: int = 100
@@ -150,9 +137,6 @@ class Expanded:
         known("fusion", self.fuse, FUSE)
         if self.duplicates == "keep" and self.fuse != "round robin":
             raise InputError("only round robin can keep duplicates; reciprocal rank fusion adds them up", field="fuse")
-        if self.number < 0:
-            problem = f"the number of expansions must be at least 1, or 0 for all, not {self.number}"
-            raise InputError(problem, field="number")
         check_k(self.depth, "depth")
         self.name = self.name or f"{self.retriever.name}+expansion"
 
@@ -187,7 +171,7 @@ class Expanded:
         """Return the queries that are searched in place of a question, or a query itself; their ids are not final."""
         if isinstance(asked, Query):
             return [asked]
-        expanded = self._expanded(asked)[: self.number or None]
+        expanded = self._expanded(asked)
         if self.original or not expanded:
             return [Query(asked.qid, asked.text, asked), *expanded]
         return expanded

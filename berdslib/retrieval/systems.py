@@ -318,11 +318,6 @@ def _needs_of(name: str) -> str:
 # ---------------------------------------------------------------- building
 
 
-def make_systems(systems: Sequence[str], collection: Collection, **options: Any) -> dict[str, Retriever]:
-    """Build systems from their strings: one call of :meth:`Workshop.make`, with the arguments of :class:`Workshop`."""
-    return Workshop(collection, **options).make(systems)
-
-
 class Workshop:
     """Builds systems over one collection; models, indexes and expansions are made on first use and shared.
 

@@ -167,13 +167,13 @@ def is_adverb(word: str) -> bool:
 
 def is_participle(word: str) -> bool:
     """Return whether a word can follow "has"; the lexicon lists some words in "-ed" as adjectives only."""
-    formed = word.endswith("ed") and base_of(word) != word
+    formed = word.endswith("ed")
     return word not in AUXILIARIES and (word in _PARTICIPLES or tag(word) in ("VBN", "VBD") or formed)
 
 
 def is_adjective(word: str) -> bool:
     """Return whether a word can be an adjective."""
-    return tag(word) in ("JJ", "JJR", "JJS") or word in ("better", "worse", "worth", "more", "less")
+    return tag(word) in ("JJ", "JJR", "JJS")
 
 
 def is_plural(subject: str) -> bool:
@@ -196,7 +196,7 @@ def is_plural(subject: str) -> bool:
 
 def is_noun(word: str) -> bool:
     """Return whether a word can be the last word of a subject: "tax", "schools", "they", "2024"."""
-    return word != "" and tag(word)[:2] in ("NN", "PR", "CD", "FW")
+    return tag(word)[:2] in ("NN", "PR", "CD", "FW")
 
 
 # ---------------------------------------------------------------- the end of the subject
@@ -399,8 +399,6 @@ def _starts_predicate(low: Sequence[str], i: int) -> str:
         return ""
     if word in _ARTICLES or low[i : i + 2] in (["one", "of"], ["part", "of"]):
         return "noun"
-    if i == 1 and tag(before) == "VBG" and is_adjective(word):  # "lying wrong", but "raising high taxes"
-        return "adjective" if len(low) == 2 or low[2] in _PREPOSITIONS else ""
     following = next((w for w in low[i + 1 :] if not is_adverb(w)), "")
     if word in ("over", "here", "online", "just") and not following:
         return "adjective"
@@ -408,8 +406,6 @@ def _starts_predicate(low: Sequence[str], i: int) -> str:
         return ""
     if is_adverb(word) or word in _DEGREES:
         return "adjective" if following and not (i + 1 < len(low) and low[i + 1] in _PREPOSITIONS) else ""
-    if word in ("worth", "better", "worse") or (word == "as" and is_adjective(following)):
-        return "adjective"
     ends = not following or following in _PREPOSITIONS | SUBORDINATORS | RELATIVES | {"and", "or", "but", "enough"}
     if is_adjective(word) and not is_participle(word) and (ends or tag(following) in ("DT", "PRP", "RB", "TO", "IN")):
         return "adjective"

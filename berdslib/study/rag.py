@@ -15,9 +15,8 @@ import pandas as pd
 
 from berdslib.data.collection import Collection
 from berdslib.data.pir import PirQuery, pir_collection
-from berdslib.data.records import OPPOSE, SUPPORT, AnyQuery, Passage, Query, Question, check_run
+from berdslib.data.records import OPPOSE, SUPPORT, AnyQuery, Passage, Query, Question, check_k, check_run
 from berdslib.errors import InputError
-from berdslib.evaluation.sides import listed_in_top
 from berdslib.llm.asking import read_all
 from berdslib.llm.chat import ChatModel
 from berdslib.llm.prompting import Prompt, load_prompt
@@ -263,11 +262,14 @@ def _shown(
     queries: Sequence[AnyQuery], run: pd.DataFrame | None, passages: Mapping[str, Passage], depth: int
 ) -> list[list[Passage]]:
     """Return the first passages of each query; an empty list for a query without passages."""
-    if depth < 1:
-        raise InputError(f"depth must be at least 1, not {depth}", field="depth")
+    check_k(depth, "depth")
     if run is None:
         return [[] for _ in queries]
-    best = listed_in_top(check_run(run), depth, [q.qid for q in queries])  # sorted by rank
+    clean = check_run(run)  # sorted by rank
+    best = clean[(clean["rank"] <= depth) & clean["qid"].isin([q.qid for q in queries])]
+    if queries and len(clean) and best.empty:
+        ids = f"{clean['qid'].iloc[0]!r} against {queries[0].qid!r} …"
+        raise InputError(f"the run and the queries do not belong together: {ids}", field="qid")
     listed = best.groupby("qid", sort=False)["docno"].agg(list).to_dict()
     for docno in best["docno"]:
         if docno not in passages:

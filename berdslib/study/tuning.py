@@ -55,12 +55,9 @@ def systems_of(retriever: str, way: str, weights: Sequence[float] = ()) -> list[
         raise InputError(f"{way!r} needs at least one relevance weight to try", field="weights")
     systems = []
     for weight in weights:
-        weighted = [_with_weight(part, weight) for part in parts]
-        systems.append(parse_system("+".join([retriever, *weighted])).text)
+        weighted = [retriever]
+        for part in parts:
+            kind, at, encoder = part.partition("@")
+            weighted.append(f"{kind}:{weight:g}{at}{encoder}" if kind in DIVERSIFIERS else part)
+        systems.append(parse_system("+".join(weighted)).text)
     return list(dict.fromkeys(systems))
-
-
-def _with_weight(part: str, weight: float) -> str:
-    """Return a part of a system string with a weight, if it is a diversifier."""
-    kind, at, encoder = part.partition("@")
-    return f"{kind}:{weight:g}{at}{encoder}" if kind in DIVERSIFIERS else part

@@ -9,9 +9,10 @@ import pytest
 from layouts import jsonl
 from pir_sample import ARTICLES, PLACES
 
+from berdslib.data.collection import Collection
 from berdslib.data.datasets import load
-from berdslib.data.pir import PirQuery, load_task, location_groups, pir_collection, places, root_id
-from berdslib.data.records import OPPOSE, SUPPORT, Passage, perspective_qid
+from berdslib.data.pir import PirQuery, load_task, pir_collection, places, root_id, task_statistics
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, perspective_qid
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import score_run
 from berdslib.paths import shipped
@@ -215,6 +216,17 @@ def test_the_demo_release(real_data):
     assert words(p.text for p in tasks["allsides"].passages) == pytest.approx(1089.2, rel=0.05)
 
 
+def test_table_1_counts_full_queries_and_words():
+    questions = [Question("r", "Trams?", ("for", "against"))]
+    passages = [Passage("a", "one two three"), Passage("b", "one", "Title")]
+    task = Collection("t", questions, passages, expansions={"r": [("for", "for Trams ?"), ("against", "no")]})
+    assert task_statistics(task) == {
+        "queries": 2, "words_per_query": 2.0, "documents": 2, "words_per_document": 2.5,
+    }  # fmt: skip
+    with pytest.raises(InputError):
+        task_statistics(Collection("none", questions, passages))
+
+
 # ---------------------------------------------------------------- the tasks that come with the package
 
 
@@ -224,7 +236,9 @@ def test_the_shipped_tasks_are_what_the_script_makes():
 
 
 def test_the_gold_article_is_the_root_in_the_city_of_the_country_that_is_asked_for():
-    task, groups = load("pir-sample:location"), location_groups()
+    task = load("pir-sample:location")
+    release = json.loads((shipped("pir-sample") / "tasks.json").read_text(encoding="utf-8"))["location"]
+    groups = dict(zip(release["docnos"], release["groups"], strict=True))
     texts = {p.docno: p.text for p in task.passages}
     assert len(set(texts.values())) == 400 and list(texts) == sorted(map(str, range(400)), key=int)
     for docno, text in texts.items():

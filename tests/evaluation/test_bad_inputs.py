@@ -68,7 +68,6 @@ TABLE = [
     (lambda: oracle.oracle(RUN, YES, ASKED, 1, depth=True), "depth"),
     # sides
     (lambda: sides.root_versus_full(ROOT, YES, ASKED, [1]), "'q#0'"),
-    (lambda: sides.group_heatmap(RUN, ASKED, {"a": "for"}, 2), "labels.*'q#1'.*'against'"),
     (lambda: sides.two_sided(BOTH[1:]), "stances"),
     (lambda: sides.sycophancy(SIDES), "asked.*'s'.*opposing"),
     (lambda: sides.leaning(SIDES, ["site"]), "by.*'site'"),
@@ -82,9 +81,6 @@ TABLE = [
     (lambda: judges.calibration_table([1, 0], [0.5, np.nan]), "0 to 1"),
     (lambda: judges.calibration_table([1, 0], [0.5, 0.1], 0), "1 bin.*0"),
     (lambda: judges.auc([1, 1], [0.1, 0.2]), "labels"),
-    (lambda: system_order.system_tau(SCORES, SCORES[::-1], ["q", "r"]), "systems"),
-    (lambda: system_order.system_tau(SCORES[["one"]], SCORES[["one"]], ["q", "r"]), "systems.*1"),
-    (lambda: system_order.question_agreement(SCORES, SCORES, ["q"]), "2 questions.*1 clusters"),
     (lambda: judge_error.corrected_mean([1, 0], [1, 0], clusters=["a"]), "one length"),
     (lambda: judge_error.corrected_mean([1, 0, 1], [1, np.nan, np.nan]), "2 .*1"),
     # scenarios

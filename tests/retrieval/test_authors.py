@@ -21,7 +21,7 @@ from berdslib.retrieval.authors import Authors, group_aspects
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import diversify
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
-from berdslib.retrieval.systems import make_systems
+from berdslib.retrieval.systems import Workshop
 
 
 class Words:
@@ -101,7 +101,7 @@ opened = cache(open_scenario)
 
 
 def system(text, collection, **options):
-    return make_systems([text], collection, **{"encoder": "words", **options})[text]
+    return Workshop(collection, **{"encoder": "words", **options}).make([text])[text]
 
 
 def listed(run, qid):

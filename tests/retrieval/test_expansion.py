@@ -64,12 +64,12 @@ TWO = {"q1": statements("A", "B", "C"), "q2": statements("D", "E")}
 def test_the_question_stands_before_the_statement_unless_it_is_left_out():
     fake = Fake({})
     expanded_search(fake, [Q1], TWO, 2)
-    expanded_search(fake, [Q1], TWO, 2, merge="statement only", number=2)
-    expanded_search(fake, [Q1], TWO, 2, merge="statement only", number=1, original=True)
+    expanded_search(fake, [Q1], TWO, 2, merge="statement only")
+    expanded_search(fake, [Q1], TWO, 2, merge="statement only", original=True)
     assert [texts for texts, _ in fake.calls] == [
         ["Should zoos close? A", "Should zoos close? B", "Should zoos close? C"],
-        ["A", "B"],
-        ["Should zoos close?", "A"],
+        ["A", "B", "C"],
+        ["Should zoos close?", "A", "B", "C"],
     ]
 
 
@@ -138,7 +138,6 @@ def test_questions_without_expansions_are_searched_as_they_are_and_counted(caplo
     [
         ({"merge": "statement first"}, "'statement first'"),
         ({"fuse": "rrf", "duplicates": "keep"}, "fuse"),
-        ({"number": -1}, "number.*-1"),
     ],
 )
 def test_what_is_not_known_is_an_error_before_anything_is_searched(options, named):

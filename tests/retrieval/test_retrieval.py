@@ -22,7 +22,7 @@ from berdslib.retrieval.base import top_k
 from berdslib.retrieval.bm25 import BM25, RankBM25, analyser
 from berdslib.retrieval.index import make_index
 from berdslib.retrieval.retrievers import RETRIEVERS, Lucene, make_retriever
-from berdslib.retrieval.systems import System, make_systems, parse_system
+from berdslib.retrieval.systems import System, Workshop, parse_system
 
 WORDS = [f"word{i}" for i in range(60)]
 
@@ -218,7 +218,7 @@ def test_a_chain_searches_and_reorders_in_them(chain, questions, corpora, monkey
 
     def lists(asked, passages):
         collection = Collection("own", asked, passages)
-        run = make_systems([chain], collection)[chain].search(collection.queries if "pap" in chain else asked, 5)
+        run = Workshop(collection).make([chain])[chain].search(collection.queries if "pap" in chain else asked, 5)
         return run.groupby("qid")["docno"].agg(list).to_dict()
 
     alone = [lists([q], corpora[q.qid]) for q in questions[:2]]

@@ -19,7 +19,7 @@ from berdslib.retrieval.diversify import Diversified, diversify, passage_vectors
 from berdslib.retrieval.expansion import Expanded, template_expansions
 from berdslib.retrieval.rerank import CrossEncoderRetriever
 from berdslib.retrieval.retrievers import RETRIEVERS, Encoding, own_retriever
-from berdslib.retrieval.systems import make_systems
+from berdslib.retrieval.systems import Workshop
 
 PASSAGES = [
     Passage("a", "zoos are cruel to animals"),
@@ -55,7 +55,7 @@ def _letters(monkeypatch):
 
 
 def system(text, collection=ZOO, **options):
-    return make_systems([text], collection, encoder="letters", **options)[text]
+    return Workshop(collection, encoder="letters", **options).make([text])[text]
 
 
 def test_a_chain_is_its_parts_from_left_to_right():
@@ -102,7 +102,7 @@ def test_a_diversifier_takes_the_vectors_of_the_retriever_before_it(monkeypatch)
         kind = own_retriever(lambda passages: Counting(("a", "b", "c")))
         RETRIEVERS.add(name, kind._replace(encoding=lambda name: Encoding(Found(name), full_text)))
     texts = ["first+mmr:0.3", "second+mmr:0.3", "first+expand:rule+mmr:0.3"]
-    built = make_systems(texts, ZOO, encoder="second")
+    built = Workshop(ZOO, encoder="second").make(texts)
     assert [built[text].search(QUESTIONS, 2)["docno"].tolist() for text in texts] == [
         ["a", "c"],
         ["a", "b"],
@@ -134,7 +134,7 @@ def test_a_diversifier_compares_by_the_encoder_that_it_names():
     assert plain["docno"].tolist() != named["docno"].tolist()
     texts = ["bm25+mmr:0.3", "bm25+mmr:0.3@words", "words+mmr:0.3", "words+mmr:0.3@letters", "bm25+mmr:.3 @ WORDS"]
     collection = Collection("zoo", questions, PASSAGES)
-    built = make_systems(texts, collection, encoder="letters")
+    built = Workshop(collection, encoder="letters").make(texts)
     for text, want in zip(texts, (plain, named, named, plain, named), strict=True):
         pd.testing.assert_frame_equal(built[text].search(questions, 100), want)
     assert [built[text].name for text in texts] == [
@@ -208,7 +208,7 @@ def test_a_cross_encoder_may_stand_anywhere(monkeypatch):
         "bm25+cross:m+expand:recorded": Expanded(cross(first), RECORDED),
         "bm25+cross:m+cross:m": cross(cross(first)),
     }
-    built = make_systems(list(chains), ZOO, encoder="letters", depth=2)
+    built = Workshop(ZOO, encoder="letters", depth=2).make(list(chains))
     for text, by_hand in chains.items():
         pd.testing.assert_frame_equal(built[text].search(QUESTIONS, 2), by_hand.search(QUESTIONS, 2))
         assert built[text].name == text
@@ -220,11 +220,11 @@ def test_a_model_that_is_missing_fails_before_anything_is_searched(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr(systems_module, "make_retriever", lambda *_, **__: pytest.fail("built"))
     with pytest.raises(MissingDataError, match="hf download nobody/nothing"):
-        make_systems(["bm25", "bm25+cross:nobody/nothing"], ZOO)
+        Workshop(ZOO).make(["bm25", "bm25+cross:nobody/nothing"])
     # An encoder that passages are compared by is a model, too.
     monkeypatch.setattr(retrievers_module, "get_encoder", get_encoder)
     with pytest.raises(MissingDataError, match="hf download nobody/nothing"):
-        make_systems(["bm25", "bm25+mmr:0.9@hf:nobody/nothing"], ZOO)
+        Workshop(ZOO).make(["bm25", "bm25+mmr:0.9@hf:nobody/nothing"])
 
 
 class Counting:
@@ -249,7 +249,7 @@ def counting():
 
 def test_systems_that_begin_alike_search_their_beginning_once(counting):
     texts = ["counting+mmr:0.9", "counting+mmr:0.5", "counting+mmr:0.9+msd:0.5", "counting"]
-    built = make_systems(texts, ZOO, encoder="letters", depth=2)
+    built = Workshop(ZOO, encoder="letters", depth=2).make(texts)
     for text in texts:
         built[text].search(QUESTIONS, 2)
     assert counting.asked == [([QUESTIONS[0].text], 2)]

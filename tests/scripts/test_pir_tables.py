@@ -4,6 +4,7 @@ import argparse
 import importlib.util
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -12,13 +13,24 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from berdslib.data.collection import Collection
 from berdslib.data.datasets import load
+from berdslib.data.records import Question, make_verdicts, ranked_run
 from berdslib.llm.chat import Reply
 from berdslib.study.front import search
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "scripts" / "pir_tables.py"
+LABELS = ("support", "undermine", "general")
 OTHER_ROW = "BeRDS 3,theperspective,bm25,,macro,MRecall,5,77.60,069.8,,134,NA"
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("pir_tables", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def call(*arguments, **variables):
@@ -72,6 +84,50 @@ def test_figures_3_and_6_count_the_countries_of_what_is_listed(tmp_path):
     assert diagonal == {country: shown.get(country, {}).get(country, 0) for country in shown.index}
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_shares_of_labels_are_those_counted_one_by_one(script, seed):
+    draw = random.Random(seed)
+    questions = [Question(f"q{i}", f"Root {i}?", ("a", "b", "c"), labels=LABELS) for i in range(6)]
+    docnos = [f"d{i}" for i in range(12)]
+    lists = {q.qid: draw.sample(docnos, 8) for q in questions}
+    supported = {
+        (q.qid, docno, pid)
+        for q in questions
+        for pid in range(3)
+        for docno in [*draw.sample(docnos, draw.randint(0, 3)), lists[q.qid][0]]
+    }
+    gold = make_verdicts([(qid, pid, docno, 1.0, True) for qid, docno, pid in sorted(supported)], "gold")
+    asked, k = ("support", "undermine"), 4
+    counts = dict.fromkeys(asked, 0)
+    for q in questions:
+        for docno in lists[q.qid][:k]:
+            for label in asked:
+                counts[label] += (q.qid, docno, LABELS.index(label)) in supported
+    task = Collection("t", questions, [], gold)
+    table = script.root_bias(ranked_run(lists), task, asked, k, resamples=50).set_index("label")
+    assert table["found"].to_dict() == counts
+    total = sum(counts.values())
+    assert table["share"].to_dict() == pytest.approx({label: n / total for label, n in counts.items()})
+    assert (table["low"] <= table["share"] + 1e-9).all() and (table["share"] <= table["high"] + 1e-9).all()
+    everything = script.root_bias(ranked_run({q.qid: docnos for q in questions}), task, asked, 12, resamples=10)
+    assert everything["share"].tolist() == pytest.approx(table["in_corpus"].tolist())
+
+
+@pytest.mark.parametrize(
+    ("found", "gold", "union", "f1"),
+    [
+        ("the cat", "the cat", 1.0, 1.0),
+        ("the Cat sat", "the cat", 2 / 3, 4 / 5),
+        ("dog", "a dog", 1 / 2, 2 / 3),
+        ("dog", "cat", 0.0, 0.0),
+        ("", "", 0.0, 0.0),
+    ],
+)
+def test_word_overlap_by_hand(script, found, gold, union, f1):
+    assert script.word_overlap(found, gold) == pytest.approx(union)
+    assert script.word_overlap(found, gold, "f1") == pytest.approx(f1)
+
+
 def test_without_the_release_it_ends_with_what_to_do(tmp_path):
     done = call("1", BERDS_DATA=str(tmp_path), BERDS_CACHE=str(tmp_path / "cache"))
     assert done.returncode == 1 and "Traceback" not in done.stderr and "pir-demo" in done.stderr
@@ -87,10 +143,7 @@ class Reader:
 
 
 @pytest.mark.real_data
-def test_table_5_compares_answers_with_those_of_ambigqas_own_file(tmp_path, real_data, monkeypatch):
-    spec = importlib.util.spec_from_file_location("pir_tables", SCRIPT)
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+def test_table_5_compares_answers_with_those_of_ambigqas_own_file(tmp_path, real_data, monkeypatch, script):
     monkeypatch.setattr(script, "make_chat", lambda _: Reader())
     release = json.loads((real_data / "pir" / "demo_pir_dataset.json").read_text(encoding="utf-8"))["ambigqa"]
     pairs = [{"question": text, "answer": ["wrong", "right one"]} for text in release["queries"][:6]]

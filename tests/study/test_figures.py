@@ -37,7 +37,7 @@ def test_dollars_in_every_other_figure(name):
     for figure in (
         figures.compare_systems(means, [name]),
         figures.compare_systems(pd.concat([means, *(means.assign(system=f"s{i}") for i in range(5))]), [name]),
-        figures.lines(pd.DataFrame({name: [0.1, 0.2]}, index=[0.0, 1.0]), name, name, dashed={name: 0.1}),
+        figures.lines(pd.DataFrame({name: [0.1, 0.2]}, index=[0.0, 1.0]), name, name),
     ):
         drawn = shown(figure)
         assert {math for _, math in drawn} == {False}

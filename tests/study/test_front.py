@@ -27,7 +27,7 @@ from berdslib.retrieval.bm25 import BM25
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.expansion import template_expansions
 from berdslib.retrieval.retrievers import RETRIEVERS, own_retriever
-from berdslib.retrieval.systems import PARTS, make_systems
+from berdslib.retrieval.systems import PARTS, Workshop
 from berdslib.study import scoring
 
 QUESTIONS = [
@@ -359,7 +359,7 @@ def test_depth_reaches_a_retriever_that_re_ranks_by_itself():
     deep = own_retriever(lambda passages, depth=100: told.append(depth) or made)
     RETRIEVERS.add("deep", deep._replace(reranks=True))
     RETRIEVERS.add("plain", own_retriever(lambda passages: made))
-    make_systems(["deep", "plain"], PETS, depth=7)
+    Workshop(PETS, depth=7).make(["deep", "plain"])
     assert told == [7]
 
 
@@ -377,7 +377,7 @@ def test_a_diversifier_reads_the_text_that_the_retriever_encoded(monkeypatch):
     monkeypatch.setattr(RETRIEVERS, "_things", {**RETRIEVERS, "listening": RETRIEVERS["minilm"]})
     passages = [bd.Passage("d1", "Yes.", "Title"), bd.Passage("d2", "No.", "Other")]
     asked = bd.Collection("two", [bd.Question("q", "title other yes no")], passages)
-    make_systems(["bm25+mmr:0.5"], asked, encoder="listening")["bm25+mmr:0.5"].search(asked.questions, 2)
+    Workshop(asked, encoder="listening").make(["bm25+mmr:0.5"])["bm25+mmr:0.5"].search(asked.questions, 2)
     assert set(read) == {"Title [SEP] Yes.", "Other [SEP] No."}
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from berdslib.study.figures.style import DASHES, NOTHING, PALETTE, look, panels, plain
+from berdslib.study.figures.style import NOTHING, PALETTE, look, panels, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,20 +19,15 @@ def lines(
     xlabel: str,
     ylabel: str,
     *,
-    dashed: Mapping[str, float] | None = None,
-    dots: bool = True,
     ylim: tuple[float, float] | None = (0, 103),
 ) -> Figure:
-    """Draw each column of a table as a line over the index, in its own colour and marker; without `dots`, in dashes.
+    """Draw each column of a table as a line over the index, in its own colour and marker.
 
-    `dashed` maps a column to the height of a dashed reference line. With `ylim` None, the axis fits the numbers.
+    With `ylim` None, the axis fits the numbers.
     """
     figure, (axis,) = panels(1, (7.2, 4.2))
     for i, name in enumerate(table):
-        style = look(i) if dots else {"color": PALETTE[i % len(PALETTE)], "ls": DASHES[i % 4]}
-        axis.plot(table.index, table[name], label=plain(name), lw=2, **style)
-        if name in (dashed or {}):
-            axis.axhline((dashed or {})[str(name)], color=style["color"], ls="--", lw=1.2)
+        axis.plot(table.index, table[name], label=plain(name), lw=2, **look(i))
     axis.set(xlabel=plain(xlabel), ylabel=plain(ylabel), ylim=ylim)
     axis.legend(frameon=False)
     return figure

@@ -28,9 +28,9 @@ def plain(text: object) -> str:
     return str(text).replace("$", r"\$")
 
 
-def look(i: int, colours: tuple[str, ...] = PALETTE) -> dict[str, Any]:
+def look(i: int) -> dict[str, Any]:
     """Return the colour and the marker of the i-th item; where colours repeat, the markers differ."""
-    return {"color": colours[i % len(colours)], "marker": MARKERS[(i + i // len(colours)) % len(MARKERS)]}
+    return {"color": PALETTE[i % len(PALETTE)], "marker": MARKERS[(i + i // len(PALETTE)) % len(MARKERS)]}
 
 
 def looks_of_systems(systems: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -52,12 +52,12 @@ def looks_of_systems(systems: Iterable[str]) -> dict[str, dict[str, Any]]:
     return looks
 
 
-def use_style(page: bool = False) -> None:
-    """Set fonts, colours and sizes for the screen, or for a printed page column."""
+def use_style() -> None:
+    """Set fonts, colours and sizes."""
     import matplotlib as mpl
     import seaborn as sns
 
-    sns.set_theme(context="paper" if page else "notebook", style="ticks", palette=list(PALETTE))
+    sns.set_theme(style="ticks", palette=list(PALETTE))
     mpl.rcParams.update(
         {
             "axes.spines.top": False,

@@ -115,18 +115,16 @@ def compare_systems(
     table: pd.DataFrame,
     measures: Sequence[str],
     *,
-    dataset: str = "macro",
     baseline: str | None = None,
 ) -> Figure:
     """Draw means with 95 % intervals, a panel per measure, a line per system; the best by the first measure is on top.
 
     Args:
-        table: the table of an Experiment.
+        table: the table of an Experiment; the means over its data sets are drawn.
         measures: names of the measures to draw.
-        dataset: the data set whose rows are drawn, or "macro" for the means over data sets.
         baseline: a system whose mean every panel shows as a dashed line; None for no line.
     """
-    rows = table[(table["dataset"] == dataset) & table["measure"].isin(measures)]
+    rows = table[(table["dataset"] == "macro") & table["measure"].isin(measures)]
     wide = rows.pivot(index="system", columns="measure", values="mean")[list(measures)]
     if baseline is not None:
         known("system of the table", baseline, wide.index)
@@ -139,7 +137,7 @@ def compare_systems(
         looks={None: {**look(0), "clip_on": False}},  # so that a mark at 0 or 100 is drawn in full
         lines=None if baseline is None else {m: wide[m][baseline] * 100 for m in measures},
     )  # fmt: skip
-    scores = f"score, %, {'mean' if dataset == 'macro' else plain(dataset)} ({int(rows['n'].iloc[0])} questions)"
+    scores = f"score, %, mean ({int(rows['n'].iloc[0])} questions)"
     figure.supxlabel(scores + ("" if baseline is None else f"; dashed: {plain(baseline)}"), fontsize=11)
     return figure
 
