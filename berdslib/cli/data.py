@@ -61,7 +61,7 @@ def data_fetch(name: str) -> None:
 @data.command("stats")
 @options.questions(required=False)
 @JSON
-def data_stats(questions: str | None, corpus: str | None, split: str | None, limit: int) -> None:
+def data_stats(questions: str | None, corpus: str | None, columns: dict[str, str] | None, **given: Any) -> None:
     """Print the columns of BeRDS Table 1 for sets of questions (-q), or those of Table 2 for corpora (-c).
 
     For a corpus, the words of a passage are also counted; NAME:words first cuts its rows into passages of 100 words.
@@ -70,14 +70,17 @@ def data_stats(questions: str | None, corpus: str | None, split: str | None, lim
     """
     import pandas as pd
 
-    from berdslib.data.datasets import describe_corpus, load_questions, statistics
+    from berdslib.data.datasets import describe_corpus, statistics
 
     refuse((questions is None) == (corpus is None), "give either questions with -q, or corpora with -c")
     if corpus is not None:
-        rows = [describe_corpus(name) for name in split_names(corpus)]
+        rows = [describe_corpus(name, columns) for name in split_names(corpus)]
     else:
-        names = split_names(questions or "")
-        rows = [{"questions": name, **statistics(load_questions(name, split, limit))} for name in names]
+        rows = []
+        for name in split_names(questions or ""):
+            named = {"questions": name, "columns": columns, **given}
+            found = read_collection(named, need_passages=False, need_perspectives=False)
+            rows.append({"questions": name, **statistics(found.questions)})
     options.print_frame(pd.DataFrame(rows))
 
 
@@ -158,7 +161,8 @@ def data_export(
         more = gold or layout or runs or given["split"]
         refuse(more or given["corpus"] is None, "give questions with -q, or with -c alone a corpus to write")
         corpus = write_source(
-            given["corpus"], path, limit=given["limit"], cut=cut, words=words, duplicates=duplicates
+            given["corpus"], path, limit=given["limit"], cut=cut, words=words, duplicates=duplicates,
+            columns=given["columns"],
         )  # fmt: skip
         dropped = f" ({corpus.repeats} repeats dropped)" if duplicates != "keep" else ""
         sentence = f"{corpus.passages} passages{dropped}, {corpus.bytes:,} bytes → {path}"

@@ -168,7 +168,7 @@ def evaluate_command(
 
     from_file = given["questions"] is None
     refuse(from_file and (runs or len(files) != 1), "give either one BeRDS JSONL file, or --run with --questions")
-    own = verdicts or given["split"] or given["corpus"]
+    own = verdicts or given["split"] or given["corpus"] or given["columns"]
     refuse(from_file and own, "a BeRDS JSONL file contains its own questions and verdicts")
     refuse(not from_file and cutoff, "--k is for a BeRDS JSONL file")
     refuse(judged and (from_file or per_question or form == "trec"), "--judged corrects the means of runs")

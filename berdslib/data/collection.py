@@ -19,6 +19,7 @@ from berdslib.data.records import (
     check_questions,
     check_verdicts,
     counted,
+    numbered_hint,
     perspective_qid,
 )
 from berdslib.errors import InputError
@@ -95,7 +96,7 @@ class Collection:
             gold = check_verdicts(self.gold)
             qids = {question.qid for question in self.questions}
             if len(gold) and qids.isdisjoint(gold["qid"]):
-                ids = f"{gold['qid'].iloc[0]!r} against {self.questions[0].qid!r} …"
+                ids = f"{gold['qid'].iloc[0]!r} against {self.questions[0].qid!r} …{numbered_hint(self.questions)}"
                 raise InputError(f"the verdicts and the questions do not belong together: {ids}", field="gold")
             object.__setattr__(self, "gold", gold)
 

@@ -138,11 +138,19 @@ def issue_of(question: Question) -> str:
 
 
 class Passage(NamedTuple):
-    """A piece of text that can be retrieved; ``title`` may be ""."""
+    """A piece of text that can be retrieved; ``title`` may be "".
+
+    ``fields`` holds the further columns of its file, such as an author or a date; a corpus on disk does not keep them.
+    """
 
     docno: str
     text: str
     title: str = ""
+    fields: Mapping[str, Any] = {}
+
+    def __hash__(self) -> int:
+        """Ignore the fields: their values, such as lists, may have no hash."""
+        return hash(self[:3])
 
     @property
     def full_text(self) -> str:
@@ -201,6 +209,13 @@ def _check_apart(questions: Sequence[Question]) -> None:
             if qid in qids:
                 problem = f"{qid!r} is also the id of a perspective of {question.qid!r}; give the question another id"
                 raise InputError(problem, field="qid")
+
+
+def numbered_hint(questions: Sequence[Question]) -> str:
+    """Return, for ids that may be mere numbers of rows, a hint at the missing column; else ""."""
+    if any(question.qid != str(i) for i, question in enumerate(questions)):
+        return ""
+    return "; questions without a column of ids are numbered from 0: add qid, or name yours, --columns qid=NAME"
 
 
 def perspective_qid(qid: str, pid: int) -> str:

@@ -76,7 +76,7 @@ def assert_is_freshstack(found, name):
             name,
         )
     ]
-    assert list(found.passages) == [Passage(docno, text) for docno, text in TEXTS.items()]
+    assert [passage[:3] for passage in found.passages] == [(docno, text, "") for docno, text in TEXTS.items()]
     assert found.gold[["qid", "pid", "docno", "supports"]].values.tolist() == [
         ["7", 0, "docs/chain.md_0_80", True],
         ["7", 0, "docs/memory.md_0_90", True],
