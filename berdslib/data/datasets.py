@@ -343,6 +343,7 @@ def _with_gold(
 ) -> Collection:
     """Return a collection with other verdicts, and with perspectives for questions that list none."""
     judgements = _judgements(given)
+    whole = _with_perspectives_of(whole, given)
     firsts: Mapping[str, int] = {}
     if isinstance(judgements, Qrels):
         if first_subtopic is None:
@@ -362,6 +363,32 @@ def _with_gold(
             raise InputError(f"{problem}, which has {first!r}{yours}", field="gold")
     questions, verdicts = _with_subtopics(whole.questions, verdicts, firsts)
     return replace(whole, questions=questions, gold=verdicts)
+
+
+def _with_perspectives_of(whole: Collection, given: str | Path | Records) -> Collection:
+    """Return a collection whose questions without perspectives have those of a data set, by their ids.
+
+    Verdicts of a data set, such as a folder of nuggets, number its own perspectives; other ones are refused.
+    """
+    if not isinstance(given, str | Path):
+        return whole
+    entry = find(given)
+    if entry.reader in ("table", "beir") or "questions" not in entry.parts:
+        return whole
+    theirs = {question.qid: question for question in load_questions(given, "all" if entry.splits else None)}
+    questions = []
+    for question in whole.questions:
+        other = theirs.get(question.qid)
+        if other is not None and not question.perspectives:
+            question = other._replace(text=question.text, source=question.source, split=question.split)
+        elif other is not None and question.perspectives != other.perspectives:
+            problem = (
+                f"question {question.qid!r} has perspectives like {question.perspectives[0]!r}, and in the gold like"
+            )
+            hint = "give the questions without perspectives, and they get those of the gold"
+            raise InputError(f"{problem} {other.perspectives[0]!r}; {hint}", path=entry.place or None, field="gold")
+        questions.append(question)
+    return replace(whole, questions=questions)
 
 
 def _check_subtopics(qrels: Qrels, questions: Sequence[Question]) -> None:

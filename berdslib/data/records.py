@@ -218,6 +218,19 @@ def numbered_hint(questions: Sequence[Question]) -> str:
     return "; questions without a column of ids are numbered from 0: add qid, or name yours, --columns qid=NAME"
 
 
+def ids_searched(questions: Sequence[Question]) -> str:
+    """Describe questions whose text is their id, as in short nugget banks; "" if there are none.
+
+    >>> ids_searched([Question("T01", "T01", ("It is.",))])
+    '1 of 1 question has no text, and its id was searched for'
+    """
+    n = sum(question.text == question.qid and " " not in question.qid for question in questions)
+    if not n:
+        return ""
+    rest = "has no text, and its id was" if n == 1 else "have no text, and their ids were"
+    return f"{n} of {counted(len(questions), 'question')} {rest} searched for"
+
+
 def perspective_qid(qid: str, pid: int) -> str:
     """Return the id under which a question is asked from its perspective number `pid`.
 

@@ -25,6 +25,7 @@ from berdslib.data.records import (
     Question,
     check_k,
     counted,
+    ids_searched,
     list_ids,
     make_verdicts,
     no_repeats,
@@ -649,6 +650,8 @@ def table_notes(
     number_asked = sum(len(collection.questions) for collection in collections)
     sentences = [*map(own_left_out, collections), _own_ids(runs, collections)]
     sentences.append(left_out(number_asked, len(questions)))
+    if not set(runs) <= {*finished}:
+        sentences.append(ids_searched(questions))
     scored_by = verdicts[verdicts["qid"].isin({q.qid for q in questions})]
     if not any(isinstance(collection, Scenario) for collection in collections):
         judged = notes.places_judged(runs, scored_by, questions, measures)
