@@ -103,6 +103,7 @@ def data_leaks(threshold: float, across: bool, **given: Any) -> None:
     berds data leaks -q arguana,kialo,opinionqa
     """
     from berdslib.data.leaks import across_splits, leaks
+    from berdslib.data.records import counted
 
     refuse(given["corpus"], "questions are compared by their wording alone; leave out -c")
     questions = read_collection(given, need_passages=False, need_perspectives=False).questions
@@ -120,7 +121,8 @@ def data_leaks(threshold: float, across: bool, **given: Any) -> None:
     else:
         where = "without splits"
     summary = {"questions": len(questions), "splits": splits, "overlaps": len(overlaps), "across": len(leaking)}
-    sentence = f"{len(questions)} questions, {len(overlaps)} overlaps of {threshold} or more, {where}"
+    found = f"{counted(len(questions), 'question')}, {counted(len(overlaps), 'overlap')}"
+    sentence = f"{found} of {threshold} or more, {where}"
     say({**summary, "pairs": shown.to_dict("records")}, sentence)
     options.end(len(leaking))
 
@@ -156,6 +158,7 @@ def data_export(
     """
     from berdslib.data.datasets import write_source
     from berdslib.data.formats import export_collection
+    from berdslib.data.records import counted
 
     if given["questions"] is None:
         more = gold or layout or runs or given["split"]
@@ -184,7 +187,8 @@ def data_export(
     export_collection(path, questions, passages, verdicts, layout=layout, split=split or "test", run=run)
     written = int(verdicts["qid"].isin([question.qid for question in questions]).sum())
     summary = {"output": path, "questions": len(questions), "corpus_size": len(passages), "gold": written}
-    say(summary, f"{len(questions)} questions, {len(passages)} passages, {written} verdicts → {path}")
+    parts = [counted(len(questions), "question"), counted(len(passages), "passage"), counted(written, "verdict")]
+    say(summary, f"{', '.join(parts)} → {path}")
 
 
 def _part(_: click.Context, __: click.Parameter, value: str) -> tuple[int, int]:

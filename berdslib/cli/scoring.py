@@ -269,6 +269,7 @@ def _scored(
 def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[Any], dict[str, pd.DataFrame]]:
     """Read an official file once per recorded judge, and score it."""
     from berdslib.data.formats import prediction_fields, read_berds
+    from berdslib.data.records import some_of
     from berdslib.evaluation.measures import official_cutoff
     from berdslib.evaluation.measures import score_run as score
 
@@ -285,7 +286,8 @@ def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[An
         lengths = run["qid"].value_counts().reindex([q.qid for q in questions], fill_value=0)
         short = int((lengths < k).sum())
         if short and field == fields[0]:
-            tell(f"berds: {short} of {len(questions)} questions list fewer than {k} passages; missing ones count as no")
+            some = some_of(short, len(questions), "question", "list")
+            tell(f"berds: {some} fewer than {k} passages; missing ones count as no")
         with errors_in(field):
             scores[field] = score(run, verdicts, questions, wanted)  # type: ignore[arg-type] # a field has some
         questions = [q for q in questions if q.qid in scores[field].index]

@@ -21,6 +21,7 @@ from berdslib.data.records import (
     counted,
     numbered_hint,
     perspective_qid,
+    some_of,
 )
 from berdslib.errors import InputError
 
@@ -45,14 +46,13 @@ class Missing(NamedTuple):
         """Return a sentence for each count that is not 0."""
         sentences = []
         if self.unjudged:
-            sentences.append(f"{self.unjudged:,} of {counted(self.questions, 'question')} have no verdict")
+            sentences.append(f"{some_of(self.unjudged, self.questions, 'question', 'have')} no verdict")
         if self.absent:
-            judged = counted(self.judged, "judged passage")
-            sentences.append(f"{self.absent:,} of {judged} are not in the corpus, such as {self.such_as!r}")
+            absent = some_of(self.absent, self.judged, "judged passage", "are")
+            sentences.append(f"{absent} not in the corpus, such as {self.such_as!r}")
         if self.unanswerable:
-            questions = counted(self.questions, "question")
-            problem = "have no relevant passage in the corpus; no system answers them"
-            sentences.append(f"{self.unanswerable:,} of {questions} {problem}")
+            questions = some_of(self.unanswerable, self.questions, "question", "have")
+            sentences.append(f"{questions} no relevant passage in the corpus, so no system can answer")
         return sentences
 
 
@@ -157,6 +157,13 @@ class Collection:
         if self.expansions:
             parts.append(f"expansions of {counted(len(self.expansions), 'question')}")
         return f"Collection {self.name!r}: {', '.join(parts)}"
+
+
+def check_corpus(collection: Collection) -> None:
+    """Raise InputError for a collection without passages."""
+    if not collection.passages:
+        problem = f"{collection.name!r} has questions only; name the corpus to search, -c or in Python passages="
+        raise InputError(problem, field="passages")
 
 
 def perspective_queries(question: Question, expansions: Expansions) -> list[Query]:

@@ -18,7 +18,7 @@ from berdslib import paths
 from berdslib.data import fetch, formats, saved
 from berdslib.data.catalogue import Dataset, dataset_at
 from berdslib.data.collection import Collection
-from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_questions, make_verdicts, shares
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_questions, make_verdicts, shares, some_of
 from berdslib.data.tables import Row, detect_layout, is_missing, read_json, read_jsonl, read_table
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, MissingDataError
@@ -200,7 +200,8 @@ def read_labelled_pairs(path: StrPath) -> list[LabelledPair]:
         question, document, perspective = texts
         pairs.append(LabelledPair(question, document, perspective, labels[label]))
     if unlabelled:
-        logger.warning("%s: %d of %d pairs have no label and are left out", path, unlabelled, unlabelled + len(pairs))
+        some = some_of(unlabelled, unlabelled + len(pairs), "pair", "have")
+        logger.warning("%s: %s no label: left out", path, some)
     if not pairs:
         raise InputError("holds no labelled pairs", path=path)
     if len({pair.label for pair in pairs}) < 2:

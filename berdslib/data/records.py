@@ -227,8 +227,8 @@ def ids_searched(questions: Sequence[Question]) -> str:
     n = sum(question.text == question.qid and " " not in question.qid for question in questions)
     if not n:
         return ""
-    rest = "has no text, and its id was" if n == 1 else "have no text, and their ids were"
-    return f"{n} of {counted(len(questions), 'question')} {rest} searched for"
+    rest = "its id was" if n == 1 else "their ids were"
+    return f"{some_of(n, len(questions), 'question', 'have')} no text, and {rest} searched for"
 
 
 def perspective_qid(qid: str, pid: int) -> str:
@@ -790,6 +790,16 @@ def counted(n: int, what: str) -> str:
     ('1 question', '1,200 questions')
     """
     return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def some_of(n: int, total: int, what: str, verb: str) -> str:
+    """Return a part of a number of things as the subject of a verb, "have", "are" or a regular one, which agrees.
+
+    >>> some_of(1, 12, "question", "have"), some_of(3, 1200, "pair", "list")
+    ('1 of 12 questions has', '3 of 1,200 pairs list')
+    """
+    singular = {"have": "has", "are": "is"}.get(verb, f"{verb}s")
+    return f"{n:,} of {counted(total, what)} {singular if n == 1 else verb}"
 
 
 def _numbering(qrels: pd.DataFrame, listed: Mapping[str, int], first_subtopic: int | None) -> pd.DataFrame:

@@ -41,6 +41,7 @@ from berdslib.data.records import (
     make_verdicts,
     perspective_qid,
     read_pairs,
+    some_of,
 )
 from berdslib.errors import InputError
 from berdslib.evaluation.tables import (
@@ -595,8 +596,7 @@ def left_out(asked: int, judged: int) -> str:
     without = asked - judged
     if not without:
         return ""
-    verb = "has" if without == 1 else "have"
-    return f"{without} of {asked} questions {verb} no verdict: left out"
+    return f"{some_of(without, asked, 'question', 'have')} no verdict: left out"
 
 
 def check_without_groups(measures: Iterable[Measure]) -> None:
@@ -717,8 +717,8 @@ def tell_gaps(
     lists = lists_looked_at(questions, measures)
     unanswered = len(lists.keys() - set(run["qid"].unique()))
     if unanswered:
-        message = "%d of %d questions have no passage in %s; they count as unanswered"
-        logger.warning(message, unanswered, len(lists), called)
+        some = some_of(unanswered, len(lists), "question", "have")
+        logger.warning("%s no passage in %s: unanswered", some, called)
     top = run[run["rank"] <= 10]
     top = top.assign(qid=top["qid"].map(lists)).dropna(subset="qid")
     if len(verdicts) and not pair_index(top).isin(pair_index(verdicts)).any():
@@ -729,7 +729,7 @@ def single_perspectives(questions: Sequence[Question], measures: Iterable[str]) 
     """Describe how many questions have a single perspective, if MRecall or Coverage is measured; "" for 0.
 
     >>> single_perspectives([Question("q", "Who?", ("She.",))], ["MRecall@5", "P@5"])
-    '1 of 1 questions have a single perspective, where MRecall amounts to a hit rate'
+    '1 of 1 question has a single perspective, where MRecall amounts to a hit rate'
     """
     bases = {measure.partition("@")[0] for measure in measures}
     names = [name for name in ("MRecall", "Coverage") if name in bases]
@@ -738,7 +738,7 @@ def single_perspectives(questions: Sequence[Question], measures: Iterable[str]) 
         return ""
     verb = "amounts" if len(names) == 1 else "amount"
     verdict = f"{' and '.join(names)} {verb} to a hit rate"
-    return f"{single} of {len(questions)} questions have a single perspective, where {verdict}"
+    return f"{some_of(single, len(questions), 'question', 'have')} a single perspective, where {verdict}"
 
 
 def looks_at_perspectives(measures: Iterable[Measure]) -> bool:

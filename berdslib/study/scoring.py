@@ -15,7 +15,7 @@ from typing import Any, TypeGuard, TypeVar
 
 import pandas as pd
 
-from berdslib.data.collection import Collection, Expansions
+from berdslib.data.collection import Collection, Expansions, check_corpus
 from berdslib.data.corpus import by_docno
 from berdslib.data.datasets import load
 from berdslib.data.records import (
@@ -31,6 +31,7 @@ from berdslib.data.records import (
     no_repeats,
     perspective_qid,
     ranked_run,
+    some_of,
 )
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
@@ -252,9 +253,10 @@ def check_readable(collection: Collection) -> None:
     """Refuse perspectives that are mere subtopic numbers, since a judge needs their texts."""
     numbered = [q for q in collection.questions if any(map(_NUMBERED.fullmatch, q.perspectives))]
     if numbered:
-        some = f"{len(numbered)} of {len(collection.questions)} questions, such as {numbered[0].qid!r},"
+        some = some_of(len(numbered), len(collection.questions), "question", "have")
         hint = "a judge reads the texts of perspectives; add them, or score by recorded verdicts"
-        raise InputError(f"{some} have numbered subtopics in place of perspectives; {hint}", field="perspectives")
+        problem = f"{some} numbered subtopics in place of perspectives, such as {numbered[0].qid!r}"
+        raise InputError(f"{problem}; {hint}", field="perspectives")
 
 
 # ---------------------------------------------------------------- runs
@@ -370,7 +372,7 @@ def held(
     searching = {name: system for name, system in named.items() if not isinstance(system, pd.DataFrame)}
     parsed = {name: parse_system(system) for name, system in searching.items() if isinstance(system, str)}
     if searching:
-        sizes = f"{len(collection.questions):,} questions, {len(collection.passages):,} passages"
+        sizes = f"{counted(len(collection.questions), 'question')}, {counted(len(collection.passages), 'passage')}"
         begin(f"{collection.name}: {sizes}; preparing models and indexes for {', '.join(searching)}")
     shop = None
     built = dict[str, Retriever]()
@@ -496,9 +498,8 @@ def own_left_out(collection: Collection) -> str:
     own = own_passages(collection)
     if not own:
         return ""
-    verb = "stands" if len(own) == 1 else "stand"
-    where = f"{len(own)} of {len(collection.questions)} questions {verb} in the corpus under their own ids"
-    return f"{where}: left out of their own lists, as in BEIR"
+    where = some_of(len(own), len(collection.questions), "question", "stand")
+    return f"{where} in the corpus under their own ids: left out of their own lists, as in BEIR"
 
 
 def without_own(run: pd.DataFrame, own: Collected[str], questions: Sequence[Question]) -> pd.DataFrame:
@@ -545,9 +546,7 @@ def pooled(runs: Iterable[pd.DataFrame], questions: Sequence[Question], k: int) 
 
 def judged(runs: Iterable[pd.DataFrame], collection: Collection, judge: Judge, k: int, store: Store) -> pd.DataFrame:
     """Return a judge's verdicts on the :func:`pooled` top k of several runs; the collection must have passages."""
-    if not collection.passages:
-        problem = f"{collection.name!r} has questions only; a judge also needs passages, so name the corpus"
-        raise InputError(problem, field="passages")
+    check_corpus(collection)
     if not isinstance(judge, Gold):
         check_readable(collection)
     pool = pooled(runs, collection.questions, k)

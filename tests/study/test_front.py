@@ -161,7 +161,7 @@ def test_a_run_is_scored_by_hand(data):
 def test_a_question_with_one_perspective_is_told(caplog):
     for measure in ("Precision@1", "MRecall@1"):
         bd.evaluate(bd.search("bm25", PETS, 1), GOLD.assign(judge="gold"), PETS, measure)
-    told = ["1 of 2 questions have a single perspective, where MRecall amounts to a hit rate"]
+    told = ["1 of 2 questions has a single perspective, where MRecall amounts to a hit rate"]
     assert [record.getMessage() for record in caplog.records] == told
 
 
