@@ -18,6 +18,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from berdslib.data.croissant import write_croissant
 from berdslib.data.records import (
     OPPOSE,
     SUPPORT,
@@ -768,7 +769,7 @@ def write_hub(
     """Write a folder for the Hugging Face hub: Parquet for each of three configs, and a card with their names.
 
     `datasets.load_dataset(FOLDER, "questions")` reads it, and so it does from the hub. Title, licence and source of the
-    card are left to the author.
+    card are left to the author. `croissant.json` describes the same tables.
     """
     rows = [question._asdict() | {"question": question.text} for question in questions]
     columns = ["qid", "question", "perspectives", "stances", "labels", "weights", "source", "split"]
@@ -787,16 +788,18 @@ def write_hub(
         "tags": ["perspectives", "diversity"],
         "configs": configs,
     }
+    about = (
+        f"{len(questions)} questions with perspectives, {len(tables['corpus'])} passages, and {len(gold)} verdicts on "
+        "whether a passage supports a perspective (`pid`, its number from 0)."
+    )
     with atomic_path(folder, marker="README.md") as unfinished:
+        paths = {name: unfinished / name / f"{split}.parquet" for name in tables}
         for name, table in tables.items():
-            (unfinished / name).mkdir(parents=True)
-            table.to_parquet(unfinished / name / f"{split}.parquet", index=False)
+            paths[name].parent.mkdir(parents=True)
+            table.to_parquet(paths[name], index=False)
+        write_croissant(unfinished, folder.name, about, paths)
         with write_text(unfinished / "README.md") as file:
-            file.write(f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n\n# {folder.name}\n\n")
-            file.write(f"{len(questions)} questions with perspectives, {len(tables['corpus'])} passages, and ")
-            file.write(
-                f"{len(gold)} verdicts on whether a passage supports a perspective (`pid`, its number from 0).\n"
-            )
+            file.write(f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n\n# {folder.name}\n\n{about}\n")
 
 
 def export_collection(
