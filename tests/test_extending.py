@@ -7,9 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from berdslib.data.records import Passage
+from berdslib.evaluation.measures import MEASURES
 from berdslib.paths import PACKAGE
+from berdslib.retrieval.diversify import DIVERSIFIERS
 
 PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
 USE = """
@@ -23,6 +27,27 @@ assert "long" in bd.names("judge")
 bd.figures.words_by_rank(pd.DataFrame({"rank": [1, 2], "words": [90, 100]}))
 main(["data", "count", "sample"])
 """
+
+
+SNIPPETS = [code for code in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+            if "autojudge_base" not in code]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code", SNIPPETS)
+def test_what_is_registered_there_runs(code, warm_cache, monkeypatch, capsys):
+    for registry in (DIVERSIFIERS, MEASURES):
+        monkeypatch.setattr(registry, "_things", dict(registry))
+    names: dict = {}
+    exec(compile(code, "snippet", "exec"), names)
+    assert capsys.readouterr().out and len(code.splitlines()) <= 30
+    if "gist" in names:
+        corners = np.array([[1, 0], [0.99, 0.1], [0, 1]], dtype=np.float32)
+        assert names["gist"](corners, np.array([1, 0.9, 0.5]), 2, 0.5) == [0, 2]
+        assert names["gist"](corners, np.array([1, 0.9, 0.5]), 2, 1) == [0, 1]
+    if "vendi" in names:  # equal passages amount to one
+        passages = [Passage(str(i), "Cats purr.") for i in range(3)]
+        assert names["vendi"](None, 3, passages) == pytest.approx(1 / 3, abs=0.01)
 
 
 @pytest.mark.slow

@@ -61,7 +61,7 @@ def data_fetch(name: str) -> None:
 @data.command("stats")
 @options.questions(required=False)
 @JSON
-def data_stats(questions: str | None, corpus: str | None, split: str | None, limit: int) -> None:
+def data_stats(questions: str | None, corpus: str | None, columns: dict[str, str] | None, **given: Any) -> None:
     """Print the columns of BeRDS Table 1 for sets of questions (-q), or those of Table 2 for corpora (-c).
 
     For a corpus, the words of a passage are also counted; NAME:words first cuts its rows into passages of 100 words.
@@ -70,14 +70,17 @@ def data_stats(questions: str | None, corpus: str | None, split: str | None, lim
     """
     import pandas as pd
 
-    from berdslib.data.datasets import describe_corpus, load_questions, statistics
+    from berdslib.data.datasets import describe_corpus, statistics
 
     refuse((questions is None) == (corpus is None), "give either questions with -q, or corpora with -c")
     if corpus is not None:
-        rows = [describe_corpus(name) for name in split_names(corpus)]
+        rows = [describe_corpus(name, columns) for name in split_names(corpus)]
     else:
-        names = split_names(questions or "")
-        rows = [{"questions": name, **statistics(load_questions(name, split, limit))} for name in names]
+        rows = []
+        for name in split_names(questions or ""):
+            named = {"questions": name, "columns": columns, **given}
+            found = read_collection(named, need_passages=False, need_perspectives=False)
+            rows.append({"questions": name, **statistics(found.questions)})
     options.print_frame(pd.DataFrame(rows))
 
 
@@ -100,6 +103,7 @@ def data_leaks(threshold: float, across: bool, **given: Any) -> None:
     berds data leaks -q arguana,kialo,opinionqa
     """
     from berdslib.data.leaks import across_splits, leaks
+    from berdslib.data.records import counted
 
     refuse(given["corpus"], "questions are compared by their wording alone; leave out -c")
     questions = read_collection(given, need_passages=False, need_perspectives=False).questions
@@ -117,7 +121,8 @@ def data_leaks(threshold: float, across: bool, **given: Any) -> None:
     else:
         where = "without splits"
     summary = {"questions": len(questions), "splits": splits, "overlaps": len(overlaps), "across": len(leaking)}
-    sentence = f"{len(questions)} questions, {len(overlaps)} overlaps of {threshold} or more, {where}"
+    found = f"{counted(len(questions), 'question')}, {counted(len(overlaps), 'overlap')}"
+    sentence = f"{found} of {threshold} or more, {where}"
     say({**summary, "pairs": shown.to_dict("records")}, sentence)
     options.end(len(leaking))
 
@@ -153,12 +158,14 @@ def data_export(
     """
     from berdslib.data.datasets import write_source
     from berdslib.data.formats import export_collection
+    from berdslib.data.records import counted
 
     if given["questions"] is None:
         more = gold or layout or runs or given["split"]
         refuse(more or given["corpus"] is None, "give questions with -q, or with -c alone a corpus to write")
         corpus = write_source(
-            given["corpus"], path, limit=given["limit"], cut=cut, words=words, duplicates=duplicates
+            given["corpus"], path, limit=given["limit"], cut=cut, words=words, duplicates=duplicates,
+            columns=given["columns"],
         )  # fmt: skip
         dropped = f" ({corpus.repeats} repeats dropped)" if duplicates != "keep" else ""
         sentence = f"{corpus.passages} passages{dropped}, {corpus.bytes:,} bytes → {path}"
@@ -180,7 +187,8 @@ def data_export(
     export_collection(path, questions, passages, verdicts, layout=layout, split=split or "test", run=run)
     written = int(verdicts["qid"].isin([question.qid for question in questions]).sum())
     summary = {"output": path, "questions": len(questions), "corpus_size": len(passages), "gold": written}
-    say(summary, f"{len(questions)} questions, {len(passages)} passages, {written} verdicts → {path}")
+    parts = [counted(len(questions), "question"), counted(len(passages), "passage"), counted(written, "verdict")]
+    say(summary, f"{', '.join(parts)} → {path}")
 
 
 def _part(_: click.Context, __: click.Parameter, value: str) -> tuple[int, int]:

@@ -13,8 +13,8 @@ from berdslib.cli.options import JSON, flag, number, refuse, refuse_two_judges, 
 from berdslib.cli.root import main
 from berdslib.errors import InputError
 
-_FILE = ("limit", "runs", "qrels", "question", "sides", "opinions", "aspect_judge", "recordings", "depth", "store",
-         "json")  # fmt: skip
+_FILE = ("limit", "columns", "runs", "qrels", "question", "sides", "opinions", "aspect_judge", "recordings", "depth",
+         "store", "json")  # fmt: skip
 _SERVED = ("port", "host", "browser", "idle")
 
 

@@ -81,7 +81,7 @@ def _taken(given: dict[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     """Remove the options of questions from `given`, and return names, corpus and the others."""
     text = given.pop("questions")
     corpus = given.pop("corpus", None)
-    defaults = {"split": None, "limit": 0, "gold": None}
+    defaults = {"split": None, "limit": 0, "gold": None, "columns": None}
     return text, corpus, {name: given.pop(name, default) for name, default in defaults.items()}
 
 
@@ -103,7 +103,7 @@ def _loaded(names: Any, text: str, need_perspectives: bool = True, **options: An
 def read_run(path: str, found: Collection, **reading: Any) -> Any:
     """Read a run, or a predictions file of a scenario, and check that it answers at least one of the questions."""
     from berdslib.data import trec
-    from berdslib.data.records import list_ids
+    from berdslib.data.records import list_ids, numbered_hint
     from berdslib.data.scenario import Scenario, read_predictions
 
     if isinstance(found, Scenario) and is_predictions(path):
@@ -112,7 +112,7 @@ def read_run(path: str, found: Collection, **reading: Any) -> Any:
     questions = found.questions
     if not run["qid"].isin(list_ids(questions)).any():
         ids = f"their ids are like {questions[0].qid!r}, in the run {run['qid'].iloc[0]!r}"
-        raise InputError(f"answers none of the questions: {ids}", path=path, field="qid")
+        raise InputError(f"answers none of the questions: {ids}{numbered_hint(questions)}", path=path, field="qid")
     return run
 
 

@@ -97,6 +97,19 @@ def output(description: str, kind: Any = FILE, required: bool = True) -> Option:
     return click.option("-o", "--output", required=required, type=kind, callback=_writable, help=description)
 
 
+def _columns(_: click.Context, __: click.Parameter, value: str | None) -> dict[str, str] | None:
+    """Parse names of columns, such as text=body,docno=doc_id."""
+    if value is None:
+        return None
+    named = {}
+    for pair in value.split(","):
+        ours, equals, theirs = (part.strip() for part in pair.partition("="))
+        if not (ours and equals and theirs):
+            raise click.BadParameter(f"{pair!r} is not OURS=YOURS, such as text=body")
+        named[ours] = theirs
+    return named
+
+
 def questions(**how: Any) -> Option:
     """Return the options that choose questions and their corpus; by default questions are required."""
     names = "Data set names, comma-separated, a file or a BEIR folder; RELEASE:SCENARIO for PerspectiveArg."
@@ -106,7 +119,9 @@ def questions(**how: Any) -> Option:
         split("train", "dev", "test", "all"),
         number("--limit", 0, "Only the first N questions of each set; 0 for all.", click.INT),
         text("-c --corpus", own, shell_complete=completes("dataset")),
-    )
+        text("--columns", "Other names of columns in your files, such as question=ask,perspectives=views,text=body,"
+             "docno=doc_id.", metavar="OURS=YOURS,…", callback=_columns),
+    )  # fmt: skip
 
 
 def split(*names: str) -> Option:

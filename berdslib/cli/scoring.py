@@ -180,7 +180,7 @@ def evaluate_command(
 
     from_file = given["questions"] is None
     refuse(from_file and (runs or len(files) != 1), "give either one BeRDS JSONL file, or --run with --questions")
-    own = verdicts or given["split"] or given["corpus"]
+    own = verdicts or given["split"] or given["corpus"] or given["columns"]
     refuse(from_file and own, "a BeRDS JSONL file contains its own questions and verdicts")
     refuse(not from_file and cutoff, "--k is for a BeRDS JSONL file")
     refuse(judged and from_file, "--judged corrects the means of runs; give -q and --run")
@@ -283,7 +283,7 @@ def _scored(
 def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[Any], dict[str, pd.DataFrame]]:
     """Read an official file once per recorded judge, and score it."""
     from berdslib.data.formats import prediction_fields, read_berds
-    from berdslib.data.records import part_of
+    from berdslib.data.records import some_of
     from berdslib.evaluation.measures import official_cutoff
     from berdslib.evaluation.measures import score_run as score
 
@@ -300,7 +300,7 @@ def _recorded(path: str, wanted: list[Any], cutoff: str | None) -> tuple[list[An
         lengths = run["qid"].value_counts().reindex([q.qid for q in questions], fill_value=0)
         short = int((lengths < k).sum())
         if short and field == fields[0]:
-            some = part_of(short, len(questions), "question")
+            some = some_of(short, len(questions), "question", "list")
             tell(f"berds: {some} fewer than {k} passages; missing ones count as no")
         with errors_in(field):
             scores[field] = score(run, verdicts, questions, wanted)  # type: ignore[arg-type] # a field has some

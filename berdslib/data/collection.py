@@ -19,8 +19,9 @@ from berdslib.data.records import (
     check_questions,
     check_verdicts,
     counted,
-    part_of,
+    numbered_hint,
     perspective_qid,
+    some_of,
 )
 from berdslib.errors import InputError
 
@@ -45,13 +46,13 @@ class Missing(NamedTuple):
         """Return a sentence for each count that is not 0."""
         sentences = []
         if self.unjudged:
-            sentences.append(f"{part_of(self.unjudged, self.questions, 'question')} no verdict")
+            sentences.append(f"{some_of(self.unjudged, self.questions, 'question', 'have')} no verdict")
         if self.absent:
-            absent = part_of(self.absent, self.judged, "judged passage", "is are")
+            absent = some_of(self.absent, self.judged, "judged passage", "are")
             sentences.append(f"{absent} not in the corpus, such as {self.such_as!r}")
         if self.unanswerable:
-            unanswerable = part_of(self.unanswerable, self.questions, "question")
-            sentences.append(f"{unanswerable} no relevant passage in the corpus, so no system can answer")
+            questions = some_of(self.unanswerable, self.questions, "question", "have")
+            sentences.append(f"{questions} no relevant passage in the corpus, so no system can answer")
         return sentences
 
 
@@ -95,7 +96,7 @@ class Collection:
             gold = check_verdicts(self.gold)
             qids = {question.qid for question in self.questions}
             if len(gold) and qids.isdisjoint(gold["qid"]):
-                ids = f"{gold['qid'].iloc[0]!r} against {self.questions[0].qid!r} …"
+                ids = f"{gold['qid'].iloc[0]!r} against {self.questions[0].qid!r} …{numbered_hint(self.questions)}"
                 raise InputError(f"the verdicts and the questions do not belong together: {ids}", field="gold")
             object.__setattr__(self, "gold", gold)
 
@@ -156,6 +157,13 @@ class Collection:
         if self.expansions:
             parts.append(f"expansions of {counted(len(self.expansions), 'question')}")
         return f"Collection {self.name!r}: {', '.join(parts)}"
+
+
+def check_corpus(collection: Collection) -> None:
+    """Raise InputError for a collection without passages."""
+    if not collection.passages:
+        problem = f"{collection.name!r} has questions only; name the corpus to search, -c or in Python passages="
+        raise InputError(problem, field="passages")
 
 
 def perspective_queries(question: Question, expansions: Expansions) -> list[Query]:

@@ -206,7 +206,7 @@ def _write_passages(passages: Iterable[Passage], file: Path, cut: str) -> np.nda
             chunk = list(islice(stream, _ROWS))
             if not chunk:
                 break
-            columns = [list(values) for values in zip(*chunk, strict=True)]
+            columns = [list(values) for values in zip(*(passage[:3] for passage in chunk), strict=True)]
             writer.write_batch(pa.record_batch(columns, schema=schema))
             hashes.append(np.array([_hash(passage.docno) for passage in chunk], dtype=np.uint64))
     return np.concatenate(hashes)
@@ -242,14 +242,15 @@ def make_corpus(
     words: int = WORDS,
     duplicates: str = "keep",
     limit: int = 0,
+    columns: Mapping[str, str] | None = None,
 ) -> Written:
     """Write the passages of a file, BEIR folder, corpus on disk or list as a corpus, optionally cut and deduplicated.
 
     `cut` "words" cuts rows into passages of `words` words; `duplicates` "exact" drops equal texts; `limit` is the
-    number of rows to read, 0 for all.
+    number of rows to read, 0 for all; `columns` is for a file, see :func:`berdslib.data.formats.iter_passages`.
     """
     known("treatment of duplicates", duplicates, DUPLICATES)
-    passages, is_cut = cut_rows(source, cut, words, limit)
+    passages, is_cut = cut_rows(source, cut, words, limit, columns)
     dropped: list[str] = []
     if duplicates == "exact":
         passages = without_duplicates(passages, dropped)
@@ -258,13 +259,17 @@ def make_corpus(
     except RepeatedDocnoError as error:
         if not isinstance(source, Path):
             raise
-        raise _with_lines(error, source, cut) from None
+        raise _with_lines(error, source, cut, columns) from None
     size = sum(path.stat().st_size for path in target.iterdir())
     return Written(len(written), len(dropped), size)
 
 
 def cut_rows(
-    source: Path | Sequence[Passage], cut: str = "none", words: int = WORDS, limit: int = 0
+    source: Path | Sequence[Passage],
+    cut: str = "none",
+    words: int = WORDS,
+    limit: int = 0,
+    columns: Mapping[str, str] | None = None,
 ) -> tuple[Iterable[Passage], str]:
     """Return the passages of the first rows (0: all) of a source, and how they are cut."""
     known("cut", cut, _CUTS)
@@ -274,7 +279,7 @@ def cut_rows(
     elif is_corpus(source):
         opened = Corpus(source)
     else:
-        opened = iter_passages(source)
+        opened = iter_passages(source, columns)
     rows = islice(opened, limit or None)
     was_cut = opened.cut if isinstance(opened, Corpus) else "none"
     if cut == "none":
@@ -285,13 +290,13 @@ def cut_rows(
     return cut_documents(rows, words), cut
 
 
-def _with_lines(error: RepeatedDocnoError, source: Path, cut: str) -> InputError:
+def _with_lines(error: RepeatedDocnoError, source: Path, cut: str, columns: Mapping[str, str] | None) -> InputError:
     """Return the error with the two lines of the source that share a docno; in a cut source, a document's docno."""
     path = passage_table(source)
     if not path.is_file():
         return error  # a pipe, which cannot be read again
     wanted = error.docno if cut == "none" else error.docno.rpartition("-")[0]
-    first, second, *_ = (line for line, passage in numbered_passages(path) if passage.docno == wanted)
+    first, second, *_ = (line for line, passage in numbered_passages(path, columns) if passage.docno == wanted)
     return repeated(f"docno {wanted!r}", first, path, second, "docno")
 
 

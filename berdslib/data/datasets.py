@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import logging
 import os
+import re
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
@@ -222,6 +223,7 @@ def load(
     limit: int = 0,
     relevance_level: float | None = None,
     first_subtopic: int | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> Collection:
     """Return questions with their corpus, gold verdicts and recorded expansions.
 
@@ -246,6 +248,9 @@ def load(
         relevance_level: of graded qrels, the smallest relevance that is a yes, as trec_eval's -l; None for 1.
         first_subtopic: of qrels, the number of a topic's first subtopic, 0 or 1; None to decide for each topic, see
             :func:`berdslib.data.records.verdicts_from_qrels`.
+        columns: for files and rows whose columns have other names, ours → theirs: {"question": "ask", "perspectives":
+            "views"} of questions (also qid, stances, source, split, labels, weights), {"text": "body", "docno": "uid",
+            "title": "headline"} of passages.
 
     Raises:
         InputError: an unknown name or split, or a file that cannot be read.
@@ -258,10 +263,9 @@ def load(
             _check_place(place)
     if len(names_given) > 1 and passages is None:
         raise InputError("several data sets are searched together only in a corpus that you name", field="passages")
-    shared = load_passages(passages) if isinstance(passages, str | Path) else passages
-    if is_records(shared):
-        shared = formats.read_passages(shared)
-    loaded = [_load_one(each, shared, split) for each in names_given]
+    of_questions, of_passages = formats.split_columns(columns)
+    shared = _corpus(passages, of_passages)
+    loaded = [_load_one(each, shared, split, of_questions) for each in names_given]
     is_alone = passages is None and gold is None and len(loaded) == 1
     for collection in loaded:
         if isinstance(collection, Scenario) and not is_alone:
@@ -270,8 +274,9 @@ def load(
     asked = [question.qid for collection in loaded for question in collection.questions]
     are_tables = [_is_table(each) for each in names_given]
     parts = []
-    for collection, is_table in zip(loaded, are_tables, strict=True):
-        part = _of_file(collection, split) if is_table else collection
+    for each, collection, is_table in zip(names_given, loaded, are_tables, strict=True):
+        path = collection.name if is_records(each) else each
+        part = _of_file(collection, split, path) if is_table else collection
         parts.append(part.only(part.questions[:limit]) if limit else part)
     whole = parts[0] if len(parts) == 1 else _joined(parts, shared or ())
     if gold is not None:
@@ -291,6 +296,20 @@ def load(
     return whole
 
 
+def _corpus(
+    passages: str | Path | Records | Sequence[Passage] | None, columns: Mapping[str, str]
+) -> Sequence[Passage] | None:
+    """Return the passages that replace those of a data set."""
+    if is_records(passages):
+        return formats.read_passages(passages, columns=columns)
+    if columns:
+        if not isinstance(passages, str | Path) or find(passages).reader not in ("table", "beir"):
+            problem = f"passages have the column {next(iter(columns))}; give a corpus as a file (-c) or as rows"
+            raise InputError(problem, field="columns")
+        return formats.read_passages(passages, columns=columns)
+    return load_passages(passages) if isinstance(passages, str | Path) else passages
+
+
 def _foreign_in_words(gold: pd.DataFrame, asked: Sequence[str]) -> str:
     """Say how many judged questions are not among those of the files; "" if there are none."""
     others = gold.loc[~gold["qid"].isin(asked), "qid"].unique()
@@ -307,10 +326,10 @@ def _is_table(name: Any) -> bool:
     return Path(name).is_file() and not is_pir(Path(name)) and find(name).reader == "table"
 
 
-def _of_file(whole: Collection, split: str | None) -> Collection:
+def _of_file(whole: Collection, split: str | None, path: str | Path) -> Collection:
     """Return the questions of a split; if `split` is None, all of them, with a warning about several splits."""
     if split is not None:
-        return whole.only(_of_split(whole.questions, split, whole.name))
+        return whole.only(_of_split(whole.questions, split, path))
     splits = Counter(question.split for question in whole.questions)
     if len(splits) > 1:
         sizes = ", ".join(f"{name or 'none'} {n}" for name, n in splits.items())
@@ -324,6 +343,7 @@ def _with_gold(
 ) -> Collection:
     """Return a collection with other verdicts, and with perspectives for questions that list none."""
     judgements = _judgements(given)
+    whole = _with_perspectives_of(whole, given)
     firsts: Mapping[str, int] = {}
     if isinstance(judgements, Qrels):
         if first_subtopic is None:
@@ -337,9 +357,38 @@ def _with_gold(
         docnos = {passage.docno for passage in whole.passages}
         if docnos and not verdicts["docno"].isin(docnos).any():
             problem = f"none of its passages, such as {verdicts['docno'].iloc[0]!r}, is in the corpus"
-            raise InputError(f"{problem}, which has {whole.passages[0].docno!r}", field="gold")
+            first = whole.passages[0].docno
+            hint = "; passages without a column of ids are named after their lines: add docno, or name yours, "
+            yours = hint + "--columns docno=NAME" if re.fullmatch(r"line-\d+", first) else ""
+            raise InputError(f"{problem}, which has {first!r}{yours}", field="gold")
     questions, verdicts = _with_subtopics(whole.questions, verdicts, firsts)
     return replace(whole, questions=questions, gold=verdicts)
+
+
+def _with_perspectives_of(whole: Collection, given: str | Path | Records) -> Collection:
+    """Return a collection whose questions without perspectives have those of a data set, by their ids.
+
+    Verdicts of a data set, such as a folder of nuggets, number its own perspectives; other ones are refused.
+    """
+    if not isinstance(given, str | Path):
+        return whole
+    entry = find(given)
+    if entry.reader in ("table", "beir") or "questions" not in entry.parts:
+        return whole
+    theirs = {question.qid: question for question in load_questions(given, "all" if entry.splits else None)}
+    questions = []
+    for question in whole.questions:
+        other = theirs.get(question.qid)
+        if other is not None and not question.perspectives:
+            question = other._replace(text=question.text, source=question.source, split=question.split)
+        elif other is not None and question.perspectives != other.perspectives:
+            problem = (
+                f"question {question.qid!r} has perspectives like {question.perspectives[0]!r}, and in the gold like"
+            )
+            hint = "give the questions without perspectives, and they get those of the gold"
+            raise InputError(f"{problem} {other.perspectives[0]!r}; {hint}", path=entry.place or None, field="gold")
+        questions.append(question)
+    return replace(whole, questions=questions)
 
 
 def _check_subtopics(qrels: Qrels, questions: Sequence[Question]) -> None:
@@ -489,10 +538,16 @@ def _several(given: str | Path | Records | Sequence[str | Path]) -> list[Any]:
     return several
 
 
-def _load_one(name: str | Path | Records, shared: Sequence[Passage] | None, split: str | None) -> Collection:
+def _load_one(
+    name: str | Path | Records, shared: Sequence[Passage] | None, split: str | None, columns: Mapping[str, str]
+) -> Collection:
     """Return the collection of a name; its own corpus is read only if no other corpus replaces it."""
-    if is_records(name):
-        return Collection("questions", formats.read_questions(name, source="questions"), shared or ())
+    if columns and not _is_table(name):
+        problem = f"{str(name)!r} is no table of questions with the column {next(iter(columns.values()))!r}"
+        raise InputError(problem, field="columns")
+    if is_records(name) or columns:
+        source = "questions" if is_records(name) else table_at(Path(name)).name
+        return Collection(source, formats.read_questions(name, source=source, columns=columns), shared or ())
     if str(name).startswith(IR_DATASETS):
         theirs = from_ir_datasets(str(name).removeprefix(IR_DATASETS), with_passages=shared is None)
         loaded = _part_of(theirs, split)
@@ -547,7 +602,7 @@ def _part_of(whole: Collection, split: str | None) -> Collection:
     return whole.only(_of_split(whole.questions, split or default, whole.name))
 
 
-def _of_split(questions: Sequence[Question], split: str, path: str) -> list[Question]:
+def _of_split(questions: Sequence[Question], split: str, path: str | Path) -> list[Question]:
     """Return the questions of a split, or all of them for "all"."""
     chosen = [question for question in questions if split in ("all", question.split)]
     if not chosen:
@@ -653,7 +708,7 @@ def write_source(source: str, folder: Path, *, limit: int = 0, **shape: Any) -> 
         return make_corpus(passage_file(source), folder, limit=limit, **shape)
 
 
-def describe_corpus(name: str) -> dict[str, Any]:
+def describe_corpus(name: str, columns: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return the columns of BeRDS Table 2 for a data set, file or folder.
 
     NAME:words cuts its rows first. A folder with a corpus for each question gives the means over the corpora. A final
@@ -666,7 +721,7 @@ def describe_corpus(name: str) -> dict[str, Any]:
         return {"corpus": name, "corpora": len(rows), **pd.DataFrame(rows).mean(), "documents_by": "docno"}
     with errors_in(name):
         wanted = "words" if name.endswith(":words") else "none"
-        passages, cut = cut_rows(passage_file(name.removesuffix(":words")), wanted)
+        passages, cut = cut_rows(passage_file(name.removesuffix(":words")), wanted, columns=columns)
         is_cut = cut != "none"
         return {
             "corpus": name,

@@ -18,6 +18,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from berdslib.data.croissant import write_croissant
 from berdslib.data.records import (
     OPPOSE,
     SUPPORT,
@@ -31,7 +32,17 @@ from berdslib.data.records import (
     ranked_run,
     read_pairs,
 )
-from berdslib.data.tables import Records, Row, check_new, is_records, read_jsonl, read_table, write_jsonl
+from berdslib.data.tables import (
+    Records,
+    Row,
+    check_new,
+    is_records,
+    meant,
+    name_yours,
+    read_jsonl,
+    read_table,
+    write_jsonl,
+)
 from berdslib.data.trec import check_trec_ids, read_verdicts, write_trec_qrels
 from berdslib.errors import InputError, known, printable
 from berdslib.files import StrPath, atomic_path, say_once, write_text
@@ -47,36 +58,103 @@ TITLE_FIELDS = ("title", "page_title", "wikipedia_title", "document_title", "hea
 _QID = ("qid", "id", "_id", "query_id", "question_id", "topic_id", "key")
 _QUESTION = ("question", "text", "title", "query", "question_text", "query_text")
 # All columns that are read of a table of questions, and of passages.
-_MORE_OF_QUESTIONS = ("perspectives", "stances", "source", "split", "labels", "weights")
-QUESTION_FIELDS = (*_QID, *_QUESTION, *_MORE_OF_QUESTIONS, "org_q")
+_MORE_OF_QUESTIONS = ("stances", "source", "split", "labels", "weights")
+QUESTION_FIELDS = (*_QID, *_QUESTION, "perspectives", *_MORE_OF_QUESTIONS, "org_q")
 PASSAGE_FIELDS = (*ID_FIELDS, *TEXT_FIELDS, *TITLE_FIELDS)
+# What `berds build` adds to a question: where it was found, and the texts that it was made from.
+_OF_BUILDS = ("where", "sources", "documents")
+# Field → the columns that hold it.
+_OF_QUESTION = {"qid": _QID, "question": _QUESTION, "perspectives": ("perspectives",)}
+_OF_PASSAGE = {"docno": ID_FIELDS, "text": TEXT_FIELDS, "title": TITLE_FIELDS}
 
 LAYOUTS = ("beir", "berds", "trec", "nuggets", "hf")
+
+# ---------------------------------------------------------------- columns with names of a user's own
+
+
+def split_columns(columns: Mapping[str, str] | None) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the columns of questions and those of passages, each our name → the file's name.
+
+    >>> split_columns({"question": "ask", "text": "body"})
+    ({'question': 'ask'}, {'text': 'body'})
+    """
+    of_questions = {}
+    of_passages = {}
+    for ours, theirs in (columns or {}).items():
+        known("column", ours, (*_OF_QUESTION, *_MORE_OF_QUESTIONS, *_OF_PASSAGE))
+        if ours in _OF_PASSAGE:
+            of_passages[ours] = theirs
+        else:
+            of_questions[ours] = theirs
+    return of_questions, of_passages
+
+
+def _with_our_names(rows: Iterable[tuple[int, Row]], columns: Mapping[str, str]) -> Iterator[tuple[int, Row]]:
+    """Yield rows with the columns that `columns` names under our names."""
+    if not columns:
+        yield from rows
+        return
+    theirs = set(columns.values())
+    for line, row in rows:
+        kept = {name: value for name, value in row.items() if name not in theirs}
+        named = {ours: row.get(name) for ours, name in columns.items()}
+        yield line, Row(kept | named, row.path, row.line)
+
+
+def _check_columns(row: Row, groups: Mapping[str, Sequence[str]], needed: str, columns: Mapping[str, str]) -> None:
+    """Raise InputError, which lists all missing columns, if one of `columns` or that of the field `needed` is missing.
+
+    `row` is the first one; its columns have the names of the file.
+    """
+    absent = {ours: name for ours, name in columns.items() if name not in row}
+    if needed not in columns and not row.keys() & set(groups[needed]):
+        for field, names in groups.items():
+            if field not in columns and field != "title" and not row.keys() & set(names):
+                absent[field] = field
+    if absent:
+        accepted = ", ".join(groups[needed])
+        has = ", ".join(map(str, row))
+        problem = f"missing: {', '.join(absent.values())}; accepted for {needed}: {accepted}; the row has: {has}"
+        field = absent.get(needed, next(iter(absent.values())))
+        raise row.wrong(field, f"{problem}{meant(row, groups[needed])}; {name_yours(*absent)}")
+
 
 # ---------------------------------------------------------------- questions
 
 
-def read_questions(path: StrPath | Records, *, source: str = "", split: str = "", start: int = 0) -> list[Question]:
+def read_questions(
+    path: StrPath | Records,
+    *,
+    source: str = "",
+    split: str = "",
+    start: int = 0,
+    columns: Mapping[str, str] | None = None,
+) -> list[Question]:
     """Read questions from any file that :func:`berdslib.data.tables.read_table` reads, or from rows in memory.
 
     Accepted columns: `question` (or `text`, `title`, `query`, `question_text`, `query_text`), `perspectives` (a list;
     in a cell of CSV or TSV as JSON, or as Python or numpy print it), optionally `qid` (or `id`, `_id`, `query_id`,
     `question_id`, `topic_id`, or the key of an object of JSON), `stances`, `source`, `split`, `labels`, `weights`.
-    Without an id, questions are numbered from `start`. One warning per file names the columns that are not read, and
-    those read under other names. Without a header, two columns are an id and a question, and the lines of a .txt are
-    questions. The official BeRDS files (with `ctxs`) and the recorded-expansion rows (`org_q`) have their own readers
-    below; both are recognised here.
+    `columns` maps the first names to others. Without an id, questions are numbered from `start`. One warning per file
+    names the columns that are not read, and those read under other names. Without a header, two columns are an id and a
+    question, and the lines of a .txt are questions. The official BeRDS files (with `ctxs`) and the recorded-expansion
+    rows (`org_q`) have their own readers below; both are recognised here.
     """
-    rows = read_table(path, QUESTION_FIELDS, (_QUESTION[:1], ("qid", "question")))
+    unnamed = (_QUESTION[:1], ("qid", "question"))
+    columns = columns or {}
+    rows = read_table(path, (*QUESTION_FIELDS, *columns.values()), unnamed)
     first = next(rows, None)
     if first is None:
         raise InputError("holds no questions", path=_name(path))
+    if "org_q" not in first[1]:
+        _check_columns(first[1], _OF_QUESTION, "question", columns)
+    [first] = _with_our_names([first], columns)
     _say_that_ids_are_text(first[1], _QID)
     near = difflib.get_close_matches("perspectives", map(str, first[1]), 1, 0.85)
     if near and "perspectives" not in near:
         hint = 'did you mean \'perspectives\'? It is one column, a list of texts such as ["It is.", "It is not."]'
         raise first[1].wrong(near[0], f"is not read; {hint}")
-    rows = chain([first], rows)
+    rows = chain([first], _with_our_names(rows, columns))
     if "org_q" in first[1]:
         return [question for question, _ in _group_expansions(rows, source, split)]
     questions = []
@@ -85,7 +163,7 @@ def read_questions(path: StrPath | Records, *, source: str = "", split: str = ""
         question = _question(row, number, source, split)
         row.check_new(seen, question.qid, f"question id {question.qid!r}", "qid")
         questions.append(question)
-    _say_columns(first[1], {"qid": _QID, "question": _QUESTION}, _MORE_OF_QUESTIONS)
+    _say_columns(first[1], _OF_QUESTION, (*_MORE_OF_QUESTIONS, *_OF_BUILDS))
     return questions
 
 
@@ -219,7 +297,7 @@ def _group_expansions(
 # ---------------------------------------------------------------- passages
 
 
-def iter_passages(path: StrPath | Records) -> Iterator[Passage]:
+def iter_passages(path: StrPath | Records, columns: Mapping[str, str] | None = None) -> Iterator[Passage]:
     """Yield passages from any file that :func:`berdslib.data.tables.read_table` reads, or from a BEIR folder.
 
     Accepted columns, in the order of lookup:
@@ -232,19 +310,29 @@ def iter_passages(path: StrPath | Records) -> Iterator[Passage]:
       non-empty one, else "".
 
     This covers BEIR's corpus.jsonl, the Sphere JSONL, `psgs_w100.tsv` (id, text, title), MS MARCO v2 (pid, passage),
-    Pyserini's JSONL (id, contents), and MS MARCO's `collection.tsv`, which has no header. Other columns are not read;
-    one warning per file names them.
+    Pyserini's JSONL (id, contents), and MS MARCO's `collection.tsv`, which has no header. `columns` maps docno, text or
+    title to another name. Further columns that are not empty become the `fields` of a passage; one warning per file
+    names them.
     """
-    for _, passage in numbered_passages(path):
+    for _, passage in numbered_passages(path, columns):
         yield passage
 
 
-def numbered_passages(path: StrPath | Records) -> Iterator[tuple[int, Passage]]:
+def numbered_passages(
+    path: StrPath | Records, columns: Mapping[str, str] | None = None
+) -> Iterator[tuple[int, Passage]]:
     """Yield (line number, passage) as :func:`iter_passages` does."""
     path = path if is_records(path) else passage_table(path)
     is_first = True
     warned = False
-    for line, row in read_table(path, PASSAGE_FIELDS, (("docno", "text"),)):
+    columns = columns or {}
+    rows = read_table(path, (*PASSAGE_FIELDS, *columns.values()), (("docno", "text"),))
+    first = next(rows, None)
+    if first is None:
+        return
+    _check_columns(first[1], _OF_PASSAGE, "text", columns)
+    usual: set[str] = set()
+    for line, row in _with_our_names(chain([first], rows), columns):
         if not any(name in row for name in TEXT_FIELDS):
             row.first(*TEXT_FIELDS)  # raises the error with the accepted names
         if row.has(*ID_FIELDS):
@@ -258,10 +346,17 @@ def numbered_passages(path: StrPath | Records) -> Iterator[tuple[int, Passage]]:
         if is_first:
             is_first = False
             _say_that_ids_are_text(row, ID_FIELDS)
-            _say_columns(row, {"docno": ID_FIELDS, "text": TEXT_FIELDS, "title": TITLE_FIELDS})
+            usual = set(_read_columns(row, _OF_PASSAGE).values())
+            _say_columns(row, _OF_PASSAGE)
         text = row.text(*TEXT_FIELDS, default="")
         title = row.text(*TITLE_FIELDS, default="")
-        yield line, Passage(docno, text, title)
+        yield line, Passage(docno, text, title, {} if row.keys() <= usual else _further(row))
+
+
+def _further(row: Row) -> dict[str, Any]:
+    """Return the fields of a passage: the columns that hold neither its id, text nor title."""
+    read = _read_columns(row, _OF_PASSAGE).values()
+    return {name: row[name] for name in _unread_columns(row, read)}
 
 
 def passage_table(path: StrPath) -> Path:
@@ -280,12 +375,12 @@ def _say_that_ids_are_text(row: Row, names: Sequence[str]) -> None:
 
 
 # These names, and columns that pandas or a reader adds, cause no warning.
-_USUAL = {"qid", "docno", "id", "_id", "question", "text", "title", "query"}
+_USUAL = {"qid", "docno", "id", "_id", "question", "perspectives", "text", "title", "query"}
 _ADDED = re.compile(r"Unnamed: \d+|__index_level_\d+__|index|level_0|key|")
 
 
 def _say_columns(row: Row, groups: Mapping[str, Sequence[str]], more: Sequence[str] = ()) -> None:
-    """Warn, by the first row of a table, about columns with unusual names, and about columns that are not read.
+    """Warn, by the first row of a table, about columns with unusual names, and about further columns.
 
     Files of known data sets cause no warning.
     """
@@ -293,7 +388,7 @@ def _say_columns(row: Row, groups: Mapping[str, Sequence[str]], more: Sequence[s
     for place in (local_data_dir(), cache_dir(), PACKAGE, PACKAGE.parent / "data"):
         if place is not None and file.is_relative_to(place):
             return
-    read = {field: row.first(*names)[0] for field, names in groups.items() if row.has(*names)}
+    read = _read_columns(row, groups)
     unread = _unread_columns(row, read.values(), more)
     if not unread and _USUAL.issuperset(read.values()):
         return
@@ -302,13 +397,19 @@ def _say_columns(row: Row, groups: Mapping[str, Sequence[str]], more: Sequence[s
     if renamed:
         parts.append(", ".join(renamed))
     if unread:
-        parts.append(f"not read: {', '.join(unread)}")
-        if "perspectives" in more and "perspectives" not in row:
-            parts.append("no column perspectives, a list of texts for each question")
+        is_corpus = "docno" in groups
+        parts.append(f"{'kept in fields' if is_corpus else 'not read'}: {', '.join(unread)}")
+        if not is_corpus and "perspectives" not in row:
+            parts.append(f"no column perspectives, a list of texts for each question; {name_yours('perspectives')}")
     say_once(row.path, printable("; ".join(parts)))
 
 
-def _unread_columns(row: Row, read: Collection[str], more: Sequence[str]) -> list[str]:
+def _read_columns(row: Row, groups: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return field → the column that is read for it."""
+    return {field: row.first(*names)[0] for field, names in groups.items() if row.has(*names)}
+
+
+def _unread_columns(row: Row, read: Collection[str], more: Sequence[str] = ()) -> list[str]:
     """Return the unread columns, except those that are empty, such as BEIR's metadata, or repeat a column."""
     known_names = [*read, *more]
     known_values = [row[name] for name in read]
@@ -325,17 +426,18 @@ def _name(path: StrPath | Records) -> StrPath:
     return type(path).__name__ if is_records(path) else path
 
 
-def read_passages(path: StrPath | Records, limit: int = 0) -> list[Passage]:
+def read_passages(path: StrPath | Records, limit: int = 0, columns: Mapping[str, str] | None = None) -> list[Passage]:
     """Read passages of a file or BEIR folder into memory; see :func:`iter_passages`.
 
     Args:
         path: the file or folder.
         limit: only the first so many; 0 = all.
+        columns: our name → the file's, see :func:`iter_passages`.
     """
     passages = []
     table = path if is_records(path) else passage_table(path)
     seen: dict[Any, int] = {}
-    for line, passage in islice(numbered_passages(table), limit or None):
+    for line, passage in islice(numbered_passages(table, columns), limit or None):
         check_new(seen, passage.docno, f"docno {passage.docno!r}", _name(table), line, "docno")
         passages.append(passage)
     if not passages:
@@ -344,8 +446,9 @@ def read_passages(path: StrPath | Records, limit: int = 0) -> list[Passage]:
 
 
 def write_passages(path: StrPath, passages: Iterable[Passage]) -> None:
-    """Write passages as BEIR-style JSONL (`_id`, `title`, `text`)."""
-    write_jsonl(path, ({"_id": p.docno, "title": p.title, "text": p.text} for p in passages))
+    """Write passages as BEIR-style JSONL (`_id`, `title`, `text`), with their further fields."""
+    rows = ({**p.fields, "_id": p.docno, "title": p.title, "text": p.text} for p in passages)
+    write_jsonl(path, rows, default=str)  # a date, as of Parquet, becomes text
 
 
 # ---------------------------------------------------------------- BEIR folders
@@ -666,13 +769,13 @@ def write_hub(
     """Write a folder for the Hugging Face hub: Parquet for each of three configs, and a card with their names.
 
     `datasets.load_dataset(FOLDER, "questions")` reads it, and so it does from the hub. Title, licence and source of the
-    card are left to the author.
+    card are left to the author. `croissant.json` describes the same tables.
     """
     rows = [question._asdict() | {"question": question.text} for question in questions]
     columns = ["qid", "question", "perspectives", "stances", "labels", "weights", "source", "split"]
     tables = {
         "questions": pd.DataFrame(rows, columns=columns),
-        "corpus": pd.DataFrame(passages, columns=list(Passage._fields)),
+        "corpus": pd.DataFrame((p[:3] for p in passages), columns=Passage._fields[:3]),
         "verdicts": gold[VERDICT_COLUMNS],
     }
     configs = []
@@ -685,16 +788,18 @@ def write_hub(
         "tags": ["perspectives", "diversity"],
         "configs": configs,
     }
+    about = (
+        f"{len(questions)} questions with perspectives, {len(tables['corpus'])} passages, and {len(gold)} verdicts on "
+        "whether a passage supports a perspective (`pid`, its number from 0)."
+    )
     with atomic_path(folder, marker="README.md") as unfinished:
+        paths = {name: unfinished / name / f"{split}.parquet" for name in tables}
         for name, table in tables.items():
-            (unfinished / name).mkdir(parents=True)
-            table.to_parquet(unfinished / name / f"{split}.parquet", index=False)
+            paths[name].parent.mkdir(parents=True)
+            table.to_parquet(paths[name], index=False)
+        write_croissant(unfinished, folder.name, about, paths)
         with write_text(unfinished / "README.md") as file:
-            file.write(f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n\n# {folder.name}\n\n")
-            file.write(f"{len(questions)} questions with perspectives, {len(tables['corpus'])} passages, and ")
-            file.write(
-                f"{len(gold)} verdicts on whether a passage supports a perspective (`pid`, its number from 0).\n"
-            )
+            file.write(f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n\n# {folder.name}\n\n{about}\n")
 
 
 def export_collection(
@@ -717,7 +822,7 @@ def export_collection(
       perspectives, stances, labels, weights, source and split.
     * "trec" loses labels, weights, sources, splits and grades. Subtopics are numbers in the qrels; a table beside them
       holds their statements and stances.
-    * "hf", a folder for the Hugging Face hub, loses the grades.
+    * "hf", a folder for the Hugging Face hub, loses grades and the further fields of passages.
     * "nuggets", AutoNuggetizer's banks, keeps the perspectives and the ids of the passages that support them.
 
     Args:

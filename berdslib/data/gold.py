@@ -68,8 +68,8 @@ def _same_texts(docnos: Iterable[str], passages: Sequence[Passage]) -> pd.DataFr
 
     Passages without a copy are left out.
     """
-    texts = {passage[1:] for passage in _of_docnos(set(docnos), passages)}
-    numbered = _numbered(passage for passage in passages if passage[1:] in texts)
+    texts = {passage[1:3] for passage in _of_docnos(set(docnos), passages)}
+    numbered = _numbered(passage for passage in passages if passage[1:3] in texts)
     return numbered[numbered.duplicated("text", keep=False)]
 
 
@@ -87,7 +87,7 @@ def _numbered(passages: Iterable[Passage]) -> pd.DataFrame:
     numbers: dict[tuple[str, ...], int] = {}
     rows = []
     for passage in passages:
-        number = numbers.setdefault(passage[1:], len(numbers))
+        number = numbers.setdefault(passage[1:3], len(numbers))
         rows.append((passage.docno, number))
     frame = pd.DataFrame(rows, columns=["docno", "text"])
     return frame.astype({"docno": object})

@@ -43,7 +43,7 @@ def cut_documents(documents: Iterable[Passage], words: int = WORDS) -> Iterator[
     """
     for document in documents:
         for i, text in enumerate(split_words(document.text, words)):
-            yield Passage(f"{document.docno}-{i}", text, document.title)
+            yield document._replace(docno=f"{document.docno}-{i}", text=text)
 
 
 # ---------------------------------------------------------------- repeats

@@ -18,7 +18,7 @@ from berdslib import paths
 from berdslib.data import fetch, formats, saved
 from berdslib.data.catalogue import Dataset, dataset_at
 from berdslib.data.collection import Collection
-from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_questions, make_verdicts, shares
+from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_questions, make_verdicts, shares, some_of
 from berdslib.data.tables import Row, detect_layout, is_missing, read_json, read_jsonl, read_table
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, MissingDataError
@@ -200,7 +200,8 @@ def read_labelled_pairs(path: StrPath) -> list[LabelledPair]:
         question, document, perspective = texts
         pairs.append(LabelledPair(question, document, perspective, labels[label]))
     if unlabelled:
-        logger.warning("%s: %d of %d pairs have no label and are left out", path, unlabelled, unlabelled + len(pairs))
+        some = some_of(unlabelled, unlabelled + len(pairs), "pair", "have")
+        logger.warning("%s: %s no label: left out", path, some)
     if not pairs:
         raise InputError("holds no labelled pairs", path=path)
     if len({pair.label for pair in pairs}) < 2:
@@ -263,13 +264,19 @@ def read_nuggets(path: StrPath, *, source: str = "") -> tuple[list[Question], pd
 
 _BANK_FILES = "nuggets_*.json"  # nuggets_TOPIC.json: the file's name holds the topic's id
 _V3 = ("nugget_bank", "claim_bank")
+_ANSWERS = '["OR", {answer: [document ids]}]'
 
 
 def _nugget_rows(path: Path) -> Iterator[Row]:
     """Yield the rows of questions with nuggets; a bank becomes such a row."""
     if path.is_dir() or path.match(_BANK_FILES):
         for file in sorted(path.glob(_BANK_FILES)) if path.is_dir() else [path]:
-            yield _bank_row(Row(read_json(file), file))
+            bank = read_json(file)
+            if not isinstance(bank, dict):
+                raise InputError(
+                    f"a nugget bank is an object, {{nugget: {_ANSWERS}}}, not {type(bank).__name__}", path=file
+                )
+            yield _bank_row(Row(bank, file))
         return
     for _, row in read_table(path, _ID):
         yield _bank_row(row) if any(name in row for name in _V3) else row
@@ -284,7 +291,10 @@ def _bank_row(bank: Row) -> Row:
     """
     if not any(name in bank for name in _V3):
         qid = Path(str(bank.path)).stem.removeprefix("nuggets_")
-        say_once(Path(str(bank.path)).parent, "short banks lack the text of the question, so its id stands in for it")
+        say_once(
+            Path(str(bank.path)).parent,
+            "short banks lack the texts of questions; ids stand in for them, unless -q names a file of questions",
+        )
         nuggets = [nugget for text in bank for nugget in _split_answers(bank, text, *_of_short_form(bank, text))]
         return Row({"query_id": qid, "query": qid, "nuggets": nuggets}, bank.path, bank.line)
     nuggets = []
@@ -313,7 +323,7 @@ def _of_short_form(bank: Row, text: str) -> tuple[str, dict[str, Any]]:
     value = bank[text]
     if isinstance(value, list) and len(value) == 2 and value[0] in ("AND", "OR") and isinstance(value[1], dict):
         return value[0], value[1]
-    raise bank.wrong(text, '["OR", {answer: [document ids]}] was expected')
+    raise bank.wrong(text, f"{_ANSWERS} was expected")
 
 
 def _split_answers(bank: Row, text: str, operator: str, answers: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -398,29 +408,51 @@ def _read_nuggets(dataset: Dataset) -> tuple[list[Question], pd.DataFrame]:
 
 
 _BRIGHT = ("examples", "aspects", "documents")
+_ENDINGS = (".parquet", ".jsonl", ".jsonl.gz", ".json")
 
 
 def aspects_at(folder: Path) -> Dataset | None:
     """Return a folder with the three tables of BRIGHT-Pro as a data set; else None.
 
-    In BRIGHT-Pro as downloaded, a task is a name in three folders: for biology, name FOLDER/biology.
+    In BRIGHT-Pro as downloaded, a task is a name in three folders: for biology, name FOLDER/biology. The only task of a
+    folder needs no name.
     """
-    if not all(fetch.there(_tables_in(folder, name)) for name in _BRIGHT):
-        if all((folder / name).is_dir() for name in _BRIGHT):
-            tasks = sorted({path.name.partition(".")[0].partition("-0")[0] for path in (folder / "aspects").iterdir()})
-            raise InputError(
-                f"holds several tasks; name one, such as {folder}/{tasks[0]}: {', '.join(tasks)}", path=folder
-            )
-        return None
-    parts = ("questions", "passages", "gold")
-    return dataset_at(_name_of(folder), str(folder), reader="aspects", kind="both", parts=parts)
+    absent = [name for name in _BRIGHT if not fetch.there(_tables_in(folder, name))]
+    if not absent:
+        parts = ("questions", "passages", "gold")
+        return dataset_at(_name_of(folder), str(folder), reader="aspects", kind="both", parts=parts)
+    tasks = _tasks_in(folder)
+    if len(tasks) == 1:
+        return aspects_at(folder / tasks[0])
+    if tasks:
+        raise InputError(f"name a task, such as {folder}/{tasks[0]}: {', '.join(tasks)}", path=folder)
+    others = [] if folder.exists() else _tasks_in(folder.parent)
+    if folder.name in others:
+        raise InputError(f"this task has no table in {', '.join(absent)}", path=folder)
+    if others:
+        raise InputError(f"no such task; {folder.parent} has {', '.join(others)}", path=folder)
+    return None
+
+
+def _tasks_in(folder: Path) -> list[str]:
+    """Return the tasks of BRIGHT-Pro in a folder as downloaded; none in another folder."""
+    if not all((folder / name).is_dir() for name in _BRIGHT):
+        return []
+    names = {re.split(r"\.|-\d+-of-", path.name)[0] for path in (folder / "aspects").iterdir()}
+    return sorted(names - {""})
 
 
 def _tables_in(folder: Path, name: str) -> list[Path]:
-    """Return the places of a table: in its task's folder, or as downloaded, in a folder of the table's name."""
+    """Return the places of a table: in its task's folder, or as downloaded, in a folder of the table's name.
+
+    There the task may be a folder itself, with one file.
+    """
     downloaded = folder.parent / name / folder.name
     stems = [folder / name, downloaded, downloaded.with_name(f"{folder.name}-00000-of-00001")]
-    return [Path(f"{stem}{ending}") for stem in stems for ending in (".parquet", ".jsonl", ".jsonl.gz", ".json")]
+    files = [path for ending in _ENDINGS for path in downloaded.glob(f"*{ending}")]
+    if len(files) > 1:
+        raise InputError(f"one table was expected, not {len(files)}", path=downloaded)
+    return [*(Path(f"{stem}{ending}") for stem in stems for ending in _ENDINGS), *files]
 
 
 def _bright_table(dataset: Dataset, name: str) -> Path:

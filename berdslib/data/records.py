@@ -138,11 +138,19 @@ def issue_of(question: Question) -> str:
 
 
 class Passage(NamedTuple):
-    """A piece of text that can be retrieved; ``title`` may be ""."""
+    """A piece of text that can be retrieved; ``title`` may be "".
+
+    ``fields`` holds the further columns of its file, such as an author or a date; a corpus on disk does not keep them.
+    """
 
     docno: str
     text: str
     title: str = ""
+    fields: Mapping[str, Any] = {}
+
+    def __hash__(self) -> int:
+        """Ignore the fields: their values, such as lists, may have no hash."""
+        return hash(self[:3])
 
     @property
     def full_text(self) -> str:
@@ -201,6 +209,26 @@ def _check_apart(questions: Sequence[Question]) -> None:
             if qid in qids:
                 problem = f"{qid!r} is also the id of a perspective of {question.qid!r}; give the question another id"
                 raise InputError(problem, field="qid")
+
+
+def numbered_hint(questions: Sequence[Question]) -> str:
+    """Return, for ids that may be mere numbers of rows, a hint at the missing column; else ""."""
+    if any(question.qid != str(i) for i, question in enumerate(questions)):
+        return ""
+    return "; questions without a column of ids are numbered from 0: add qid, or name yours, --columns qid=NAME"
+
+
+def ids_searched(questions: Sequence[Question]) -> str:
+    """Describe questions whose text is their id, as in short nugget banks; "" if there are none.
+
+    >>> ids_searched([Question("T01", "T01", ("It is.",))])
+    '1 of 1 question has no text, and its id was searched for'
+    """
+    n = sum(question.text == question.qid and " " not in question.qid for question in questions)
+    if not n:
+        return ""
+    rest = "its id was" if n == 1 else "their ids were"
+    return f"{some_of(n, len(questions), 'question', 'have')} no text, and {rest} searched for"
 
 
 def perspective_qid(qid: str, pid: int) -> str:
@@ -764,14 +792,14 @@ def counted(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
-def part_of(n: int, whole: int, what: str, verbs: str = "has have") -> str:
-    """Return how many of all things do something; `verbs` has the form for one and the form for several.
+def some_of(n: int, total: int, what: str, verb: str) -> str:
+    """Return a part of a number of things as the subject of a verb, "have", "are" or a regular one, which agrees.
 
-    >>> part_of(1, 12, "question"), part_of(2, 12, "list", "ends end")
-    ('1 of 12 questions has', '2 of 12 lists end')
+    >>> some_of(1, 12, "question", "have"), some_of(3, 1200, "pair", "list")
+    ('1 of 12 questions has', '3 of 1,200 pairs list')
     """
-    one, several = verbs.split()
-    return f"{n:,} of {counted(whole, what)} {one if n == 1 else several}"
+    singular = {"have": "has", "are": "is"}.get(verb, f"{verb}s")
+    return f"{n:,} of {counted(total, what)} {singular if n == 1 else verb}"
 
 
 def _numbering(qrels: pd.DataFrame, listed: Mapping[str, int], first_subtopic: int | None) -> pd.DataFrame:

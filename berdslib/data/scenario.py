@@ -174,7 +174,7 @@ def _answers(
     """Return the rows of the gold verdicts; None if the answers are withheld."""
     without = [q.qid for q in queries if q.relevant is None]
     if without and len(without) < len(queries):
-        problem = f"{len(without)} of {len(queries)} queries have no answers, the first is {without[0]!r}"
+        problem = f"no answers to {len(without)} of {len(queries)} queries, the first is {without[0]!r}"
         raise InputError(f"{problem}; all queries of a split have some, or none has", field=RELEVANT)
     rows = []
     for query in queries:

@@ -11,7 +11,7 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -68,7 +68,7 @@ class Row(dict[str, Any]):
         present = [name for name in names if not is_missing(self.get(name))]
         if not present:
             others = f"looked for {', '.join(names)}; " if len(names) > 1 else ""
-            problem = f"missing; {others}the row has: {', '.join(map(str, self))}{_meant(self, names)}"
+            problem = f"missing; {others}the row has: {', '.join(map(str, self))}{meant(self, names)}"
             raise self.wrong(names[0], problem)
         chosen = next((name for name in present if self[name] != ""), present[0])
         return chosen, self[chosen]
@@ -245,11 +245,11 @@ def repeated(what: str, first: int, path: StrPath, line: int, field: str) -> Inp
     return InputError(problem, path=path, line=line, field=field)
 
 
-def write_jsonl(path: StrPath, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write one JSON object per line, atomically."""
+def write_jsonl(path: StrPath, rows: Iterable[Mapping[str, Any]], default: Callable[[Any], Any] | None = None) -> None:
+    """Write one JSON object per line, atomically; `default` makes JSON of other values."""
     with write_text(path) as file:
         for row in rows:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            file.write(json.dumps(row, ensure_ascii=False, default=default) + "\n")
 
 
 class Look(NamedTuple):
@@ -495,10 +495,17 @@ def _no_table(path: StrPath, seen: Look, known: Collection[str], unnamed: Sequen
     forms = f"JSON, JSONL, CSV, TSV, Parquet or Arrow is read, {hint}"
     bare = [" and ".join(names) for names in unnamed if len(names) > 1]
     without = f"; without a header, {' or '.join(bare)} are read" if bare else ""
-    return InputError(f"{problem}{_meant(seen.cells, known)}; {accepted}{without}; {forms}", path=path, line=1)
+    yours = f"; {name_yours(*unnamed[-1])}" if unnamed and seen.form == "table" else ""
+    return InputError(f"{problem}{meant(seen.cells, known)}{yours}; {accepted}{without}; {forms}", path=path, line=1)
 
 
-def _meant(found: Iterable[Any], known: Collection[str]) -> str:
+def name_yours(*fields: str) -> str:
+    """Return the hint on how to give a file's own names of columns."""
+    pairs = ",".join(f"{field}=NAME" for field in fields)
+    return f"--columns {pairs} (in Python columns={{{fields[0]!r}: NAME, …}}) reads other names"
+
+
+def meant(found: Iterable[Any], known: Collection[str]) -> str:
     """Return a question about misspelt known names; "" if there are none."""
     guesses = []
     for name in map(str, found):

@@ -30,6 +30,7 @@ from berdslib.data.records import (
     make_run,
     make_run_as_trec_eval,
     read_pairs,
+    some_of,
     verdicts_from_qrels,
 )
 from berdslib.data.tables import Row, detect_layout, is_missing, plain_name, read_json, read_table, repeated
@@ -405,7 +406,8 @@ def _verdicts_of(rows: Iterable[Row], path: StrPath) -> pd.DataFrame:
             cells |= _answer(row)
         found.append(cells)
     if unlabelled:
-        logger.warning("%s: %d of %d pairs have no label and are left out", path, unlabelled, unlabelled + len(found))
+        some = some_of(unlabelled, unlabelled + len(found), "pair", "have")
+        logger.warning("%s: %s no label: left out", path, some)
     if not found:
         raise InputError("holds no verdicts", path=path)
     with errors_in(path):

@@ -40,9 +40,9 @@ from berdslib.data.records import (
     list_ids,
     make_run_as_trec_eval,
     make_verdicts,
-    part_of,
     perspective_qid,
     read_pairs,
+    some_of,
 )
 from berdslib.errors import InputError
 from berdslib.evaluation.tables import (
@@ -605,7 +605,7 @@ def left_out(asked: int, judged: int) -> str:
     without = asked - judged
     if not without:
         return ""
-    return f"{part_of(without, asked, 'question')} no verdict: left out"
+    return f"{some_of(without, asked, 'question', 'have')} no verdict: left out"
 
 
 def check_without_groups(measures: Iterable[Measure]) -> None:
@@ -726,8 +726,8 @@ def tell_gaps(
     lists = lists_looked_at(questions, measures)
     unanswered = len(lists.keys() - set(run["qid"].unique()))
     if unanswered:
-        without = part_of(unanswered, len(lists), "question")
-        logger.warning("%s no passage in %s, which counts as unanswered", without, called)
+        some = some_of(unanswered, len(lists), "question", "have")
+        logger.warning("%s no passage in %s: unanswered", some, called)
     top = run[run["rank"] <= 10]
     top = top.assign(qid=top["qid"].map(lists)).dropna(subset="qid")
     if len(verdicts) and not pair_index(top).isin(pair_index(verdicts)).any():
@@ -747,7 +747,7 @@ def single_perspectives(questions: Sequence[Question], measures: Iterable[str]) 
         return ""
     verb = "amounts" if len(names) == 1 else "amount"
     verdict = f"{' and '.join(names)} {verb} to a hit rate"
-    return f"{part_of(single, len(questions), 'question')} a single perspective, where {verdict}"
+    return f"{some_of(single, len(questions), 'question', 'have')} a single perspective, where {verdict}"
 
 
 def looks_at_perspectives(measures: Iterable[Measure]) -> bool:

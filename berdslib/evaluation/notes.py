@@ -11,7 +11,7 @@ import pandas as pd
 
 from berdslib.data.corpus import Corpus
 from berdslib.data.gold import are_copies_of_judged
-from berdslib.data.records import GRADE, Passage, Question, part_of, read_pairs
+from berdslib.data.records import GRADE, Passage, Question, read_pairs, some_of
 from berdslib.evaluation.measures import Measure, MRecall, cutoff_of, lists_looked_at, nDCG
 from berdslib.evaluation.tables import pair_index
 from berdslib.stats import macro_mean
@@ -164,9 +164,9 @@ def ceiling(questions: Sequence[Question], reachable: pd.DataFrame, measures: Se
     without = int((within == 0).sum())
     reasons = []
     if without:
-        reasons.append(f"{part_of(without, n, 'question')} no relevant passage in the corpus")
+        reasons.append(f"{some_of(without, n, 'question', 'have')} no relevant passage in the corpus")
     if incomplete.any():
-        some = part_of(int(incomplete.sum()), n, "question")
+        some = some_of(int(incomplete.sum()), n, "question", "have")
         reasons.append(f"{some} no relevant passage for some perspective")
     why = " and ".join(reasons)
     return f"{', '.join(limits)} ({why})" if limits else why

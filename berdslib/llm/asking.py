@@ -226,7 +226,7 @@ def read_all(
         begins = f". The answer begins {first.reply.text[:80]!r}" if first.reply and first.reply.text else ""
         problem = f"{what} {name!r}: {first.problem}{begins}{more}{hint(chat, unread.values())}"
         reasons = by_reason(unread.values())
-        told = f"{len(unread)} of {len(asked)} answers of {chat.id} are unread: {reasons}. The first is for"
+        told = f"unread: {len(unread)} of {len(asked)} answers of {chat.id} ({reasons}). The first is for"
         if len(unread) == len(asked):
             raise UnreadError(f"{told} {problem}", first.unread)
         logger.warning("%s %s", told, problem)

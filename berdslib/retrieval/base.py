@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from berdslib.data.records import AnyQuery, check_run, make_run, part_of, ranked_run
+from berdslib.data.records import AnyQuery, check_run, make_run, ranked_run, some_of
 from berdslib.data.trec import read_run
 from berdslib.errors import InputError
 
@@ -51,7 +51,7 @@ def warn_of_empty_lists(run: pd.DataFrame, questions: Sequence[AnyQuery], name: 
     qids = {question.qid for question in questions}
     empty = qids - set(run["qid"].unique())
     if empty:
-        logger.warning("%s no passage in %s", part_of(len(empty), len(qids), "question"), name)
+        logger.warning("%s no passage in %s", some_of(len(empty), len(qids), "question", "have"), name)
 
 
 def run_of(system: str, found: pd.DataFrame | Mapping[str, Any]) -> pd.DataFrame:

@@ -19,7 +19,17 @@ from typing import Any
 import pandas as pd
 
 from berdslib.data.collection import Expansions, are_full_queries, perspective_queries
-from berdslib.data.records import AnyQuery, Query, Question, check_k, check_questions, check_run, make_run, ranked_run
+from berdslib.data.records import (
+    AnyQuery,
+    Query,
+    Question,
+    check_k,
+    check_questions,
+    check_run,
+    make_run,
+    ranked_run,
+    some_of,
+)
 from berdslib.errors import InputError, known
 from berdslib.llm.answers import NESTED, parse_perspectives, strip_reasoning
 from berdslib.llm.asking import read_all
@@ -195,8 +205,8 @@ def _check_covered(questions: Sequence[AnyQuery], expansions: Expansions) -> Non
         raise InputError(problem)
     if without:
         named = ", ".join(without[:5]) + (" …" if len(without) > 5 else "")
-        message = "%d of %d questions have no expansions and are searched as they are: %s"
-        logger.warning(message, len(without), len(originals), named)
+        some = some_of(len(without), len(originals), "question", "have")
+        logger.warning("%s no expansions, and the question itself is searched for: %s", some, named)
 
 
 # ---------------------------------------------------------------- by rule

@@ -42,7 +42,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 import pandas as pd
 
 from berdslib.data.arguments import READER
-from berdslib.data.collection import Collection, Expansions, are_full_queries
+from berdslib.data.collection import Collection, Expansions, are_full_queries, check_corpus
 from berdslib.data.records import AnyQuery, Passage
 from berdslib.data.scenario import Handout, Scenario
 from berdslib.data.web import OwnCorpora
@@ -355,11 +355,7 @@ class Workshop:
     def _use(self, collection: Collection) -> None:
         if isinstance(collection, Scenario):
             collection = collection.handout  # systems must not see the answers
-        if not collection.passages:
-            raise InputError(
-                f"{collection.name!r} has questions only; name the corpus (passages=; in the shell -c)",
-                field="passages",
-            )
+        check_corpus(collection)
         self.collection = collection
         self._handout = collection if isinstance(collection, Handout) and collection.asked else None
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from berdslib.data.collection import Collection
 from berdslib.data.pir import PirQuery, pir_collection
-from berdslib.data.records import OPPOSE, SUPPORT, AnyQuery, Passage, Query, Question, check_k, check_run
+from berdslib.data.records import OPPOSE, SUPPORT, AnyQuery, Passage, Query, Question, check_k, check_run, some_of
 from berdslib.errors import InputError
 from berdslib.llm.asking import read_all
 from berdslib.llm.chat import ChatModel
@@ -79,7 +79,8 @@ def answer_questions(
     """
     without = [q.qid for q in queries if not golds.get(q.qid)]
     if without:
-        raise InputError(f"{len(without)} questions have no accepted answer, such as {without[0]!r}")
+        some = some_of(len(without), len(queries), "question", "have")
+        raise InputError(f"{some} no accepted answer, such as {without[0]!r}")
     for q in queries:
         if isinstance(golds[q.qid], str):
             raise InputError(f"the accepted answers to {q.qid!r} must be a list of texts, not one text", field="golds")

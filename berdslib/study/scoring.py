@@ -15,7 +15,7 @@ from typing import Any, TypeGuard, TypeVar
 
 import pandas as pd
 
-from berdslib.data.collection import Collection, Expansions
+from berdslib.data.collection import Collection, Expansions, check_corpus
 from berdslib.data.corpus import by_docno
 from berdslib.data.datasets import load
 from berdslib.data.passages import without_duplicates
@@ -26,12 +26,13 @@ from berdslib.data.records import (
     Question,
     check_k,
     counted,
+    ids_searched,
     list_ids,
     make_verdicts,
     no_repeats,
-    part_of,
     perspective_qid,
     ranked_run,
+    some_of,
 )
 from berdslib.data.scenario import Scenario
 from berdslib.errors import InputError
@@ -266,9 +267,9 @@ def check_readable(collection: Collection) -> None:
     """Refuse perspectives that are mere subtopic numbers, since a judge needs their texts."""
     numbered = [q for q in collection.questions if any(map(_NUMBERED.fullmatch, q.perspectives))]
     if numbered:
-        some = part_of(len(numbered), len(collection.questions), "question")
-        problem = f"{some} numbered subtopics in place of perspectives, such as {numbered[0].qid!r}"
+        some = some_of(len(numbered), len(collection.questions), "question", "have")
         hint = "a judge reads the texts of perspectives; add them, or score by recorded verdicts"
+        problem = f"{some} numbered subtopics in place of perspectives, such as {numbered[0].qid!r}"
         raise InputError(f"{problem}; {hint}", field="perspectives")
 
 
@@ -395,7 +396,7 @@ def held(
     searching = {name: system for name, system in named.items() if not isinstance(system, pd.DataFrame)}
     parsed = {name: parse_system(system) for name, system in searching.items() if isinstance(system, str)}
     if searching:
-        sizes = f"{len(collection.questions):,} questions, {len(collection.passages):,} passages"
+        sizes = f"{counted(len(collection.questions), 'question')}, {counted(len(collection.passages), 'passage')}"
         begin(f"{collection.name}: {sizes}; preparing models and indexes for {', '.join(searching)}")
     shop = None
     built = dict[str, Retriever]()
@@ -524,8 +525,8 @@ def own_left_out(collection: Collection) -> str:
     own = own_passages(collection)
     if not own:
         return ""
-    some = part_of(len(own), len(collection.questions), "question", "is are")
-    return f"{some} in the corpus under the same id: left out of the question's own list, as in BEIR"
+    where = some_of(len(own), len(collection.questions), "question", "stand")
+    return f"{where} in the corpus under their own ids: left out of their own lists, as in BEIR"
 
 
 def without_own(run: pd.DataFrame, own: Collected[str], questions: Sequence[Question]) -> pd.DataFrame:
@@ -572,10 +573,7 @@ def pooled(runs: Iterable[pd.DataFrame], questions: Sequence[Question], k: int) 
 
 def judged(runs: Iterable[pd.DataFrame], collection: Collection, judge: Judge, k: int, store: Store) -> pd.DataFrame:
     """Return a judge's verdicts on the :func:`pooled` top k of several runs; the collection must have passages."""
-    if not collection.passages:
-        hint = "name the corpus (passages=; in the shell -c)"
-        problem = f"{collection.name!r} has questions only, and a judge needs passages; {hint}"
-        raise InputError(problem, field="passages")
+    check_corpus(collection)
     if not isinstance(judge, Gold):
         check_readable(collection)
     pool = pooled(runs, collection.questions, k)
@@ -689,6 +687,8 @@ def table_notes(
     number_asked = sum(len(collection.questions) for collection in collections)
     sentences = [*map(own_left_out, collections), _own_ids(runs, collections)]
     sentences.append(left_out(number_asked, len(questions)))
+    if not set(runs) <= {*finished}:
+        sentences.append(ids_searched(questions))
     scored_by = verdicts[verdicts["qid"].isin({q.qid for q in questions})]
     if not any(isinstance(collection, Scenario) for collection in collections):
         judged = notes.places_judged(runs, scored_by, questions, measures)

@@ -99,7 +99,7 @@ def test_a_run_that_holds_the_questions_own_passage_is_scored_without_it(tmp_pat
     command = ("evaluate", "-q", questions, "--verdicts", qrels, "--run", run, "-m", "P@1", "--json")
     with_corpus, without = berds(*command, "-c", corpus), berds(*command)
     assert [json.loads(shown.stdout)[0]["mean"] for shown in (with_corpus, without)] == [1.0, 0.0]
-    assert "1 of 1 question" in with_corpus.stderr and "1 list" in without.stderr
+    assert "1 of 1 question " in with_corpus.stderr and "1 list" in without.stderr
 
 
 def test_verdicts_of_another_corpus_are_refused_by_evaluate(tmp_path):
@@ -141,7 +141,7 @@ def test_one_data_set_has_each_row_once_and_short_lists_are_said_once(tmp_path):
     assert [line.split()[:3] for line in shown.stdout.splitlines()[1:]] == [
         [judge, "berds", measure] for measure in ("MRecall@5", "Precision@5") for judge in ("x-preds", "y-preds")
     ]
-    assert shown.stderr.count("1 of 1 question has fewer than 5 passages") == 1
+    assert shown.stderr.count("1 of 1 question lists fewer than 5 passages") == 1
     two = [row | {"id": name, "source": name, "y-preds": [["Yes", "No"]]} for name in "ab"]
     (tmp_path / "two.jsonl").write_text("\n".join(map(json.dumps, two)))
     shown = json.loads(berds("evaluate", tmp_path / "two.jsonl", *command[2:], "--json").stdout)

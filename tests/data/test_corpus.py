@@ -21,7 +21,9 @@ from berdslib.errors import InputError
 
 FEW = [Passage("b", "Tea is good.", "Tea"), Passage("a", "Coffee is better."), Passage("ü/1", "", "Only a title")]
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-lists = st.lists(st.builds(Passage, text, text, text), min_size=1, max_size=20, unique_by=lambda p: p.docno)
+lists = st.lists(
+    st.builds(Passage, text, text, text, st.just({})), min_size=1, max_size=20, unique_by=lambda p: p.docno
+)
 
 
 @pytest.fixture

@@ -1,7 +1,10 @@
 """Questions, passages and gold verdicts in the layouts of other tools, read back by these tools or by our readers."""
 
 import csv
+import hashlib
+import json
 
+import pandas as pd
 import pyndeval
 import pytest
 
@@ -94,6 +97,54 @@ def test_a_collection_is_exported_as_diversity_qrels(tmp_path):
         export_collection(tmp_path / "set", [TEA], passages, gold, layout="trec")
     with pytest.raises(InputError, match="t 1"):
         export_collection(tmp_path / "other", [TEA._replace(qid="t 1")], passages, gold, layout="trec")
+
+
+# What Croissant 1.0 requires: https://docs.mlcommons.org/croissant/docs/croissant-spec.html.
+REQUIRED = {
+    "sc:Dataset": {"@context", "name", "description", "conformsTo", "distribution", "recordSet"},
+    "cr:FileObject": {"@id", "name", "contentUrl", "encodingFormat", "sha256"},
+    "cr:RecordSet": {"@id", "name", "field"},
+    "cr:Field": {"@id", "name", "dataType", "source"},
+}
+
+
+def test_croissant_describes_the_tables_of_a_folder_for_the_hub(tmp_path):
+    gold = make_verdicts([("c1", 2, "d1", 1.0, True)], "gold")
+    export_collection(tmp_path / "set", [CATS], [Passage("d1", "t", "T")], gold, layout="hf")
+    found = json.loads((tmp_path / "set" / "croissant.json").read_text(encoding="utf-8"))
+    fields = [field for records in found["recordSet"] for field in records["field"]]
+    for node in (found, *found["distribution"], *found["recordSet"], *fields):
+        assert REQUIRED[node["@type"]] <= node.keys()
+        unknown = {key for key in node if not key.startswith("@")} - found["@context"].keys()
+        assert unknown <= {
+            "name",
+            "description",
+            "distribution",
+            "contentUrl",
+            "encodingFormat",
+            "sha256",
+        }  # schema.org
+    assert found["conformsTo"] == "http://mlcommons.org/croissant/1.0"
+    for node in found["distribution"]:
+        content = (tmp_path / "set" / node["contentUrl"]).read_bytes()
+        assert node["sha256"] == hashlib.sha256(content).hexdigest()
+    for records, node in zip(found["recordSet"], found["distribution"], strict=True):
+        columns = pd.read_parquet(tmp_path / "set" / node["contentUrl"]).columns
+        assert [field["source"]["extract"]["column"] for field in records["field"]] == [*columns]
+        assert {field["source"]["fileObject"]["@id"] for field in records["field"]} == {node["@id"]}
+    types = {field["@id"]: field["dataType"] for field in fields}
+    assert types["verdicts/pid"] == "sc:Integer" and types["verdicts/p_yes"] == "sc:Float"
+    assert types["verdicts/supports"] == "sc:Boolean" and types["corpus/text"] == "sc:Text"
+    assert [field["@id"] for field in fields if "repeated" in field][:1] == ["questions/perspectives"]
+
+
+def test_croissant_is_read_by_its_own_package(tmp_path):
+    mlcroissant = pytest.importorskip("mlcroissant")
+    gold = make_verdicts([("c1", 2, "d1", 1.0, True)], "gold")
+    export_collection(tmp_path / "set", [CATS], [Passage("d1", "t", "T")], gold, layout="hf")
+    described = mlcroissant.Dataset(jsonld=tmp_path / "set" / "croissant.json")
+    assert not described.metadata.ctx.issues.errors
+    assert next(iter(described.records("verdicts")))["verdicts/docno"] == b"d1"
 
 
 def test_a_folder_for_the_hub_is_read_by_datasets(tmp_path, monkeypatch):

@@ -181,7 +181,13 @@ def test_a_table_that_the_csv_module_quoted_is_read_as_it_was(folder, rows):
     ],
 )
 def test_passages_by_every_accepted_name(tmp_path, row):
-    assert read_passages(put(tmp_path, "p.jsonl", jsonl(row))) == [Passage("d", "t", "T")]
+    [passage] = read_passages(put(tmp_path, "p.jsonl", jsonl(row)))
+    assert passage[:3] == ("d", "t", "T")
+    # What is not read is kept: of `id` beside `_id`, of a page's address; but nothing empty.
+    read = {"docno", "_id", "id", "pid", "passage_id", "docid"} & {name for name, value in row.items() if value == "d"}
+    assert read.isdisjoint(passage.fields)
+    assert all(passage.fields[name] == row[name] for name in {"url", "sha", "chunk_id", "spans"} & row.keys())
+    assert "metadata" not in passage.fields and len(passage.fields) <= len(row) - 3
 
 
 def test_all_texts_may_be_blank_but_one_has_to_be_there(tmp_path):

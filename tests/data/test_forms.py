@@ -282,7 +282,7 @@ def test_columns_that_are_not_read_are_said_once(caplog):
     frame = pd.DataFrame({"doc_id": ["d"], "heading": ["H"], "body": ["b"], "venue": ["v"], "url": ["u"]})
     frame.to_parquet("hers.parquet")
     for _ in range(2):
-        assert read_passages("hers.parquet") == [Passage("d", "b", "H")]
+        assert read_passages("hers.parquet") == [Passage("d", "b", "H", {"venue": "v", "url": "u"})]
     [message] = said(caplog, "hers.parquet")
     for name in ("doc_id", "heading", "body", "venue", "url"):
         assert name in message

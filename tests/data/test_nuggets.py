@@ -11,6 +11,7 @@ from math import log2
 import pandas as pd
 import pytest
 
+import berdslib as bd
 from berdslib.data.datasets import card, fetch, load, load_gold, load_passages, load_questions
 from berdslib.data.formats import export_collection
 from berdslib.data.readers import nuggets_at, read_nuggets
@@ -76,7 +77,7 @@ def assert_is_freshstack(found, name):
             name,
         )
     ]
-    assert list(found.passages) == [Passage(docno, text) for docno, text in TEXTS.items()]
+    assert [passage[:3] for passage in found.passages] == [(docno, text, "") for docno, text in TEXTS.items()]
     assert found.gold[["qid", "pid", "docno", "supports"]].values.tolist() == [
         ["7", 0, "docs/chain.md_0_80", True],
         ["7", 0, "docs/memory.md_0_90", True],
@@ -216,6 +217,24 @@ def test_aspects_as_downloaded(tmp_path, ending):
     assert_is_bright(load(tmp_path / "earth-science"), "earth-science")
     with pytest.raises(InputError, match=r"earth-science, robotics"):
         load(tmp_path)
+    with pytest.raises(InputError, match=r"no such task.* earth-science, robotics"):
+        load(tmp_path / "earthscience")
+    for name in BRIGHT:
+        (tmp_path / name / f"robotics{ending}").unlink()
+    assert_is_bright(load(tmp_path), "earth-science")  # the only one
+    (tmp_path / "documents" / f"earth-science{ending}").unlink()
+    with pytest.raises(InputError, match="documents"):
+        load(tmp_path)
+
+
+def test_aspects_whose_task_is_a_folder_of_each_table(tmp_path):
+    for name, rows in BRIGHT.items():
+        (tmp_path / name / "earth-science").mkdir(parents=True)
+        pd.DataFrame(rows).to_parquet(tmp_path / name / "earth-science" / "test-00000-of-00001.parquet")
+    assert_is_bright(load(tmp_path / "earth-science"), "earth-science")
+    write_jsonl(tmp_path / "aspects" / "earth-science" / "more.jsonl", BRIGHT["aspects"])
+    with pytest.raises(InputError, match="not 2"):
+        load(tmp_path / "earth-science")
 
 
 def test_b26_a_document_that_supports_two_aspects_counts_for_both():
@@ -343,6 +362,33 @@ def test_a_bank_in_the_short_form_has_its_topic_in_the_name_of_its_file(tmp_path
     assert len(load(tmp_path / "nuggets_7.json").questions) == 1
 
 
+def test_banks_as_the_gold_of_questions_with_texts(tmp_path):
+    """The questions get the nuggets, also an unsupported one; other perspectives are refused, the same ones are not."""
+    bank = SHORT | {"Can they see?": ["OR", {"no": []}]}
+    (tmp_path / "nuggets_7.json").write_text(json.dumps(bank), encoding="utf-8")
+    topics = [{"qid": "7", "question": "Why do moths circle?"}, {"qid": "8", "question": "Why do they burn?"}]
+    found = load(topics, gold=tmp_path)
+    asked, other = found.questions
+    assert (asked.text, asked.perspectives) == ("Why do moths circle?", (*PERSPECTIVES, "Can they see?"))
+    assert other.perspectives == (other.text,) and found.gold[["pid", "docno"]].values.tolist() == SUPPORTED
+    same = [{**topics[0], "perspectives": [*asked.perspectives]}]
+    assert load(same, gold=tmp_path).questions[0].perspectives == asked.perspectives
+    with pytest.raises(InputError, match="'Moths err"):
+        load([{**topics[0], "perspectives": ["Moths err.", *asked.perspectives[1:]]}], gold=tmp_path)
+
+
+def test_a_caption_says_that_ids_were_searched_for(tmp_path):
+    (tmp_path / "nuggets_7.json").write_text(json.dumps(SHORT), encoding="utf-8")
+    passages = [Passage(docno, f"Moths, text 7 of {docno}") for _, docno in SUPPORTED[:3]]
+    said = "id was searched for"
+    alone = load(tmp_path, passages=passages)
+    result = bd.experiment("bm25", alone, "Coverage@3")
+    assert said in result.caption
+    assert said not in bd.experiment(result.runs, alone, "Coverage@3").caption
+    topics = [{"qid": "7", "question": "Why do moths circle?"}]
+    assert said not in bd.experiment("bm25", load(topics, passages=passages, gold=tmp_path), "Coverage@3").caption
+
+
 @pytest.mark.parametrize("name", ["banks.json", "banks.jsonl", "nuggets_7.json"])
 def test_a_bank_of_the_third_version(tmp_path, name):
     indent = None if name.endswith("l") else 1
@@ -371,6 +417,8 @@ def test_perspectives_are_written_as_banks_and_read_back(tmp_path):
         ({"Why?": {"a": ["d1"]}}, "Why?"),
         ({"Why?": ["OR", {"a": "d1"}]}, "Why?.a"),
         ({}, "nuggets"),
+        (["Why?"], None),
+        ("Why?", None),
         ({**V3, "nugget_bank": "none"}, "nugget_bank"),
         ({**V3, "nugget_bank": [{"answers": []}]}, "nugget_bank[0].question"),
         ({**V3, "claim_bank": [{"claim": "So.", "references": [{"id": 1}]}]}, "claim_bank[0].references[0].doc_id"),

@@ -153,7 +153,7 @@ def test_spoilt_frames(case):
 # Mostly usable, so that cases come through to the search; a foreign thing here and there.
 TEXTISH = st.one_of(TEXTS, TEXTS, TEXTS, VALUES)
 PERSPECTIVES = st.lists(TEXTS, min_size=1, max_size=3).map(tuple)
-PASSAGES = st.builds(bd.Passage, st.sampled_from(["d1", "d2", "d 3", "é"]), TEXTISH, TEXTISH)
+PASSAGES = st.builds(bd.Passage, st.sampled_from(["d1", "d2", "d 3", "é"]), TEXTISH, TEXTISH, st.just({}))
 RECORDS = st.tuples(
     st.lists(
         st.builds(
@@ -170,7 +170,9 @@ RECORDS = st.tuples(
         max_size=2,
     ),
     st.lists(
-        st.builds(bd.Passage, st.sampled_from(["d1", "d2", "d 3", "é"]), TEXTISH, TEXTISH), min_size=1, max_size=3
+        st.builds(bd.Passage, st.sampled_from(["d1", "d2", "d 3", "é"]), TEXTISH, TEXTISH, st.just({})),
+        min_size=1,
+        max_size=3,
     ),
     st.sampled_from(["bm25", "minilm", "bm25+mmr:0.5", "bm25+expand:rule"]),
 )

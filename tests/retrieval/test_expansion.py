@@ -128,7 +128,7 @@ def test_questions_without_expansions_are_searched_as_they_are_and_counted(caplo
     with caplog.at_level(logging.WARNING, logger="berdslib.retrieval.expansion"):
         run = expanded_search(fake, [Q1, Q2], {"q1": TWO["q1"], "q2": []}, 3, merge="statement only")
     assert lists_of(run) == {"q1": ["a", "b", "x"], "q2": ["m", "n"]}
-    assert "1 of 2 questions have no expansions" in caplog.text and "q2" in caplog.text
+    assert "1 of 2 questions has no expansions" in caplog.text and "q2" in caplog.text
     with pytest.raises(InputError, match=r"'q1'.*'arguana-1'"):
         expanded_search(fake, [Q1, Q2], {"arguana-1": statements("A")}, 3)
 

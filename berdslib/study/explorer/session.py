@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from berdslib.data.collection import Collection
+from berdslib.data.collection import Collection, check_corpus
 from berdslib.data.corpus import by_docno
 from berdslib.data.datasets import load
 from berdslib.data.records import OPPOSE, SUPPORT, Question, check_k, make_verdicts, perspective_qid, ranked_run
@@ -85,10 +85,7 @@ class Session:
         name = collection.name
         if isinstance(collection, Handout):
             raise InputError(f"{name!r} is a scenario of PerspectiveArg; its groups cannot mark the explorer's lists")
-        if not collection.passages:
-            raise InputError(
-                f"{name!r} has questions only; name the corpus (passages=; in the shell -c)", field="passages"
-            )
+        check_corpus(collection)
         self.collection = collection
         self.own = dict(own or {})
         self._passages = by_docno(collection.passages)
