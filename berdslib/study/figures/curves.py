@@ -21,6 +21,7 @@ def lines(
     *,
     dashed: Mapping[str, float] | None = None,
     dots: bool = True,
+    colours: tuple[str, ...] = PALETTE,
     ylim: tuple[float, float] | None = (0, 103),
 ) -> Figure:
     """Draw each column of a table as a line over the index, in its own colour and marker; without `dots`, in dashes.
@@ -29,7 +30,7 @@ def lines(
     """
     figure, (axis,) = panels(1, (7.2, 4.2))
     for i, name in enumerate(table):
-        style = look(i) if dots else {"color": PALETTE[i % len(PALETTE)], "ls": DASHES[i % 4]}
+        style = look(i, colours) if dots else {"color": colours[i % len(colours)], "ls": DASHES[i % 4]}
         axis.plot(table.index, table[name], label=plain(name), lw=2, **style)
         if name in (dashed or {}):
             axis.axhline((dashed or {})[str(name)], color=style["color"], ls="--", lw=1.2)
