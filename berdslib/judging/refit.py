@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,19 +60,72 @@ def logits_of(p_yes: np.ndarray) -> np.ndarray:
     return np.asarray(logit(np.clip(p_yes, SURE, 1 - SURE)))
 
 
-class Refit:
-    """Another judge, its probabilities and threshold fitted to labels; its answers are stored under that judge."""
+class VennAbers(NamedTuple):
+    """Calibration by the order of fitted logits alone (inductive Venn-Abers: Vovk and Petej, 2014).
 
-    def __init__(self, judge: Judge, calibration: Calibration) -> None:
+    A new pair joins the fitted ones, once as a no and once as a yes. The two isotonic fits give p0 and p1 at its logit,
+    and P is p1 / (1 - p0 + p1). `labels` are 0 and 1, `weights` those of a no and of a yes.
+    """
+
+    logits: Sequence[float]
+    labels: Sequence[float]
+    weights: Sequence[float]
+    threshold: float
+
+    def p_yes(self, logits: np.ndarray) -> np.ndarray:
+        """Return float64 (n,); NaN stays."""
+        values, place = np.unique(self.logits, return_inverse=True)
+        labels = np.asarray(self.labels)
+        weight = np.where(labels == 1, self.weights[1], self.weights[0])
+        total = np.append(0, np.cumsum(np.bincount(place, weight)))
+        yes = np.append(0, np.cumsum(np.bincount(place, weight * labels)))
+
+        def isotonic(below: int, above: int, label: int) -> float:
+            # The fit at a place is the largest, over starts, of the smallest mean of a block that holds it.
+            block_yes = yes[above:] - yes[: below + 1, None] + label * self.weights[label]
+            block_total = total[above:] - total[: below + 1, None] + self.weights[label]
+            return float((block_yes / block_total).min(axis=1).max())
+
+        places = np.stack([np.searchsorted(values, logits, side) for side in ("left", "right")], axis=1)
+        different, which = np.unique(places, axis=0, return_inverse=True)
+        p0, p1 = (
+            np.array([isotonic(below, above, label) for below, above in different.tolist()])[which.reshape(-1)]
+            for label in (0, 1)
+        )
+        return np.where(np.isnan(logits), np.nan, p1 / (1 - p0 + p1))
+
+
+def calibrate_venn_abers(logits: np.ndarray, labels: np.ndarray, positive_share: float) -> VennAbers:
+    """Fit by Venn-Abers, and the threshold with the best F1 on the same pairs, with positives weighted to a share."""
+    labels = yes_or_no(labels)
+    if labels.all() or not labels.any():
+        raise InputError("calibration needs labels of both kinds")
+    weights = [float((1 - positive_share) / (1 - labels.mean())), float(positive_share / labels.mean())]
+    fitted = VennAbers(np.asarray(logits, dtype=float).tolist(), labels.astype(float).tolist(), weights, 0.5)
+    return fitted._replace(threshold=choose_threshold(labels, fitted.p_yes(logits), positive_share))
+
+
+PLATT = "platt"
+CALIBRATIONS: dict[str, type[Calibration | VennAbers]] = {PLATT: Calibration, "venn-abers": VennAbers}
+
+
+class Refit:
+    """Another judge, its probabilities and threshold fitted to labels; its answers are stored under that judge.
+
+    `pairs` are keys (:func:`berdslib.judging.store.pair_key`) of the pairs that it was fitted to.
+    """
+
+    def __init__(self, judge: Judge, calibration: Calibration | VennAbers, pairs: Iterable[str] = ()) -> None:
         self.judge = judge
         self.calibration = calibration
         self.threshold = calibration.threshold
+        self.pairs = frozenset(pairs)
 
     @property
     def id(self) -> str:
         """Name the judge, and all that was fitted."""
-        fitted = ",".join(f"{value:.6g}" for value in self.calibration)
-        return f"refit({self.judge.id},{fitted})"
+        fitted = json.dumps(self.calibration)
+        return f"refit({hashlib.sha256(fitted.encode()).hexdigest()[:12]},{self.judge.id})"
 
     def p_yes(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the fitted probabilities, float64 (n,)."""
@@ -82,10 +136,12 @@ class Refit:
         return self.calibration.p_yes(logits_of(p_yes))
 
 
-def save_refit(folder: StrPath, name: str, judge: Judge, calibration: Calibration) -> None:
-    """Write what was fitted, for the judge of this name."""
+def save_refit(folder: StrPath, name: str, fitted: Refit) -> None:
+    """Write what was fitted to the judge of this name, and the keys of the pairs, which hold no text."""
+    how = next(how for how, kind in CALIBRATIONS.items() if isinstance(fitted.calibration, kind))
+    written = {"judge": name, "id": fitted.judge.id, "calibrate": how, **fitted.calibration._asdict()}
     with write_text(Path(folder) / FILE) as file:
-        json.dump({"judge": name, "id": judge.id, **calibration._asdict()}, file, indent=1)
+        json.dump(written | {"pairs": sorted(fitted.pairs)}, file, indent=1)
 
 
 def load_refit(folder: StrPath, make_judge: Callable[[str], Judge]) -> Refit:
@@ -100,9 +156,12 @@ def load_refit(folder: StrPath, make_judge: Callable[[str], Judge]) -> Refit:
     written = read_json(path)
     try:
         judge = make_judge(written["judge"])
-        calibration = Calibration(*(float(written[field]) for field in Calibration._fields))
-    except (KeyError, TypeError, ValueError):
-        raise InputError("is not a file of `berds rate fit`", path=path) from None
+        kind = CALIBRATIONS[written["calibrate"]]
+        calibration = kind(*(np.asarray(written[field], dtype=float).tolist() for field in kind._fields))
+        fitted = Refit(judge, calibration, written["pairs"])
+        fitted.fitted(np.array([0.5]))
+    except (KeyError, TypeError, ValueError, IndexError):
+        raise InputError("is not a file of `berds rate fit`; fit the judge again", path=path) from None
     if judge.id != written["id"]:
         raise InputError(f"was fitted to {written['id']}, and the judge is {judge.id} now; fit it again", path=path)
-    return Refit(judge, calibration)
+    return fitted
