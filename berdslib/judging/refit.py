@@ -79,19 +79,19 @@ class VennAbers(NamedTuple):
         weight = np.where(labels == 1, self.weights[1], self.weights[0])
         total = np.append(0, np.cumsum(np.bincount(place, weight)))
         yes = np.append(0, np.cumsum(np.bincount(place, weight * labels)))
-
-        def isotonic(below: int, above: int, label: int) -> float:
-            # The fit at a place is the largest, over starts, of the smallest mean of a block that holds it.
-            block_yes = yes[above:] - yes[: below + 1, None] + label * self.weights[label]
-            block_total = total[above:] - total[: below + 1, None] + self.weights[label]
-            return float((block_yes / block_total).min(axis=1).max())
-
         places = np.stack([np.searchsorted(values, logits, side) for side in ("left", "right")], axis=1)
         different, which = np.unique(places, axis=0, return_inverse=True)
-        p0, p1 = (
-            np.array([isotonic(below, above, label) for below, above in different.tolist()])[which.reshape(-1)]
-            for label in (0, 1)
-        )
+
+        def fitted(label: int) -> np.ndarray:
+            p = []
+            for below, above in different.tolist():
+                # The fit at a place is the largest, over starts, of the smallest mean of a block that holds it.
+                block_yes = yes[above:] - yes[: below + 1, None] + label * self.weights[label]
+                block_total = total[above:] - total[: below + 1, None] + self.weights[label]
+                p.append((block_yes / block_total).min(axis=1).max())
+            return np.array(p)[which.reshape(-1)]
+
+        p0, p1 = fitted(0), fitted(1)
         return np.where(np.isnan(logits), np.nan, p1 / (1 - p0 + p1))
 
 

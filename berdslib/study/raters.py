@@ -93,7 +93,7 @@ def _judge_report(name: str, pairs: Sequence[LabelledPair], store: VerdictStore 
     p_yes = judge_pairs(judge, asked, store)[0]
     seen = sum(pair_key(pair) in judge.pairs for pair in asked) if isinstance(judge, Refit) else 0
     if seen:
-        logger.warning("%s was fitted to %d of these %d pairs: too good to be true; use others", name, seen, len(pairs))
+        logger.warning("%s was fitted to %d of these %d pairs; measure it on others", name, seen, len(pairs))
     read = ~np.isnan(p_yes)
     if not read.all():
         logger.warning("%d of %d pairs unread by %s: left out", (~read).sum(), len(pairs), name)
