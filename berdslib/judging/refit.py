@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from berdslib.data.tables import read_json
 from berdslib.errors import InputError, MissingDataError
 from berdslib.files import StrPath, write_text
 from berdslib.judging.base import Judge, Pair
-from berdslib.stats import choose_threshold, yes_or_no
+from berdslib.stats import both_kinds, choose_threshold, yes_or_no
 
 SURE = 1e-4  # probabilities are this far from 0 and 1 before their logits are taken
 FILE = "judge.json"
@@ -75,33 +75,28 @@ class VennAbers(NamedTuple):
     def p_yes(self, logits: np.ndarray) -> np.ndarray:
         """Return float64 (n,); NaN stays."""
         values, place = np.unique(self.logits, return_inverse=True)
-        labels = np.asarray(self.labels)
-        weight = np.where(labels == 1, self.weights[1], self.weights[0])
-        total = np.append(0, np.cumsum(np.bincount(place, weight)))
-        yes = np.append(0, np.cumsum(np.bincount(place, weight * labels)))
-        places = np.stack([np.searchsorted(values, logits, side) for side in ("left", "right")], axis=1)
-        different, which = np.unique(places, axis=0, return_inverse=True)
+        weight = np.where(self.labels, self.weights[1], self.weights[0])
+        total = np.append(0, np.bincount(place, weight).cumsum())
+        yes = np.append(0, np.bincount(place, weight * self.labels).cumsum())
 
-        def fitted(label: int) -> np.ndarray:
-            p = []
-            for below, above in different.tolist():
-                # The fit at a place is the largest, over starts, of the smallest mean of a block that holds it.
-                block_yes = yes[above:] - yes[: below + 1, None] + label * self.weights[label]
-                block_total = total[above:] - total[: below + 1, None] + self.weights[label]
-                p.append((block_yes / block_total).min(axis=1).max())
-            return np.array(p)[which.reshape(-1)]
+        def isotonic(logit: float, label: int) -> Any:
+            # The fit at a place is the largest, over starts, of the smallest mean of a block that holds it.
+            starts = np.searchsorted(values, logit) + 1
+            end = np.searchsorted(values, logit, "right")
+            own = self.weights[label]
+            means = (yes[end:] - yes[:starts, None] + label * own) / (total[end:] - total[:starts, None] + own)
+            return means.min(axis=1).max()
 
-        p0, p1 = fitted(0), fitted(1)
+        different, which = np.unique(logits, return_inverse=True)
+        p0, p1 = (np.array([isotonic(logit, label) for logit in different])[which] for label in (0, 1))
         return np.where(np.isnan(logits), np.nan, p1 / (1 - p0 + p1))
 
 
 def calibrate_venn_abers(logits: np.ndarray, labels: np.ndarray, positive_share: float) -> VennAbers:
     """Fit by Venn-Abers, and the threshold with the best F1 on the same pairs, with positives weighted to a share."""
-    labels = yes_or_no(labels)
-    if labels.all() or not labels.any():
-        raise InputError("calibration needs labels of both kinds")
-    weights = [float((1 - positive_share) / (1 - labels.mean())), float(positive_share / labels.mean())]
-    fitted = VennAbers(np.asarray(logits, dtype=float).tolist(), labels.astype(float).tolist(), weights, 0.5)
+    labels, logits = both_kinds(labels, logits)
+    weights = [(1 - positive_share) / (1 - labels.mean()), positive_share / labels.mean()]
+    fitted = VennAbers(logits.tolist(), labels.astype(float).tolist(), weights, 0.5)
     return fitted._replace(threshold=choose_threshold(labels, fitted.p_yes(logits), positive_share))
 
 
