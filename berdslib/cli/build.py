@@ -136,11 +136,12 @@ def _report(built: Built, examples: int) -> None:
         texts = [draft.question or " / ".join(draft.sources), *draft.perspectives]
         words = shorten(" | ".join(texts), 240, placeholder="…")
         print_result(None, f"{item.reason} ({item.step}) {draft.key}: {item.detail}\n    {words}")
-    tell(f"{stats['n']} questions ({stats['dev']} dev, {stats['test']} test), {stats['mean_perspectives']:.2f} "
-         f"perspectives of {stats['mean_words']:.2f} words → {built.folder}")  # fmt: skip
+    split = f" ({stats['dev']} dev, {stats['test']} test)" if stats["dev"] or stats["test"] else ""
+    perspectives = f"{stats['mean_perspectives']:.2f} perspectives of {stats['mean_words']:.2f} words"
+    tell(f"{stats['n']} questions{split}, {perspectives} → {built.folder}")
     if built.rejected:
         counts = Counter(map(by_reason, built.rejected)).most_common()
-        counted = ", ".join(f"{n} {reason}" for reason, n in counts)
+        counted = ", ".join(f"{reason} ({n})" for reason, n in counts)
         tell(f"left out: {counted} → {built.folder / 'rejected.jsonl'}")
     if built.unanswered:
         tell(f"{len(built.unanswered)} items could not be answered; run the same command again")

@@ -34,10 +34,10 @@ def _judges(default: str) -> options.Option:
 @options.systems(None, " [bm25,minilm, without --run]")
 @options.RUNS
 @number("-k", 5, "Documents of a question and run.")
-@number("--draw", 0, "Draw N questions with two perspectives from each data set; 0 for all.", NATURAL)
+@number("--draw", 0, "Questions with two perspectives to draw from each source (a field); 0 for all.", NATURAL)
 @number("--pairs size", 0, "Draw N pairs from all; 0 for all.", NATURAL)
-@options.text("--doubt", "With --pairs: the N pairs on which these judges differ most, such as similarity,laptop, "
-              "instead of a random draw.")  # fmt: skip
+@options.text("--doubt", "With --pairs: not a random draw, but the N pairs on which these judges, such as "
+              "similarity,laptop, differ most, sorted by the column doubt (0 to 1).")  # fmt: skip
 @options.SEED
 @number(
     "--near",
@@ -85,14 +85,15 @@ def rate_pairs(
     listed = examples.detection_pairs(questions, lists, passages, k=k, near=None)
     pairs = examples.detection_pairs(questions, lists, passages, k=k, near=near)
     left_out = len(listed) - len(pairs)
+    doubts = None
     if doubt:
-        pairs = most_doubtful(pairs, split_names(doubt), size, verdicts)
+        pairs, doubts = most_doubtful(pairs, split_names(doubt), size, verdicts)
     elif size:
         pairs = examples.draw_pairs(pairs, size, seed)
     written = len(pairs)
     labels = "to be labelled with 1 or 0"
     if chosen is None:
-        examples.write_unlabelled(output, pairs, questions)
+        examples.write_unlabelled(output, pairs, questions, doubts=doubts)
     else:
         labelled = examples.label_by_judge(pairs, questions, chosen, verdicts)
         examples.write_examples(output, labelled)
@@ -155,6 +156,7 @@ def _wide(table: Any) -> Any:
     cells = text["value"] + interval.where(shown["low"] < shown["high"], "")
     wide = shown.assign(cell=cells).pivot(index="judge", columns="measure", values="cell")
     wide = wide.reindex(index=shown["judge"].unique(), columns=names).rename_axis(columns=None)
+    wide = wide.dropna(axis="columns", how="all")
     return wide.rename(columns={name: f"{name}, %" for name in names if name != "auc"}).reset_index()
 
 
@@ -162,15 +164,18 @@ def _wide(table: Any) -> Any:
 @click.argument("labels")
 @options.judge_option("laptop")
 @options.text("--share", "Share of yes where the judge will be used. [that of the labels]", type=options.SHARE)
+@options.one_of("--calibrate", ["platt", "venn-abers"], "Form of the probabilities: a logistic curve, or steps.")
 @options.STORE
 @options.SEED
 @options.output("Folder of the fitted judge.", FOLDER)
 @JSON
-def rate_fit(labels: str, judge: str, share: float | None, store: Path | None, seed: int, output: Path) -> None:
+def rate_fit(
+    labels: str, judge: str, share: float | None, calibrate: str, store: Path | None, seed: int, output: Path
+) -> None:
     """Fit a judge's probabilities and threshold to labels of yours: pairs as `berds rate pairs` writes them.
 
-    The table compares both judges on questions held out in turn. Use `refit:FOLDER` as a judge; it cannot be evaluated
-    on the same labels.
+    The table compares both judges on questions held out in turn: each fifth of them by a fit to the other four. Use
+    `refit:FOLDER` as a judge; it cannot be evaluated on the same labels.
 
     \b
     berds rate pairs -q theperspective -r bm25 --draw 30 --pairs 60 -o to_label.tsv     (fill in the last column)
@@ -183,12 +188,15 @@ def rate_fit(labels: str, judge: str, share: float | None, store: Path | None, s
     from berdslib.study.raters import fit_judge
 
     pairs = load_pairs(labels)
-    found = fit_judge(judge, pairs, VerdictStore(store), positive_share=share, seed=seed)
-    save_refit(output, judge, found.judge.judge, found.judge.calibration)
+    found = fit_judge(judge, pairs, VerdictStore(store), positive_share=share, calibration=calibrate, seed=seed)
+    save_refit(output, judge, found.judge)
     print_frame(found.table if options.wants_json() else _wide(found.table))
     gained, low, high = (f"{100 * value:+.1f}" for value in found.gained)
-    better = found.gained[1] > 0
-    advice = "use it" if better else f"not significant: keep {judge} as it is"
+    advice = f"no difference shown: keep {judge} as it is"
+    if found.gained[1] > 0:
+        advice = "better: use it"
+    elif found.gained[2] < 0:
+        advice = f"worse: keep {judge} as it is"
     spread = " to ".join(f"{value:.2f}" for value in found.thresholds)
     questions = len({pair.question for pair in pairs})
     tell(

@@ -51,12 +51,16 @@ class Judge(Protocol):
 def short_name(judge_id: str) -> str:
     """Return a judge's id without its settings; a judge that asks a model keeps the model's name, without an address.
 
+    A refitted judge keeps the name of the judge it was fitted to, as in "refit(laptop)".
+
     >>> short_name("overlap(english-stem,title=none)"), short_name("chat(org/toy@http://me:1/v1(max_tokens=9),prompt=a:b)")
     ('overlap', 'chat:org/toy')
     """
     if judge_id.startswith(ECHO):
         return ECHO + short_name(judge_id.removeprefix(ECHO))
     kind, _, settings = judge_id.partition("(")
+    if kind == "refit":  # of what was fitted, and the judge's own id
+        return f"refit({short_name(settings.partition(',')[2].removesuffix(')'))})"
     model = re.split(r"[@(,]", settings.removeprefix("local("))[0]
     return f"{kind}:{model}" if kind in ("chat", "causal", "decide") else kind
 

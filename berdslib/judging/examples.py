@@ -74,17 +74,25 @@ def write_examples(path: StrPath, examples: Iterable[Example]) -> None:
 
 
 def write_unlabelled(
-    path: StrPath, pairs: Sequence[Pair], questions: Sequence[Question], *, title_position: str = "before"
+    path: StrPath,
+    pairs: Sequence[Pair],
+    questions: Sequence[Question],
+    *,
+    doubts: Sequence[float] | None = None,
+    title_position: str = "before",
 ) -> None:
     """Write pairs as TSV with an empty last column `label`, for people to fill in with 1 or 0.
 
-    The columns qid, docno and pid precede the texts, so that the labelled file is also a table of verdicts.
+    The columns qid, docno and pid precede the texts, so that the labelled file is also a table of verdicts; `doubts`
+    are a column, too.
     """
+    more = [()] * len(pairs) if doubts is None else [(f"{doubt:.2f}",) for doubt in doubts]
     rows = [
-        (pair.qid, pair.passage.docno, str(pair.pid), *texts, "")
-        for pair, texts in zip(pairs, _texts(pairs, questions, title_position), strict=True)
+        (pair.qid, pair.passage.docno, str(pair.pid), *doubt, *texts, "")
+        for pair, doubt, texts in zip(pairs, more, _texts(pairs, questions, title_position), strict=True)
     ]
-    _write(path, ("qid", "docno", "pid", *LabelledPair._fields), rows)
+    header = ("qid", "docno", "pid", *(() if doubts is None else ("doubt",)), *LabelledPair._fields)
+    _write(path, header, rows)
 
 
 def _write(path: StrPath, header: Sequence[str], rows: Iterable[tuple[str, ...]]) -> None:

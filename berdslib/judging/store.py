@@ -80,6 +80,11 @@ def verdict_key(judge_id: str, pair: Pair) -> bytes:
         raise InputError(problem, field="text") from None
 
 
+def pair_key(pair: Pair) -> str:
+    """Return a key of a pair's texts, by which a fitted judge knows it again without keeping the texts."""
+    return verdict_key("", pair).hex()[:16]
+
+
 def judge_pairs(
     judge: Judge, pairs: Sequence[Pair], store: VerdictStore | None = None, *, chunk: int = 512
 ) -> tuple[np.ndarray, int]:

@@ -122,16 +122,34 @@ def mmr(vectors: Any, scores: Any, k: int = 5, relevance_weight: float = 0.75) -
     """
     check_k(k)
     _check_weight(relevance_weight)
-    table = np.asarray(vectors)
-    if table.ndim != 2 or np.shape(scores) != (len(table),):
-        problem = f"vectors (n, d) and scores (n,) are needed, not {table.shape} and {np.shape(scores)}"
+    table = _finite("vectors", vectors)
+    given = _finite("scores", scores)
+    if table.ndim != 2 or given.shape != (len(table),):
+        problem = f"vectors (n, d) and scores (n,) are needed, not {table.shape} and {given.shape}"
         raise InputError(problem, field="vectors")
     names = [f"{i:09d}" for i in range(len(table))]  # sorted like their numbers
-    run = make_run(["list"] * len(names), names, scores)
+    run = make_run(["list"] * len(names), names, given.tolist())
     features = _vectors_of(run, lambda docnos: table[[int(docno) for docno in docnos]], of_length_1=True)
     relevance = np.clip(run["score"].to_numpy(), -_LARGEST, _LARGEST)
     rows, _ = _picked(run, DIVERSIFIERS["mmr"].choose, features, relevance, float(relevance_weight), k)
     return [int(docno) for docno in run["docno"].to_numpy()[rows[:k]]]
+
+
+def _finite(field: str, values: Any) -> np.ndarray:
+    """Return numbers, or rows of numbers of one length; an error names the position of the first that is wrong."""
+    rows = list[np.ndarray]()
+    for i, value in enumerate(values):
+        try:
+            row = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            row = np.array(np.nan)
+        if not np.isfinite(row).all():
+            raise InputError(f"must be finite numbers; number {i}, from 0, is {reprlib.repr(value)}", field=field)
+        if rows and row.shape != rows[0].shape:
+            problem = f"must be of one length; number {i}, from 0, has {row.size} values and number 0 {rows[0].size}"
+            raise InputError(problem, field=field)
+        rows.append(row)
+    return np.array(rows)
 
 
 def _picked(

@@ -17,7 +17,7 @@ from berdslib.data.leaks import groups
 from berdslib.data.readers import LabelledPair
 from berdslib.data.records import Passage, Question, check_verdicts, issue_of
 from berdslib.data.scenario import Scenario
-from berdslib.errors import InputError
+from berdslib.errors import InputError, known
 from berdslib.evaluation import system_order
 from berdslib.evaluation.judge_error import corrected_mean
 from berdslib.evaluation.judges import agreement, agreement_report, f1_difference, probability_report
@@ -36,9 +36,18 @@ from berdslib.evaluation.oracle import oracle
 from berdslib.files import StrPath
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Random
-from berdslib.judging.refit import Calibration, Refit, calibrate, logits_of
+from berdslib.judging.refit import (
+    CALIBRATIONS,
+    PLATT,
+    Calibration,
+    Refit,
+    VennAbers,
+    calibrate,
+    calibrate_venn_abers,
+    logits_of,
+)
 from berdslib.judging.registry import check_judge, make_judge
-from berdslib.judging.store import VerdictStore, judge_pairs
+from berdslib.judging.store import VerdictStore, judge_pairs, pair_key
 from berdslib.progress import begin, chunk_starts
 from berdslib.stats import mean_interval
 from berdslib.study import scoring
@@ -82,7 +91,11 @@ def _judge_report(name: str, pairs: Sequence[LabelledPair], store: VerdictStore 
     share_of_yes = float(np.mean([pair.label for pair in pairs]))
     judge = Random(share=share_of_yes) if name == "random" else make_judge(name)
     begin(f"{name} judges {len(pairs):,} labelled pairs")
-    p_yes = judge_pairs(judge, as_asked(pairs), store)[0]
+    asked = as_asked(pairs)
+    p_yes = judge_pairs(judge, asked, store)[0]
+    seen = sum(pair_key(pair) in judge.pairs for pair in asked) if isinstance(judge, Refit) else 0
+    if seen:
+        logger.warning("%s was fitted to %d of these %d pairs; measure it on others", name, seen, len(pairs))
     read = ~np.isnan(p_yes)
     if not read.all():
         logger.warning("%d of %d pairs unread by %s: left out", (~read).sum(), len(pairs), name)
@@ -112,17 +125,19 @@ def repeat_table(pairs: Sequence[LabelledPair], judges: Sequence[str], times: in
 
 def most_doubtful(
     pairs: Sequence[Pair], judges: Sequence[str], n: int, store: VerdictStore | None = None
-) -> list[Pair]:
-    """Return the n pairs on which judges differ most, in the order of `pairs`: those whose labels teach most.
+) -> tuple[list[Pair], list[float]]:
+    """Return the n pairs on which judges differ most, whose labels teach most, and the doubt about each, falling.
 
-    Each judge's probabilities are compared as ranks. These pairs are no random draw and cannot evaluate a judge.
+    Doubt is the largest difference of the judges' ranks, as shares of the pairs: from 0 to 1. These pairs are no random
+    draw and cannot evaluate a judge.
     """
     p_yes = [judge_pairs(make_judge(name), pairs, store)[0] for name in judges]
     if len(p_yes) < 2:
         raise InputError("doubt is what several judges differ about; name at least two", field="judges")
     ranks = np.stack([pd.Series(p).rank(pct=True).to_numpy() for p in p_yes])
-    order = np.argsort(-np.ptp(np.nan_to_num(ranks), axis=0), kind="stable")[:n]
-    return [pairs[i] for i in sorted(order.tolist())]
+    doubt = np.ptp(np.nan_to_num(ranks), axis=0)
+    order = np.argsort(-doubt, kind="stable")[:n]
+    return [pairs[i] for i in order.tolist()], doubt[order].tolist()
 
 
 def labelled_by(name: str, pairs: Sequence[LabelledPair], store: VerdictStore | None = None) -> list[LabelledPair]:
@@ -179,10 +194,11 @@ def fit_judge(
     store: VerdictStore | None = None,
     *,
     positive_share: float | None = None,
+    calibration: str = PLATT,
     draws: int = 200,
     seed: int = 0,
 ) -> Fit:
-    """Fit the probabilities (Platt, 1999) and the threshold (best F1) of a judge to labelled pairs.
+    """Fit the probabilities and the threshold (best F1) of a judge to labelled pairs.
 
     Args:
         name: the judge.
@@ -190,14 +206,17 @@ def fit_judge(
         store: a store of the judge's verdicts.
         positive_share: the share of yes where the judge will be used; None for that of the pairs, if these were drawn
             at random there.
+        calibration: "platt" (Platt, 1999) or "venn-abers" (:class:`berdslib.judging.refit.VennAbers`).
         draws: of questions, with replacement, for the spread of the threshold.
         seed: of these draws and of the five parts that are held out in turn.
 
     Raises:
         InputError: too few labels.
     """
+    known("calibration", calibration, CALIBRATIONS)
     judge = make_judge(name)
-    p_yes, _ = judge_pairs(judge, as_asked(pairs), store)
+    asked = as_asked(pairs)
+    p_yes, _ = judge_pairs(judge, asked, store)
     read = ~np.isnan(p_yes)
     logits = logits_of(p_yes[read])
     labels = np.array([pair.label for pair in pairs])[read]
@@ -208,8 +227,10 @@ def fit_judge(
         counts = f"{labels.sum()} of yes, {(~labels).sum()} of no and {len(names)} questions"
         raise InputError(f"labels are too few: {counts}; at least {_FEWEST} of each are needed", field="pairs")
 
-    def fitted(chosen: np.ndarray) -> Calibration:
+    def fitted(chosen: np.ndarray) -> Calibration | VennAbers:
         share = positive_share or float(labels[chosen].mean())
+        if calibration != PLATT:
+            return calibrate_venn_abers(logits[chosen], labels[chosen], share)
         return calibrate(logits[chosen], labels[chosen], share, _STRENGTH)
 
     generator = np.random.default_rng(seed)
@@ -217,10 +238,10 @@ def fit_judge(
     held_out = np.zeros(len(labels))
     answers = np.zeros(len(labels), dtype=bool)
     for number in range(_FOLDS):
-        calibration = fitted(part != number)
+        of_others = fitted(part != number)
         out = part == number
-        held_out[out] = calibration.p_yes(logits[out])
-        answers[out] = held_out[out] >= calibration.threshold
+        held_out[out] = of_others.p_yes(logits[out])
+        answers[out] = held_out[out] >= of_others.threshold
     as_it_is = p_yes[read] >= judge.threshold
     tables = []
     for label, says, p in (("as it is", as_it_is, p_yes[read]), ("fitted", answers, held_out)):
@@ -236,7 +257,8 @@ def fit_judge(
     low, high = np.quantile(thresholds, [0.025, 0.975])
     whole = fitted(np.arange(len(labels)))
     gained = f1_difference(labels, as_it_is, answers, questions)
-    return Fit(Refit(judge, whole), pd.concat(tables, ignore_index=True), gained, (float(low), float(high)))
+    keys = (pair_key(pair) for pair, was_read in zip(asked, read, strict=True) if was_read)
+    return Fit(Refit(judge, whole, keys), pd.concat(tables, ignore_index=True), gained, (float(low), float(high)))
 
 
 # ---------------------------------------------------------------- scores by a judge, corrected by some labels

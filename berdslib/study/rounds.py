@@ -46,6 +46,7 @@ def read_trace(path: StrPath) -> pd.DataFrame:
     objects, or with `result`, the calls of tools that BrowseComp-Plus records: each call of a search is a round.
     """
     rows = []
+    seen = set[tuple[str, int]]()
     for _, row in read_table(path, QID_NAMES):
         qid = row.text(*QID_NAMES)
         steps = _steps(row)
@@ -53,6 +54,9 @@ def read_trace(path: StrPath) -> pd.DataFrame:
             round_ = int(step.number("round")) if step.has("round") else number
             if round_ < 1:
                 raise step.wrong("round", f"rounds are counted from 1, not {round_}")
+            if (qid, round_) in seen:
+                raise step.wrong("round", f"question {qid!r} has round {round_} twice; number its rounds 1, 2, …")
+            seen.add((qid, round_))
             query = step.text("query", "search_query", default="")
             docnos = list(dict.fromkeys(_docnos(step)))
             rows += [(qid, round_, query, docno, rank) for rank, docno in enumerate(docnos, start=1)]
@@ -82,10 +86,10 @@ def _steps(row: Row) -> list[Row]:
 
 def _docnos(step: Row) -> list[str]:
     field, found = step.first(*_FOUND)
-    if isinstance(found, str):
+    if isinstance(found, str) and found.lstrip().startswith("["):  # a cell of a table
         found = from_json(found, step.path, step.line, field)
     if not isinstance(found, list):
-        raise step.wrong(field, "a list of passages was expected, as ids or objects with an id")
+        raise step.wrong(field, 'a list was expected, of ids or of objects with an id, such as ["d1", "d2"]')
     ids = []
     for each in found:
         named = Row(each, step.path, step.line, within=f"{field}.") if isinstance(each, dict) else None
@@ -101,26 +105,31 @@ class Rounds(Shown):
         table: one row a round: `shown`, the mean share of a question's perspectives that it and the rounds before it
             found, with low and high; `all`, the share of questions with all perspectives (MRecall without a cut-off);
             `new`, the share that the round added; `passages`, the mean number found so far; `asked`, questions that
-            had this round. A question whose search stopped keeps what it had.
+            had this round; `judged`, the share of the round's passages with a verdict on any perspective. A question
+            whose search stopped keeps what it had.
         each: one row a question, round and perspective that the round was the first to show: qid, round, query, pid,
             perspective.
         n: number of questions.
+        left_out: number of questions of the trace that the data set does not have, or has no verdict on.
     """
 
     table: pd.DataFrame
     each: pd.DataFrame
     n: int
+    left_out: int = 0
 
     @property
     def shown(self) -> pd.DataFrame:
         """The table in percent."""
-        percent = ["shown", "low", "high", "all", "all_low", "all_high", "new"]
+        percent = ["shown", "low", "high", "all", "all_low", "all_high", "new", "judged"]
         return self.table.assign(**(100 * self.table[percent]).round(1)).round({"passages": 1})
 
     @property
     def caption(self) -> str:
         """What the columns count."""
         asked = f"{self.n} question{'s' * (self.n != 1)}"
+        if self.left_out:
+            asked += f" ({self.left_out} of the trace left out: not in the data set, or without a verdict)"
         return f"{asked}; shares in percent with 95% intervals. A search that stopped keeps what it had."
 
     def hidden_after(self, rounds: int) -> pd.DataFrame:
@@ -134,10 +143,11 @@ class Rounds(Shown):
     def figure(self) -> Figure:
         """Draw the shares by round."""
         from berdslib.study.figures.curves import lines
+        from berdslib.study.figures.style import PALETTE
 
         names = {"shown": "perspectives shown", "all": "questions with all of them"}
         drawn = 100 * self.table.set_index("round")[[*names]].rename(columns=names)
-        figure = lines(drawn, "round", "percent")
+        figure = lines(drawn, "round", "percent", colours=(PALETTE[3], PALETTE[7]))  # no retriever's, no side's
         figure.axes[0].set_xticks(drawn.index)
         return figure
 
@@ -148,7 +158,7 @@ def coverage_by_round(trace: pd.DataFrame, verdicts: pd.DataFrame, questions: Se
     Args:
         trace: from :func:`read_trace` or :func:`search_in_rounds`.
         verdicts: frame qid, pid, docno and p_yes or supports; questions without any verdict are left out.
-        questions: at least those of the trace; others are left out.
+        questions: those of the data set; a question that only one of them and the trace has is left out.
 
     Raises:
         InputError: the trace has no judged question, or none of its passages has a verdict.
@@ -161,27 +171,32 @@ def coverage_by_round(trace: pd.DataFrame, verdicts: pd.DataFrame, questions: Se
         raise InputError("the trace has none of the judged questions", field="qid")
     if not trace["docno"].isin(read["docno"]).any():
         raise InputError(f"no passage of the trace, such as {trace['docno'].iloc[0]!r}, has a verdict", field="docno")
+    of_trace = trace["qid"].nunique()
+    trace = trace[trace["qid"].isin([question.qid for question in asked])]
     found = trace.merge(read.loc[read["supports"], ["qid", "pid", "docno"]], on=["qid", "docno"])
     first = found.sort_values(["round", "rank"], kind="stable").drop_duplicates(["qid", "pid"])
-    first = first[first["qid"].isin([question.qid for question in asked])]
     each = first.sort_values(["qid", "round", "pid"])[["qid", "round", "query", "pid"]].reset_index(drop=True)
     statements = {question.qid: question.perspectives for question in asked}
     each["perspective"] = [statements[qid][pid] for qid, pid in zip(each["qid"], each["pid"], strict=True)]
     sizes = pd.Series({question.qid: len(question.perspectives) for question in asked})
+    listed = pd.MultiIndex.from_frame(trace[["qid", "docno"]])
+    has_verdict = listed.isin(pd.MultiIndex.from_frame(read[["qid", "docno"]]))
     rows = []
     before = 0.0
     for number in range(1, int(trace["round"].max()) + 1):
         seen = each[each["round"] <= number].groupby("qid").size().reindex(sizes.index, fill_value=0)
         share = (seen / sizes).to_numpy(dtype=np.float64)
         whole = (seen == sizes).to_numpy(dtype=np.float64)
-        so_far = trace[(trace["round"] <= number) & trace["qid"].isin(sizes.index)]
+        so_far = trace[trace["round"] <= number]
         passages = len(so_far.drop_duplicates(["qid", "docno"])) / len(sizes)
-        row: dict[str, Any] = {"round": number, "asked": trace.loc[trace["round"] == number, "qid"].nunique()}
+        of_round = trace["round"] == number
+        row: dict[str, Any] = {"round": number, "asked": trace.loc[of_round, "qid"].nunique()}
         row |= dict(zip(("shown", "low", "high"), (share.mean(), *mean_interval(share)), strict=True))
         row |= dict(zip(("all", "all_low", "all_high"), (whole.mean(), *mean_interval(whole)), strict=True))
-        rows.append(row | {"new": share.mean() - before, "passages": passages})
+        judged = has_verdict[of_round].mean() if of_round.any() else np.nan
+        rows.append(row | {"new": share.mean() - before, "passages": passages, "judged": judged})
         before = share.mean()
-    return Rounds(pd.DataFrame(rows), each, len(asked))
+    return Rounds(pd.DataFrame(rows), each, len(asked), of_trace - len(asked))
 
 
 def search_in_rounds(system: str, data: Data, chat: ChatModel, *, rounds: int = 3, k: int = 5) -> pd.DataFrame:

@@ -21,8 +21,8 @@ def questions(tmp_path):
 
 def test_from_a_text_file_to_an_experiment_in_two_commands(questions):
     said = berds("build", "questions", questions, "mine", "--licence", "CC0-1.0", "--source", "us", "-c", "sample")
-    assert "2 questions (0 dev, 0 test), 2.00 perspectives" in said.stderr
-    (path,) = re.findall(r"left out: 1 no rule → (.*)\n", said.stderr)
+    assert "2 questions, 2.00 perspectives" in said.stderr
+    (path,) = re.findall(r"left out: no rule \(1\) → (.*)\n", said.stderr)
     assert json.loads(Path(path).read_text())["reason"] == "no rule"
     shown = berds("experiment", "-q", "mine", "-r", "bm25", "-j", "overlap", "--json").stdout
     assert json.loads(shown)[0]["n"] == 2

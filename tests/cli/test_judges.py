@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 from shell import berds, tried
 from sklearn.metrics import accuracy_score, f1_score
@@ -59,6 +60,25 @@ def test_questions_are_drawn_from_each_data_set(tmp_path):
     sources = {q.source for q in load_questions("sample", "all")}
     assert json.loads(berds(*asked, "--draw", "1").stdout)["questions"] == len(sources)
     assert "cannot be drawn" in tried(*asked, "--draw", "100").stderr
+
+
+def test_a_sheet_of_doubtful_pairs_has_the_doubt_and_the_most_doubtful_first(tmp_path, user_cache):
+    out = tmp_path / "sheet.tsv"
+    berds("rate", "pairs", *DEV, "-r", "bm25", "--pairs", "20", "--doubt", "overlap,random", "-o", out)
+    sheet = pd.read_csv(out, sep="\t")
+    assert sheet["doubt"].is_monotonic_decreasing and sheet["doubt"].between(0, 1).all() and len(sheet) == 20
+    assert sheet.columns[-1] == "label" and sheet["label"].isna().all()
+
+
+def test_a_fitted_judge_is_compared_and_warns_when_it_is_measured_on_its_own_pairs(tmp_path, user_cache, caplog):
+    out, folder = tmp_path / "pairs.tsv", tmp_path / "mine"
+    berds("rate", "pairs", "-q", "sample", "--split", "all", "-r", "bm25", "-j", "gold", "-o", out)
+    said = berds("rate", "fit", out, "-j", "overlap", "--calibrate", "venn-abers", "-o", folder)
+    assert said.stdout.split()[0] == "judge" and "auc" not in said.stdout
+    n = len(read_labelled_pairs(out))
+    berds("rate", "judge", "--data", out, "-j", f"overlap,refit:{folder}")
+    (warning,) = [record.args for record in caplog.records if record.levelname == "WARNING"]
+    assert warning == (f"refit:{folder}", n, n)
 
 
 class Answering:

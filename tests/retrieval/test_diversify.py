@@ -509,6 +509,13 @@ def test_mmr_of_one_list_refuses(wrong):
         bd.mmr(**{"vectors": [[1.0, 0.0], [0.0, 1.0]], "scores": [0.5, 0.4], **wrong})
 
 
+@pytest.mark.parametrize("wrong", [[0.0, np.nan], [0.0, np.inf], ["a", 1.0], [1.0], None])
+def test_mmr_names_the_position_of_a_wrong_vector(wrong):
+    with pytest.raises(InputError, match="number 2,") as caught:
+        bd.mmr([[1.0, 0.0], [0.0, 1.0], wrong], [0.5, 0.4, 0.3])
+    assert caught.value.field == "vectors"
+
+
 def test_fusing_plain_lists_is_fusing_runs():
     lists = [["a", "b", "c"], ["c", "d"], []]
     runs = [{"q": listed} for listed in lists]
@@ -516,3 +523,7 @@ def test_fusing_plain_lists_is_fusing_runs():
     assert bd.fuse(lists, by="rrf") == reciprocal_rank_fusion(runs)["docno"].tolist()
     with pytest.raises(InputError):
         bd.fuse(lists, by="sum")
+    for text in ("abc", ["abc", "bcd"], [["a"], "b"]):
+        with pytest.raises(InputError) as caught:
+            bd.fuse(text)
+        assert caught.value.field == "lists"

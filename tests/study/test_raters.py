@@ -314,10 +314,27 @@ def test_a_fitted_judge_undoes_what_squared_the_odds(steep, tmp_path):
     assert (
         found.thresholds[0] <= threshold <= found.thresholds[1] and found.gained[1] < found.gained[0] < found.gained[2]
     )
-    save_refit(tmp_path, "steep", found.judge.judge, found.judge.calibration)
-    again = make_judge(f"refit:{tmp_path}")
-    assert again.id == found.judge.id
-    np.testing.assert_array_equal(judge_pairs(again, as_asked(pairs))[0], found.judge.p_yes(as_asked(pairs)))
+
+
+@pytest.mark.parametrize("how", ["platt", "venn-abers"])
+def test_a_fitted_judge_is_saved_and_knows_the_pairs_it_was_fitted_to(steep, tmp_path, caplog, how):
+    pairs, p = steep
+    fitted, fresh = pairs[:400], pairs[400:]
+    found = fit_judge("steep", fitted, calibration=how, draws=5)
+    measured = found.table.set_index(["judge", "measure"])["value"]
+    assert measured["fitted", "calibration_error"] < measured["as it is", "calibration_error"]
+    save_refit(tmp_path, "steep", found.judge)
+    assert "text 5" not in (tmp_path / "judge.json").read_text()
+    name = f"refit:{tmp_path}"
+    again = make_judge(name)
+    assert again.id == found.judge.id and again.pairs == found.judge.pairs and len(again.pairs) == 400
+    asked = as_asked(fresh)
+    np.testing.assert_array_equal(judge_pairs(again, asked)[0], found.judge.p_yes(asked))
+    np.testing.assert_allclose(again.p_yes(asked), p[400:], atol=0.25)
+    judge_table(fresh, [name])
+    assert not caplog.messages
+    judge_table([*fresh, *fitted[:7]], [name])
+    assert len(caplog.messages) == 1 and "7 of" in caplog.text
 
 
 def test_what_cannot_be_fitted(steep, tmp_path):
@@ -326,10 +343,13 @@ def test_what_cannot_be_fitted(steep, tmp_path):
     for wrong in (few, [pair._replace(question="q") for pair in pairs]):
         with pytest.raises(InputError):
             fit_judge("steep", wrong)
+    with pytest.raises(InputError):
+        fit_judge("steep", pairs, calibration="beta")
     with pytest.raises(MissingDataError):
         make_judge(f"refit:{tmp_path}")
     (tmp_path / "judge.json").write_text(
-        '{"judge": "overlap", "id": "another", "slope": 1, "shift": 0, "threshold": 0.5}'
+        '{"judge": "overlap", "id": "another", "calibrate": "platt", "slope": 1, "shift": 0, "threshold": 0.5,'
+        ' "pairs": []}'
     )
     with pytest.raises(InputError):
         make_judge(f"refit:{tmp_path}")
@@ -400,7 +420,8 @@ def test_the_pairs_that_judges_differ_about(steep, add):
         return [1 - p if pair.passage.text in odd else p for pair, p in zip(given, mind.p_yes(given), strict=True)]
 
     add("odd", other)
-    found = most_doubtful(asked, ["steep", "odd"], 2)
-    assert {pair.passage.text for pair in found} == odd
+    found, doubts = most_doubtful(asked, ["steep", "odd"], 5)
+    assert {pair.passage.text for pair in found[:2]} == odd
+    assert doubts == sorted(doubts, reverse=True) and 0 < doubts[-1] < doubts[1] <= 1
     with pytest.raises(InputError):
         most_doubtful(asked, ["steep"], 2)

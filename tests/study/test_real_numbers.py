@@ -56,6 +56,17 @@ def test_roots_and_people_give_the_figures_of_the_results():
     expected = {"perspectrum": (55.5, 55.8), "ambigqa": (66.8, 69.0), "allsides": (20.8, 28.6), "exfever": (90.2, 92.2)}
     for task, row in expected.items():
         np.testing.assert_allclose(means.loc[task], row, atol=0.06)
+    # PAP against the full query is significant by itself (a star in a table of the two), and not among three tests.
+    roots = real_numbers("pir")
+    weights = 1 / roots.groupby("task")["task"].transform("size") / 4
+    draw = np.random.default_rng(0)
+    raw = []
+    for more, less in (("minilm+pap", "minilm"), ("minilm", "minilm+concat"), ("minilm+pap", "minilm+concat")):
+        parts = (weights * (roots[more] - roots[less])).to_numpy()
+        sums = draw.choice([-1, 1], (20_000, len(parts))) @ parts
+        raw.append((np.abs(sums) >= abs(parts.sum()) - 1e-12).mean())
+    assert raw[0] == pytest.approx(0.031, abs=0.005) and min(raw) == raw[0]
+    assert 3 * raw[0] == pytest.approx(0.094, abs=0.015)
     people = real_numbers("people")
     assert len(people) == 274 and people["label"].sum() == 45 and people["question"].nunique() == 15
     label, said = people["label"] == 1, people["laptop"] >= 0.21

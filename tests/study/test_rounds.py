@@ -61,11 +61,14 @@ def test_traces_of_three_forms_are_one(tmp_path, rows):
         [{"qid": "q1", "rounds": [{"query": "tea", "docs": [{"name": "a"}]}]}],
         [{"qid": "q1", "rounds": []}],
         [{"qid": "q1", "round": 0, "query": "tea", "docnos": ["a"]}],
+        [FLAT[0], FLAT[0] | {"docnos": ["c"]}],
+        [{"qid": "q1", "rounds": [{"round": 1, "docs": ["a"]}, {"round": 1, "docs": ["b"]}]}],
     ],
 )
 def test_traces_that_are_refused(tmp_path, rows):
-    with pytest.raises(InputError):
+    with pytest.raises(InputError) as refused:
         read_trace(written(tmp_path / "trace.jsonl", rows))
+    assert "trace.jsonl" in str(refused.value)
 
 
 QUESTIONS = [bd.Question("q1", "Tea?", ("Yes.", "No.")), bd.Question("q2", "Zoos?", ("Yes.", "No.")),
@@ -74,10 +77,11 @@ GOLD = make_verdicts([("q1", 0, "b", 1.0, True), ("q1", 1, "c", 1.0, True), ("q2
 
 
 def test_coverage_by_round_by_hand(tmp_path):
-    found = coverage_by_round(read_trace(written(tmp_path / "trace.jsonl", FLAT)), GOLD, QUESTIONS)
-    assert found.n == 2  # without the unjudged question
-    assert found.table[["round", "asked", "shown", "all", "new", "passages"]].values.tolist() == [
-        [1, 2, 0.25, 0, 0.25, 1.5], [2, 1, 0.5, 0.5, 0.25, 2],
+    others = [{"qid": qid, "round": 2, "query": "", "docnos": ["b"]} for qid in ("q3", "unknown")]
+    found = coverage_by_round(read_trace(written(tmp_path / "trace.jsonl", FLAT + others)), GOLD, QUESTIONS)
+    assert found.n == 2 and found.left_out == 2  # without the unjudged question and the unknown one
+    assert found.table[["round", "asked", "shown", "all", "new", "passages", "judged"]].values.tolist() == [
+        [1, 2, 0.25, 0, 0.25, 1.5, 1 / 3], [2, 1, 0.5, 0.5, 0.25, 2, 1],
     ]  # fmt: skip
     assert found.hidden_after(1).values.tolist() == [["q1", 2, "tea harms", 1, "No."]]
     assert len(found.hidden_after(2)) == 0

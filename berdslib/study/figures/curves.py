@@ -19,6 +19,7 @@ def lines(
     xlabel: str,
     ylabel: str,
     *,
+    colours: tuple[str, ...] = PALETTE,
     ylim: tuple[float, float] | None = (0, 103),
 ) -> Figure:
     """Draw each column of a table as a line over the index, in its own colour and marker.
@@ -27,7 +28,8 @@ def lines(
     """
     figure, (axis,) = panels(1, (7.2, 4.2))
     for i, name in enumerate(table):
-        axis.plot(table.index, table[name], label=plain(name), lw=2, **look(i))
+        style = look(i) | {"color": colours[i % len(colours)]}
+        axis.plot(table.index, table[name], label=plain(name), lw=2, **style)
     axis.set(xlabel=plain(xlabel), ylabel=plain(ylabel), ylim=ylim)
     axis.legend(frameon=False)
     return figure
