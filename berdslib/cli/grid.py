@@ -51,11 +51,12 @@ def grid() -> None:
 @_of_file
 def grid_plan(checked: Grid) -> None:
     """Check a grid file and show what `run` would do; nothing is started."""
-    from berdslib.study.grid import DONE, missing_data, status
+    from berdslib.study.grid import DONE, status
+    from berdslib.study.needs import in_lines
 
     rows = status(checked)
     seconds = [row["seconds"] for row in rows if row["state"] == DONE]
-    missing = missing_data(checked)
+    missing = checked.lacks()
     lines = [f"{checked.name}: {len(rows)} runs of {checked.notebook.path.stem}, {len(seconds)} of them finished"]
     lines.append(f"results: {checked.summary}")
     left = len(rows) - len(seconds)
@@ -65,8 +66,14 @@ def grid_plan(checked: Grid) -> None:
     if checked.gpus:
         lines.append(f"each run may use {checked.gpus} GPU")
     if missing:
-        lines.append(f"not on this machine: {', '.join(missing)}")
-    about = {"grid": checked.name, "runs": len(rows), "finished": len(seconds), "missing": missing}
+        lines += ["not on this machine:", in_lines(missing)]
+    about = {
+        "grid": checked.name,
+        "runs": len(rows),
+        "finished": len(seconds),
+        "missing": [lack.what for lack in missing],
+        "commands": {lack.what: lack.get for lack in missing},
+    }
     print_result(about | {"plan": [row["parameters"] for row in rows]}, "\n".join(lines))
 
 

@@ -146,11 +146,9 @@ def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = (), *, 
         return prompt._replace(form=FORMS.get(prompt.name, FORMS[task]))
     path = published_path(task, wording)
     if not path.is_file():
-        fetch = " ADDRESS" if task not in PUBLISHED else ""
-        online = "" if wording.startswith("table-") else f"With a network:  berds prompts fetch {task}{fetch}; "
         raise MissingDataError(
-            f"the {wording} prompt for {task} is not part of this project and was not imported (no file {path}). "
-            f"{online}with a copy of the paper's wording in FILE:  berds prompts fetch {task} FILE"
+            f"the {wording} wording of {task} is not part of this project, and {path} does not exist. "
+            f"Get it:  {fetch_command(task, wording)}"
         )
     return _parse(f"{task}/{wording}", path.read_text(encoding="utf-8"), needs)
 
@@ -179,6 +177,13 @@ def published_path(task: str, wording: str | None = None) -> Path:
     kind = known("published wording", there[0] if wording is None else wording, there).removeprefix("published")
     name = "-".join(part for part in (task, kind.strip("-")) if part)
     return cache_dir() / "prompts" / f"{name}.txt"
+
+
+def fetch_command(task: str, wording: str) -> str:
+    """Return the command that gets a published wording; FILE is a copy of what the paper prints."""
+    file = "" if wording in PUBLISHED.get(task, {}) else " FILE"
+    other = f" --wording {wording}" if wording != wordings(task)[len(OURS)] else ""
+    return f"berds prompts fetch {task}{file}{other}"
 
 
 def import_prompt(task: str, source: Path, needs: Sequence[str], wording: str | None = None) -> Path:

@@ -18,7 +18,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
@@ -28,25 +28,14 @@ import yaml
 from filelock import Timeout
 from tqdm.auto import tqdm
 
-from berdslib.data.catalogue import DATASETS
-from berdslib.data.datasets import IR_DATASETS
-from berdslib.data.pir import load_task
-from berdslib.data.scenario import SCENARIOS
-from berdslib.errors import BerdsError, InputError, MissingDataError, errors_in, known, printable
-from berdslib.evaluation.arguments import measures_of_scenario
-from berdslib.evaluation.measures import check_without_groups, parse_measure
+from berdslib.errors import BerdsError, InputError, errors_in, known, printable
 from berdslib.files import read_lines, write_text
-from berdslib.judging.registry import check_judge
 from berdslib.paths import PACKAGE
 from berdslib.progress import bar
-from berdslib.retrieval.bm25 import ANALYSERS
-from berdslib.retrieval.expansion import SEARCHED
-from berdslib.retrieval.retrievers import check_dense
-from berdslib.retrieval.systems import EXPAND, EXTRACT, MULTI, RECORDED, RULE, parse_system
 from berdslib.study import notebooks
+from berdslib.study.needs import Lack, check_names, in_lines, lacks
 from berdslib.study.notebooks import FAILED, RECORD, Notebook, NotebookRun, run_folder, run_lock, work_folder
 from berdslib.study.tables import MACRO
-from berdslib.study.tuning import NONE, systems_of
 
 _SCORES = "scores.csv"  # the file in each run's folder that the summary reads
 _PROFILE = ("fixed", "grid", "runs", "exclude", "resources")
@@ -55,9 +44,6 @@ LARGEST_FILE = 1_000_000  # bytes of a grid file
 MOST_RUNS = 1000  # of a grid file: more are a mistake, or belong in several files
 # Errors raised on reading the record of a run if it is missing or damaged.
 _NO_RECORD = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-# Readers of data sets whose names end in a colon and a task.
-PIR = "pir"
-SCENARIO = "perspectivearg"
 _KEPT = "Finished runs are kept; call again to go on"
 # States of a run.
 DONE = "finished"
@@ -100,6 +86,15 @@ class Grid(NamedTuple):
     def settings(self) -> list[str]:
         """The names of all parameters that any run sets."""
         return list(dict.fromkeys(name for run in self.runs for name in run.parameters))
+
+    @property
+    def values(self) -> list[dict[str, Any]]:
+        """All parameters of each run, with the notebook's defaults."""
+        return [self.notebook.defaults | run.parameters for run in self.runs]
+
+    def lacks(self) -> list[Lack]:
+        """What this machine lacks for the runs."""
+        return lacks(self.values, self.gpus)
 
 
 # ---------------------------------------------------------------- a grid file
@@ -157,10 +152,11 @@ def read_grid(path: Path, profile: str = "") -> Grid:
         for values in settings:
             folder = run_folder(source, values)
             runs[folder] = Run(folder, values)
-        if not any("register(" in text for _, text in source.cells):  # its cells may use names that they register
-            _check_names(path, source, settings)
         gpus = _gpus(document.get("resources"))
-        return Grid(path, profile, source, tuple(runs.values()), gpus)
+        grid = Grid(path, profile, source, tuple(runs.values()), gpus)
+        if not any("register(" in text for _, text in source.cells):  # its cells may use names that they register
+            check_names(path, grid.values)
+        return grid
 
 
 def _load_yaml(path: Path) -> dict[str, Any]:
@@ -287,112 +283,6 @@ def _gpus(value: Any) -> int:
     return gpus
 
 
-# ---------------------------------------------------------------- names in parameters, checked before the runs start
-
-
-def _check_names(path: Path, source: Notebook, settings: Sequence[Mapping[str, Any]]) -> None:
-    """Raise InputError for an unknown name, which would fail its run only after earlier runs have taken their time."""
-    lookups = dict.fromkeys(lookup for values in settings for lookup in _lookups(source.defaults | dict(values)))
-    for field, check, *arguments in lookups:
-        with errors_in(path, field):
-            check(*arguments)
-
-
-def _lookups(values: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Yield a check of each name that a run's parameters contain: the field, a function and its arguments."""
-
-    def texts(name: str) -> list[str]:
-        value = values.get(name, [])
-        elements = value if isinstance(value, list) else [value]
-        return [element for element in elements if element and isinstance(element, str)]
-
-    data_sets = texts("data") + texts("datasets")
-    for name in data_sets:
-        yield "data", _check_data, name, "data"
-        if values.get("corpus") == "":  # the corpus of the questions is searched
-            yield "own corpus", _check_data, name, "own corpus"
-        for split in texts("split"):
-            yield "split", _check_split, name, split
-    for name in texts("corpus"):
-        yield "corpus", _check_data, name, "corpus"
-    for system in texts("systems"):
-        yield "systems", _check_system, system
-    for retriever in texts("retriever"):
-        for then in texts("then") or [""]:
-            if values.get("weights"):  # the notebook tries these weights, so `then` has none
-                yield "then", _check_way, retriever, then.removeprefix("+") or NONE
-            else:
-                yield "retriever", _check_system, retriever + then
-        for way in texts("ways"):
-            yield "ways", _check_way, retriever, way
-    for encoder in texts("encoder"):
-        yield "encoder", check_dense, encoder
-    for analyser in texts("analyser"):
-        yield "analyser", known, "analyser", analyser, tuple(ANALYSERS)
-    for judge in texts("judge") + texts("aspect_judge"):
-        yield "judge", check_judge, judge
-    cuts = values.get("ks")
-    for measure, cut in itertools.product(texts("measures"), cuts if isinstance(cuts, list) else ()):
-        for name in data_sets or [""]:
-            yield "measures", _check_measure, name, f"{measure}@{cut}"
-
-
-def _check_data(name: str, kind: str) -> None:
-    """Raise InputError for an unknown data set, or for one without the questions or passages that the run needs."""
-    head, _, behind = name.partition(":")
-    folder = work_folder()
-    if (
-        (folder / name).exists()
-        or (behind and (folder / name.rpartition(":")[0]).exists())
-        or f"{head}:" == IR_DATASETS
-    ):
-        return
-    if "/" in name:
-        raise InputError(f"{name} does not exist; paths are relative to {folder}")
-    dataset, _ = DATASETS.find(head)
-    needed = "questions" if kind == "data" else "passages"
-    if dataset.reader == SCENARIO and kind != "corpus":
-        known("scenario", behind, SCENARIOS)
-    elif dataset.reader == PIR and kind != "corpus":
-        with suppress(MissingDataError):  # the tasks of a data set are unknown until it is on this machine
-            load_task(dataset, behind)
-    elif behind and (kind != "corpus" or behind != "words"):
-        DATASETS.find(name)  # its error lists the known names
-    elif not dataset.make and needed not in dataset.parts:
-        raise InputError(f"{name!r} has no {needed}")
-
-
-def _check_split(name: str, split: str) -> None:
-    dataset = DATASETS.get(name.partition(":")[0])
-    if dataset and dataset.reader == SCENARIO:
-        known(f"split of {name!r},", split, dataset.splits)
-    elif dataset and dataset.reader != PIR:
-        known(f"split of {name!r},", split, (*dataset.splits, "all"))
-
-
-def _check_measure(name: str, text: str) -> None:
-    measure = parse_measure(text)
-    dataset = DATASETS.get(name.partition(":")[0])
-    if dataset and dataset.reader == SCENARIO:
-        measures_of_scenario(measure)
-    elif dataset and not dataset.make:
-        check_without_groups([measure])
-
-
-def _check_way(retriever: str, way: str) -> None:
-    for system in systems_of(retriever, way, [1.0]):
-        _check_system(system)
-
-
-def _check_system(text: str) -> None:
-    system = parse_system(text)
-    for name in system.values(EXPAND, MULTI):
-        kind, colon, _ = name.partition(":")
-        known("set of expansions", kind if colon else name, SEARCHED if colon else (RECORDED, RULE))
-    for name in system.values(EXTRACT):
-        known("extraction method", name.partition(":")[0], ("chat", RULE))
-
-
 # ---------------------------------------------------------------- status
 
 
@@ -448,14 +338,6 @@ def _read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def missing_data(grid: Grid) -> list[str]:
-    """Return the data sets and the files of `sources` that the runs name but that are not on this machine."""
-    settings = [grid.notebook.defaults | run.parameters for run in grid.runs]
-    inputs = notebooks.inputs_of(value for values in settings for value in values.values())
-    sources = {source for values in settings for source in values.get("sources", []) if source != "sample"}
-    return [name for name, digest in inputs.items() if not digest] + sorted(sources - inputs.keys())
-
-
 # ---------------------------------------------------------------- running
 
 
@@ -485,8 +367,8 @@ def run_grid(
     todo = todo[: limit or None]
     failures: dict[str, str] = {}
     if todo:
-        if missing := missing_data(grid):
-            raise BerdsError(f"not on this machine: {', '.join(missing)}; berds data card NAME says how to get it")
+        if stopping := [lack for lack in grid.lacks() if lack.stops]:
+            raise BerdsError(f"not on this machine:\n{in_lines(stopping)}")
         here = 1 if grid.gpus else workers
         at_once = len(todo) if scheduler else here  # a cluster may grow, so it gets all runs at once
         progress = bar(total=len(grid.runs), initial=states.count(DONE), desc=grid.name, unit="run", leave=True)
