@@ -194,7 +194,9 @@ def _with_profile(document: dict[str, Any], profile: str) -> dict[str, Any]:
 
 def _notebook_of(path: Path, name: Any) -> Notebook:
     if not isinstance(name, str):
-        raise InputError(f"expected a notebook such as '03_retrieval', not {shortened(name)}", field="notebook")
+        raise InputError(
+            f"expected a notebook such as '03_retrieval' or 'system', not {shortened(name)}", field="notebook"
+        )
     with errors_in(path, "notebook"):
         beside = path.parent / name
         if "/" in name and not beside.is_file():
@@ -360,6 +362,10 @@ def run_grid(
         stop_on_error: start no further runs after a failure.
         limit: maximal number of runs to start; 0 for all.
         only_failed: start only runs that failed or were broken off.
+
+    Raises:
+        BerdsError: data or prompts are missing, or a worker was killed.
+        KeyboardInterrupt: after Ctrl-C; it says how many runs are finished.
     """
     states = [row["state"] for row in status(grid)]
     left_out = (DONE, RUNNING, TO_DO) if only_failed else (DONE,)
@@ -373,17 +379,25 @@ def run_grid(
         at_once = len(todo) if scheduler else here  # a cluster may grow, so it gets all runs at once
         progress = bar(total=len(grid.runs), initial=states.count(DONE), desc=grid.name, unit="run", leave=True)
         stop = threading.Event()  # set by Ctrl-C
-        with progress, cluster(scheduler, grid.gpus) if scheduler else processes(at_once, stop) as pool:
-            for run, problem in _outcomes(pool, grid.notebook, todo, at_once, stop_on_error, stop):
-                if problem:
-                    failures[run.folder.name] = problem
-                    tqdm.write(printable(f"berds: {run.folder.name}: {problem}"), file=sys.stderr)  # above the bar
-                progress.set_postfix_str(f"{len(failures)} failed", refresh=False)
-                progress.update()
+        try:
+            with progress, cluster(scheduler, grid.gpus) if scheduler else processes(at_once, stop) as pool:
+                for run, problem in _outcomes(pool, grid.notebook, todo, at_once, stop_on_error, stop):
+                    if problem:
+                        failures[run.folder.name] = problem
+                        tqdm.write(printable(f"berds: {run.folder.name}: {problem}"), file=sys.stderr)  # above the bar
+                    progress.set_postfix_str(f"{len(failures)} failed", refresh=False)
+                    progress.update()
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(_stopped(grid)) from None
     collect(grid)
     if todo and stop.is_set():
-        raise BerdsError(f"stopped. {_KEPT}")
+        raise KeyboardInterrupt(_stopped(grid))
     return failures
+
+
+def _stopped(grid: Grid) -> str:
+    finished_runs = [run for run in grid.runs if finished(run)]
+    return f"stopped: {len(finished_runs)} of {len(grid.runs)} finished and kept; the same command goes on"
 
 
 def _outcomes(
@@ -604,5 +618,4 @@ def report(grid: Grid) -> NotebookRun:
     else:
         name = "report_columns"
         parameters["settings"] = grid.settings
-    source = notebooks.notebook_folder().parent / "papermill_runs" / f"{name}.ipynb"
-    return notebooks.run_notebook(str(source), parameters, output=grid.summary.parent / "report")
+    return notebooks.run_notebook(name, parameters, output=grid.summary.parent / "report")

@@ -486,7 +486,8 @@ def held(project):
     hold += '    while not Path("go").exists():\n        time.sleep(0.05)\n'
     write_notebook(project, LOG + hold + SCORES)
     path, pid = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n"), project / "pid"
-    process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "grid", "run", str(path)])
+    command = [sys.executable, "-m", "berdslib.cli", "grid", "run", str(path)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     until(lambda: pid.exists() and pid.read_text())
     yield process, path
     process.kill()
@@ -519,7 +520,7 @@ def test_two_interrupts_end_it_and_what_is_finished_stays(project, held):
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    assert process.wait(10) != 0
+    assert "1 of 3" in process.communicate(timeout=10)[1].splitlines()[-1] and process.returncode == 130
     assert_it_ended_in_the_second(project, path)
 
 
@@ -531,7 +532,7 @@ def test_one_interrupt_lets_a_run_end_and_starts_no_other(project, held):
     time.sleep(0.5)
     assert process.poll() is None
     (project / "go").touch()
-    assert process.wait(60) == 1
+    assert "2 of 3" in process.communicate(timeout=60)[1].splitlines()[-1] and process.returncode == 130
     assert executed(project) == [1, 2]
     assert [row["state"] for row in status(read_grid(path))] == ["finished", "finished", "not started"]
 
