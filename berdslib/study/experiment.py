@@ -31,6 +31,7 @@ from berdslib.judging.base import Judge, short_name
 from berdslib.judging.baselines import Gold
 from berdslib.retrieval.retrievers import OwnDense
 from berdslib.study import scoring
+from berdslib.study.metadata import metadata_path, record_of, write_ir_metadata
 from berdslib.study.notebooks import environment
 from berdslib.study.scoring import AnyJudge, AnySystem, Data, Settings, Store, Systems, is_recorded, judge_of
 from berdslib.study.tables import (
@@ -482,11 +483,12 @@ def _files_of(folder: Path) -> set[str]:
         raise InputError(problem, path=folder / SETTINGS) from None
 
 
-def write_experiment(folder: StrPath, result: Experiment) -> None:
+def write_experiment(folder: StrPath, result: Experiment, made_with: Mapping[str, Any] | None = None) -> None:
     """Write an experiment into a folder, replacing an experiment that is already there; :func:`open` reads it back.
 
-    The folder gets a TREC run for each system, verdicts.tsv, scores.csv, per_question.csv, the questions, and
-    experiment.json: the settings, and the versions and the machine that made the results.
+    The folder gets a TREC run for each system with its ir_metadata, verdicts.tsv, scores.csv, per_question.csv, the
+    questions, and experiment.json: the settings, and the versions and the machine that made the results. `made_with`
+    are further settings for ir_metadata, such as the names of the data sets.
 
     Raises:
         InputError: a folder that cannot be written, or that holds other files.
@@ -496,7 +498,8 @@ def write_experiment(folder: StrPath, result: Experiment) -> None:
     systems = {}
     for name, longest in result.longest_lists.items():
         systems[name] = {"file": f"{stems[name]}.trec", "passages": longest}
-    files = [*(f"{stem}.trec" for stem in stems.values()), "verdicts.tsv", "scores.csv", _EACH, _QUESTIONS]
+    runs = [f"{stem}.trec" for stem in stems.values()]
+    files = [*runs, *(metadata_path(run).name for run in runs), "verdicts.tsv", "scores.csv", _EACH, _QUESTIONS]
     settings = {
         "berdslib": __version__,
         "systems": systems,
@@ -517,6 +520,8 @@ def write_experiment(folder: StrPath, result: Experiment) -> None:
         unfinished.mkdir()
         for name, run in result.runs.items():
             write_trec_run(unfinished / f"{stems[name]}.trec", run, tag=stems[name])
+            record = record_of({**(made_with or {}), "system": name})
+            write_ir_metadata(unfinished / f"{stems[name]}.trec", record, stems[name])
         write_verdicts(unfinished / "verdicts.tsv", result.verdicts)
         write_csv(unfinished / "scores.csv", result.table)
         write_csv(unfinished / _EACH, pd.concat(each).reset_index())

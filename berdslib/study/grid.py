@@ -5,6 +5,7 @@ papermill_runs/README.md describes the format of a grid file. Grids that overlap
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import itertools
 import json
@@ -16,7 +17,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,15 +32,18 @@ from tqdm.auto import tqdm
 from berdslib.errors import BerdsError, InputError, errors_in, known, printable
 from berdslib.files import read_lines, write_text
 from berdslib.paths import PACKAGE
-from berdslib.progress import bar
+from berdslib.progress import bar, bars_are_seen
 from berdslib.study import notebooks
+from berdslib.study.metadata import write_ir_metadata
 from berdslib.study.needs import Lack, check_names, in_lines, lacks
 from berdslib.study.notebooks import FAILED, RECORD, Notebook, NotebookRun, run_folder, run_lock, work_folder
 from berdslib.study.tables import MACRO
 
 _SCORES = "scores.csv"  # the file in each run's folder that the summary reads
+_OWNER = "grid.txt"  # in the folder of the results: the path of the grid file
 _PROFILE = ("fixed", "grid", "runs", "exclude", "resources")
 _FIELDS = ("notebook", *_PROFILE, "profiles")
+_STEP = 3.0  # seconds between two looks at the step of running notebooks
 LARGEST_FILE = 1_000_000  # bytes of a grid file
 MOST_RUNS = 1000  # of a grid file: more are a mistake, or belong in several files
 # Errors raised on reading the record of a run if it is missing or damaged.
@@ -78,9 +82,25 @@ class Grid(NamedTuple):
         return "-".join(filter(None, (self.path.stem, self.profile)))
 
     @property
+    def folder(self) -> Path:
+        """The folder of the results, papermill_runs/NAME.
+
+        It belongs to the first grid file that writes there; another file of the same name gets a hash of its path, too.
+        """
+        folder = work_folder() / "papermill_runs" / self.name
+        owner = folder / _OWNER
+        if not owner.is_file():
+            return folder
+        other = Path(owner.read_text(encoding="utf-8"))
+        here = self.path.resolve()
+        if other == here or not other.exists():
+            return folder
+        return folder.with_name(f"{self.name}-{hashlib.sha256(str(here).encode()).hexdigest()[:6]}")
+
+    @property
     def summary(self) -> Path:
-        """The path of the table of all runs, papermill_runs/NAME/summary.csv; other results go to the same folder."""
-        return work_folder() / "papermill_runs" / self.name / "summary.csv"
+        """The path of the table of all runs."""
+        return self.folder / "summary.csv"
 
     @property
     def settings(self) -> list[str]:
@@ -291,12 +311,12 @@ def _gpus(value: Any) -> int:
 def status(grid: Grid) -> list[dict[str, Any]]:
     """Return for each run: run (its folder's name), state, seconds (None unless finished), parameters, error.
 
-    The state is "finished", "running", "failed", "broken off" or "not started".
+    The state is "finished", "running", "failed", "broken off" or "not started"; the error of a running run is its step.
     """
     rows = []
     for run in grid.runs:
         record = finished(run)
-        state, error = (DONE, "") if record else _unfinished(run.folder)
+        state, error = (DONE, "") if record else _unfinished(grid.notebook, run.folder)
         row = {
             "run": run.folder.name,
             "state": state,
@@ -308,15 +328,15 @@ def status(grid: Grid) -> list[dict[str, Any]]:
     return rows
 
 
-def _unfinished(folder: Path) -> tuple[str, str]:
-    """Return the state of a run that is not finished, and its error."""
+def _unfinished(notebook: Notebook, folder: Path) -> tuple[str, str]:
+    """Return the state of a run that is not finished, and its error or, while it is running, its step."""
     if not folder.exists():
         return TO_DO, ""
     try:
         with run_lock(folder).acquire(timeout=0):
             return FAILURE, _read_json(folder / FAILED)["error"]
     except Timeout:
-        return RUNNING, ""
+        return RUNNING, notebooks.step_of(notebook, folder)
     except _NO_RECORD:
         return BROKEN_OFF, ""
 
@@ -379,9 +399,15 @@ def run_grid(
         at_once = len(todo) if scheduler else here  # a cluster may grow, so it gets all runs at once
         progress = bar(total=len(grid.runs), initial=states.count(DONE), desc=grid.name, unit="run", leave=True)
         stop = threading.Event()  # set by Ctrl-C
+
+        def show_steps(running: Iterable[Run]) -> None:
+            steps = filter(None, (notebooks.step_of(grid.notebook, run.folder) for run in running))
+            # A file would get a line at every look.
+            progress.set_postfix_str(", ".join([f"{len(failures)} failed", *steps]), refresh=bars_are_seen())
+
         try:
             with progress, cluster(scheduler, grid.gpus) if scheduler else processes(at_once, stop) as pool:
-                for run, problem in _outcomes(pool, grid.notebook, todo, at_once, stop_on_error, stop):
+                for run, problem in _outcomes(pool, grid.notebook, todo, at_once, stop_on_error, stop, show_steps):
                     if problem:
                         failures[run.folder.name] = problem
                         tqdm.write(printable(f"berds: {run.folder.name}: {problem}"), file=sys.stderr)  # above the bar
@@ -407,8 +433,12 @@ def _outcomes(
     at_once: int,
     stop_on_error: bool,
     stop: threading.Event,
+    show_steps: Callable[[Iterable[Run]], None],
 ) -> Iterator[tuple[Run, str]]:
-    """Yield each run as it ends, with its error or ""; runs that another call is executing come last."""
+    """Yield each run as it ends, with its error or ""; runs that another call is executing come last.
+
+    Every few seconds, `show_steps` gets the runs that are being executed.
+    """
     waiting = deque((run, False) for run in todo)
     running: dict[futures.Future[bool], Run] = {}
     stopped = False
@@ -416,7 +446,10 @@ def _outcomes(
         while waiting and len(running) < at_once and not stop.is_set():
             run, waits_for_others = waiting.popleft()
             running[pool.submit(_run_one, notebook, run, waits_for_others)] = run
-        for future in futures.wait(running, return_when=futures.FIRST_COMPLETED).done:
+        ended = futures.wait(running, timeout=_STEP, return_when=futures.FIRST_COMPLETED).done
+        if not ended:
+            show_steps(running.values())
+        for future in ended:
             run = running.pop(future)
             problem = ""
             try:
@@ -561,12 +594,14 @@ def _cell(value: Any) -> Any:
 
 
 def collect(grid: Grid) -> pd.DataFrame:
-    """Write the table of all finished runs as CSV, and their TREC runs with a header of metadata.
+    """Write the table of all finished runs as CSV, and their TREC runs with the records of their making.
 
     Returns:
         The table, see :func:`grid_table`.
     """
     table = grid_table(grid)
+    with write_text(grid.folder / _OWNER) as file:
+        file.write(str(grid.path.resolve()))
     with write_text(grid.summary) as file:
         table.to_csv(file, index=False)
     for run in grid.runs:
@@ -576,34 +611,11 @@ def collect(grid: Grid) -> pd.DataFrame:
                 raise InputError("this is a link, but a run's list must be a file; remove the link", path=path)
             tag = f"{run.folder.name}-{path.stem}"
             lines = "".join(line for _, line in read_lines(path))
-            with write_text(grid.summary.parent / "runs" / f"{tag}.trec") as file:
-                file.write(ir_metadata(record, tag) + lines)
+            copy = grid.folder / "runs" / f"{tag}.trec"
+            with write_text(copy) as file:
+                file.write(lines)
+            write_ir_metadata(copy, record, tag)
     return table
-
-
-def ir_metadata(record: Mapping[str, Any], tag: str) -> str:
-    """Return the record of a run as the header of a TREC run, in ir_metadata's format (Breuer et al., SIGIR 2022)."""
-    env = record["environment"]
-    libraries = [f"{name}=={version}" for name, version in env["versions"].items()]
-    about = {
-        "tag": tag,
-        "platform": {
-            "hardware": {
-                "cpu": {"model": env["processor"], "number of cores": env["cores"]},
-                "ram": f"{env['ram']} GB",
-            },
-            "operating system": {"kernel": env["platform"]},
-            "software": {
-                "libraries": {"python": libraries},
-                "retrieval toolkit": [f"berdslib=={record['berdslib']}"],
-            },
-        },
-        "implementation": {"source": {"lang": "python", "commit": env["commit"], "code": record["code"]}},
-        "method": {"automatic": True, "parameters": record["parameters"], "number format": env["number_format"]},
-        "data": {"checksums": record["inputs"]},
-    }
-    lines = yaml.safe_dump(about, sort_keys=False, allow_unicode=True).splitlines()
-    return "".join(f"# {line}\n" for line in ("ir_metadata.start", *lines, "ir_metadata.end"))
 
 
 def report(grid: Grid) -> NotebookRun:
@@ -618,4 +630,4 @@ def report(grid: Grid) -> NotebookRun:
     else:
         name = "report_columns"
         parameters["settings"] = grid.settings
-    return notebooks.run_notebook(name, parameters, output=grid.summary.parent / "report")
+    return notebooks.run_notebook(name, parameters, output=grid.folder / "report")

@@ -363,11 +363,24 @@ def _run_cells(source: Notebook, values: Mapping[str, Any], target: Path, progre
 
 
 def _failure(target: Path, problem: str) -> BerdsError:
-    cells = read_notebook(target)["cells"]
-    begun = [cell for cell in cells if cell["metadata"].get("papermill", {}).get("start_time")]
-    last = sum(cell["cell_type"] == "code" for cell in begun)
     place = f"The notebook with all outputs up to that cell: {target}"
-    return BerdsError(f"{target.stem} failed in cell {last}: {problem}\n{place}")
+    return BerdsError(f"{target.stem} failed in cell {_cells_begun(target)[0]}: {problem}\n{place}")
+
+
+def _cells_begun(executed: Path) -> tuple[int, int]:
+    """Return how many code cells of an executed notebook have begun, and how many there are."""
+    code = [cell for cell in read_notebook(executed)["cells"] if cell["cell_type"] == "code"]
+    begun = [cell for cell in code if cell["metadata"].get("papermill", {}).get("start_time")]
+    return len(begun), len(code)
+
+
+def step_of(source: Notebook, folder: Path) -> str:
+    """Return where a running notebook is, such as "cell 4 of 9"; "" before its first cell."""
+    with suppress(InputError):  # the file is being written
+        begun, cells = _cells_begun(folder / source.path.name)
+        if begun:
+            return f"cell {begun} of {cells}"
+    return ""
 
 
 @cache
