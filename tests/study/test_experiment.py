@@ -178,7 +178,7 @@ def test_an_experiment_is_written_and_read_back(tmp_path):
     assert pd.read_csv(tmp_path / "out" / "scores.csv")["system"].tolist() == found.table["system"].tolist()
     settings = json.loads((tmp_path / "out" / SETTINGS).read_text())
     assert {path.name for path in (tmp_path / "out").iterdir()} == {*settings["files"], SETTINGS}
-    assert len(settings["files"]) == 6 and settings["questions"] == {"cats": 1} and settings["judge"] == "gold"
+    assert len(settings["files"]) == 8 and settings["questions"] == {"cats": 1} and settings["judge"] == "gold"
     assert settings["systems"]["hf:a/b-c"] == {"file": f"{stems['hf:a/b-c']}.trec", "passages": 2}
     assert settings["environment"]["versions"]["numpy"] == np.__version__ and settings["seed"] == 0
 
