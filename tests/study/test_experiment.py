@@ -210,7 +210,8 @@ def test_an_experiment_replaces_another_as_a_whole_and_nothing_else(tmp_path):
     write_experiment(out, experiment(runs, CATS, "MRecall@2"))
     write_experiment(out, experiment({"three": runs["one"]}, CATS, "P@1"))
     assert {path.name for path in out.iterdir()} == {
-        "three.trec", "three.ir_metadata.yaml", "verdicts.tsv", "scores.csv", "per_question.csv", "questions.jsonl", SETTINGS,
+        "three.trec", "three.ir_metadata.yaml",
+        "verdicts.tsv", "scores.csv", "per_question.csv", "questions.jsonl", SETTINGS,
     }  # fmt: skip
     assert pd.read_csv(out / "scores.csv")["measure"].unique().tolist() == ["P@1"]
     before = {path.name: path.read_bytes() for path in out.iterdir()}
