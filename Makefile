@@ -4,7 +4,11 @@ BIN := .venv/bin
 # torch comes without CUDA, which is several GB on Linux. With it, in a fresh .venv: make demo CUDA=1
 CUDA ?=
 
-.PHONY: demo test test-all test-fast test-slow test-data fuzz lab app notebooks students book bench qwen setup clean
+.PHONY: help demo test test-all test-fast test-slow test-data fuzz lab app notebooks students book bench qwen setup clean
+
+## make help: print these lines
+help:
+	@sed -n 's/^## //p' Makefile
 
 ## make demo: set up, then run the quickstart notebook on the shipped sample (no network but the package registry)
 demo: .venv/.ready

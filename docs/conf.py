@@ -49,7 +49,7 @@ NOTEBOOKS = "notebooks/*"
 DOCS = (
     "everyday", "explorer", "teaching", "glossary",
     "paper_map", "results", "lists", "judges", "laptop_judge", "retrievers",
-    "large_corpora", "building", "extending", "gpu", "projection_rule", "rule_statements", "divergences",
+    "large_corpora", "cluster", "building", "extending", "gpu", "projection_rule", "rule_statements", "divergences",
 )  # fmt: skip
 
 

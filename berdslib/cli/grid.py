@@ -17,6 +17,7 @@ from berdslib.cli.root import main
 if TYPE_CHECKING:
     from berdslib.study.grid import Grid
 
+_ROWS = 30  # of a report's table are printed
 _RUNNING = options.together(
     options.PLACES,
     options.number("--limit", 0, "Start at most N runs; 0 for all.", options.NATURAL),
@@ -51,11 +52,12 @@ def grid() -> None:
 @_of_file
 def grid_plan(checked: Grid) -> None:
     """Check a grid file and show what `run` would do; nothing is started."""
-    from berdslib.study.grid import DONE, missing_data, status
+    from berdslib.study.grid import DONE, status
+    from berdslib.study.needs import in_lines
 
     rows = status(checked)
     seconds = [row["seconds"] for row in rows if row["state"] == DONE]
-    missing = missing_data(checked)
+    missing = checked.lacks()
     lines = [f"{checked.name}: {len(rows)} runs of {checked.notebook.path.stem}, {len(seconds)} of them finished"]
     lines.append(f"results: {checked.summary}")
     left = len(rows) - len(seconds)
@@ -65,8 +67,14 @@ def grid_plan(checked: Grid) -> None:
     if checked.gpus:
         lines.append(f"each run may use {checked.gpus} GPU")
     if missing:
-        lines.append(f"not on this machine: {', '.join(missing)}")
-    about = {"grid": checked.name, "runs": len(rows), "finished": len(seconds), "missing": missing}
+        lines += ["not on this machine:", in_lines(missing)]
+    about = {
+        "grid": checked.name,
+        "runs": len(rows),
+        "finished": len(seconds),
+        "missing": [lack.what for lack in missing],
+        "commands": {lack.what: lack.get for lack in missing},
+    }
     print_result(about | {"plan": [row["parameters"] for row in rows]}, "\n".join(lines))
 
 
@@ -110,7 +118,7 @@ def _run(checked: Grid, *, workers: int | None, scheduler: str | None, **how: An
 @grid.command("status")
 @_of_file
 def grid_status(checked: Grid) -> None:
-    """List the runs: finished, running, failed (and why), broken off, not started."""
+    """List the runs: finished, running (and at which cell), failed (and why), broken off, not started."""
     import pandas as pd
 
     from berdslib.study.grid import status
@@ -123,7 +131,7 @@ def grid_status(checked: Grid) -> None:
     varied = [name for name in parameters if parameters[name].astype(str).nunique() > 1]
     frame = pd.concat([pd.DataFrame(rows), parameters[varied]], axis=1)
     first_lines = frame["error"].str.partition("\n")[0]
-    print_frame(frame.assign(error=first_lines.str[:80]))
+    print_frame(frame.assign(error=first_lines.str[:80]).rename(columns={"error": "error or step"}))
     counts = Counter(frame["state"])
     click.echo(", ".join(f"{n} {state}" for state, n in counts.items()))
 
@@ -131,7 +139,7 @@ def grid_status(checked: Grid) -> None:
 @grid.command("collect")
 @_of_file
 def grid_collect(checked: Grid) -> None:
-    """Write one table of all finished runs as CSV, and their TREC runs with a header of ir_metadata."""
+    """Write one table of all finished runs as CSV, and their TREC runs, each with its ir_metadata beside it."""
     from berdslib.study.grid import collect
 
     rows = len(collect(checked))
@@ -146,7 +154,15 @@ def grid_report(checked: Grid) -> None:
     The table has letters if the runs keep per-question scores, as those of system.ipynb do. If the results are not
     means of measures, it shows the columns that they have.
     """
+    import pandas as pd
+
     from berdslib.study.grid import report
 
     done = report(checked)
+    if not wants_json():
+        (table,) = (done.folder / name for name in ("letters.csv", "table.csv") if (done.folder / name).exists())
+        shown = pd.read_csv(table, keep_default_na=False)
+        print_frame(shown.head(_ROWS))
+        if len(shown) > _ROWS:
+            click.echo(f"and {len(shown) - _ROWS} more rows in {table}")
     say({**done.record, "output": done.notebook}, f"→ {done.notebook}, its pictures beside it")

@@ -25,14 +25,15 @@ def notebook() -> None:
 @notebook.command("list")
 @JSON
 def notebook_list() -> None:
-    """List the notebooks with their parameters and defaults."""
-    from berdslib.study.notebooks import numbered_notebooks, open_notebook
+    """List the notebooks with their parameters and defaults; those without a number are for batches and grids."""
+    from berdslib.study.notebooks import batch_notebooks, numbered_notebooks, open_notebook
 
     lines = []
     summary = {}
-    for stem, path in numbered_notebooks().items():
-        parameters = open_notebook(path).parameters.values()
-        lines.append(stem)
+    for stem, path in (numbered_notebooks() | batch_notebooks()).items():
+        source = open_notebook(path)
+        parameters = source.parameters.values()
+        lines.append(f"{stem}: {source.title}")
         lines += [f"    {parameter.name} = {parameter.default!r}    {parameter.help}" for parameter in parameters]
         summary[stem] = [parameter._asdict() for parameter in parameters]
     options.print_result(summary, "\n".join(lines))

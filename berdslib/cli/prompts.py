@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
 import click
 
 from berdslib.cli.options import JSON, print_result, tell, text
 from berdslib.cli.root import main
 from berdslib.errors import InputError
-from berdslib.llm.prompting import OURS, PUBLISHED, PURPOSES, TASKS, Published, published_path, wordings
+from berdslib.llm.prompting import (
+    AUTHORS,
+    OURS,
+    PUBLISHED,
+    PURPOSES,
+    TASKS,
+    Published,
+    fetch_command,
+    published_path,
+    wording_state,
+    wordings,
+)
 
 TASK = click.argument("task", type=click.Choice(list(TASKS)))
 WORDINGS = list(dict.fromkeys(wording for task in TASKS for wording in wordings(task)))
@@ -26,18 +36,22 @@ def prompts() -> None:
 @prompts.command("list")
 @JSON
 def prompts_list() -> None:
-    """List the tasks with prompts, where the papers print theirs, and which of these are imported here."""
+    """List the tasks with prompts, and for each published wording whether it is here, or the command that gets it.
+
+    FILE is a copy of what the paper prints, which the project does not contain.
+    """
     rows = []
+    lines = []
     for task, (purpose, published) in PURPOSES.items():
-        imported = [w for w in wordings(task)[len(OURS) :] if published_path(task, w).is_file()]
-        rows.append({"task": task, "imported": imported, "published in": published, "what for": purpose})
-    print_result(rows, "\n".join(map(_line, rows)))
-
-
-def _line(row: dict[str, Any]) -> str:
-    published = row["published in"]
-    here = ", ".join(row["imported"]) or ("not imported" if published else "–")
-    return f"{row['task']:24} {published or '–':27} {here:14} {row['what for']}"
+        states = {wording: wording_state(task, wording) for wording in wordings(task)[len(OURS) :]}
+        commands = {wording: fetch_command(task, wording) for wording in states}
+        imported = [wording for wording, state in states.items() if state]
+        row = {"task": task, "imported": imported, "published in": published, "what for": purpose}
+        rows.append(row | {"states": states, "commands": commands})
+        lines.append(f"{task}: {purpose}{f' ({published})' if published else ''}")
+        for wording, state in states.items():
+            lines.append(f"    {wording:26} {f'here, {state}' if state else commands[wording]}")
+    print_result(rows, "\n".join(lines))
 
 
 @prompts.command("fetch")
@@ -47,7 +61,8 @@ def _line(row: dict[str, Any]) -> str:
 def prompts_fetch(task: str, source: str | None, wording: str | None) -> None:
     """Import a published wording from its authors' file, whose checksum is on record, or from your FILE or ADDRESS.
 
-    Placeholders look like [Document] or {document}.
+    Placeholders look like [Document] or {document}. A file of yours is compared with the authors' checksum, too, and
+    imported in any case.
     """
     from berdslib.data.fetch import download
     from berdslib.llm.prompting import import_prompt
@@ -55,24 +70,28 @@ def prompts_fetch(task: str, source: str | None, wording: str | None) -> None:
     if source and "://" not in source:
         fetched = Path(source)
     else:
-        imported = published_path(task, wording)
+        place = published_path(task, wording)
         remote = _remote(task, wording, source)
         # An existing file is not fetched again, so each address gets a file name of its own.
         address_hash = hashlib.sha256(remote.url.encode()).hexdigest()[:8]
-        target = imported.parent / "fetched" / f"{imported.stem}-{address_hash}.txt"
+        target = place.parent / "fetched" / f"{place.stem}-{address_hash}.txt"
         fetched = download(remote.url, target, sha256=remote.sha256 or None, size=remote.bytes or None)
-    click.echo(str(import_prompt(task, fetched, TASKS[task], wording)))
+    imported = import_prompt(task, fetched, TASKS[task], wording)
+    state = wording_state(task, wording or wordings(task)[len(OURS)])
+    if state != AUTHORS:
+        tell(f"berds: imported, but {state}")
+    click.echo(str(imported))
 
 
 def _remote(task: str, wording: str | None, url: str | None) -> Published:
     """Return the address of a wording with size and checksum, which are unknown for a user's own address."""
     if url:
-        tell("no checksum is on record for this address; read the prompt with `berds prompts show`")
         return Published(url, 0, "")
     on_record = PUBLISHED.get(task, {})
     wanted = wording or wordings(task)[len(OURS)]
     if wanted not in on_record:
-        raise InputError(f"the authors' file of {task!r}, {wanted}, is not on record; give its address, or a file")
+        printed = PURPOSES[task][1]
+        raise InputError(f"no file of the authors is on record for {task}, {wanted}; give a copy of {printed} as FILE")
     return on_record[wanted]
 
 

@@ -13,6 +13,8 @@ from berdslib.errors import BerdsError, printable
 from berdslib.progress import PROGRESS
 from berdslib.version import __version__
 
+INTERRUPTED = 130  # exit code after Ctrl-C, as shells have it: 128 + SIGINT
+
 
 def _heard(name: str, usual: int, otherwise: int, description: str, *names: str) -> click.Option:
     """Return an option, allowed before or after a command, that sets how much of a log is printed."""
@@ -56,6 +58,9 @@ class _Root(_Group):
         except BerdsError as error:
             click.echo(printable(f"berds: {error}"), err=True)
             ctx.exit(1)
+        except KeyboardInterrupt as stop:
+            click.echo(printable(f"\nberds: {str(stop) or 'stopped'}"), err=True)
+            ctx.exit(INTERRUPTED)
         except BrokenPipeError:
             raise  # `berds … | head`: click exits quietly
         except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,11 +57,13 @@ def retrieve(systems: str, index: str | None, perspectives: bool, k: int, output
     """
     from berdslib.data.trec import check_trec_ids
     from berdslib.study.front import search
+    from berdslib.study.metadata import record_of, write_ir_metadata
     from berdslib.study.tables import file_stems
 
     named = file_stems(inputs.parsed_systems(systems, index or ""))  # before a corpus is read
     several_in_one = len(named) > 1 and "{system}" not in output
     refuse(several_in_one, "several systems need a file each: -o with {system} in it, such as 'runs/{system}.trec'")
+    made_with = {"k": k, "perspectives": perspectives, **given}
     collection = inputs.read_collection(given, need_perspectives=perspectives)
     if not inputs.is_predictions(output):
         check_trec_ids(collection.questions, collection.passages)
@@ -69,8 +72,11 @@ def retrieve(systems: str, index: str | None, perspectives: bool, k: int, output
     for system, stem in named.items():
         path = output.replace("{system}", stem)
         with costs_itself_only(failed, system if len(named) > 1 else ""):
+            began = datetime.now(UTC)
             run = search(system, collection, k, perspectives=perspectives, **given)
             done.append(_written(path, run, collection, system, stem))
+            if Path(path).is_file() and not inputs.is_predictions(path):
+                write_ir_metadata(path, record_of(made_with | {"system": system}, began), stem)
     if wants_json() and done:
         say(done[0] if len(named) == 1 else done, "")
     end(failed)
@@ -358,6 +364,7 @@ def experiment_command(
     refuse(latex and plain, "--latex prints the table; leave out --pairs and --json")
     few = len(named) + len(runs) < 2
     refuse((letters or pairs) and few, "--letters and --pairs compare systems; give at least two with -r")
+    made_with = {"runs": list(runs), **given}
     collections = inputs.read_collections(given)
     refuse(runs and len(collections) > 1, "finished runs need a single collection; name one, or a corpus for all sets")
     failed = list[str]()
@@ -389,7 +396,7 @@ def experiment_command(
         shown = result.with_letters() if letters else result
         options.print_result(None, shown.to_latex() if latex else repr(shown))
     if output:
-        result.save(output)
+        result.save(output, made_with)
         longest = max(result.longest_lists.values())
         tell(f"lists of up to {longest} passages, verdicts, table and settings → {output}")
     end(failed)

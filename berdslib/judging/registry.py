@@ -24,7 +24,10 @@ from berdslib.models.chat import make_chat, make_decisions
 from berdslib.models.loading import LOADING
 from berdslib.registry import Registry
 
-_TASK = "perspective_detection"
+TASK = "perspective_detection"
+# The paper's evaluator: an adapter of this model.
+EVALUATOR_BASE = "mistralai/Mistral-7B-Instruct-v0.2"
+EVALUATOR = "timchen0618/Mistral_BERDS_evaluator"
 
 
 class JudgeKind(NamedTuple):
@@ -51,9 +54,9 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
     "chat:MODEL@published-one-shot" (BeRDS Table 14). `title_position` is "before", "after"
     or "none", None for the judge's own (divergences.md B6).
     """
-    members = _members(name)
-    if len(members) > 1:
-        return Committee([make_judge(member, gold, title_position) for member in members])
+    joined = members(name)
+    if len(joined) > 1:
+        return Committee([make_judge(member, gold, title_position) for member in joined])
     kind, model = JUDGES.find(name)
     if title_position is not None and not kind.reads_titles:
         raise InputError(f"the judge {name!r} does not read titles")
@@ -65,23 +68,23 @@ def make_judge(name: str, gold: pd.DataFrame | None = None, title_position: str 
 
 def check_judge(name: str) -> None:
     """Raise InputError for an unknown judge or wording, without loading anything."""
-    for member in _members(name):
+    for member in members(name):
         kind, model = JUDGES.find(member)
         if member.startswith("echo:"):
             check_judge(model)
         if kind.has_wording:
-            split_wording(_TASK, model)
+            split_wording(TASK, model)
 
 
-def _members(name: str) -> list[str]:
+def members(name: str) -> list[str]:
     """Split a name at each plus that joins judges, not at one inside a folder's name or a causal model's."""
-    members: list[str] = []
+    parts: list[str] = []
     for part in map(str.strip, name.split("+")):
-        if members and (part.startswith("adapter:") or part.partition("@")[0] == "4bit"):
-            members[-1] += f"+{part}"
+        if parts and (part.startswith("adapter:") or part.partition("@")[0] == "4bit"):
+            parts[-1] += f"+{part}"
         else:
-            members.append(part)
-    return members if ":" not in name or all(map(_is_judge, members)) else [name]
+            parts.append(part)
+    return parts if ":" not in name or all(map(_is_judge, parts)) else [name]
 
 
 def _is_judge(name: str) -> bool:
@@ -127,13 +130,12 @@ def _no_gold(_: str) -> Judge:
 
 def _mistral_berds(_: str, **options: Any) -> Judge:
     """Load the paper's evaluator with its adapter and the prompt of its training."""
-    adapter = "timchen0618/Mistral_BERDS_evaluator"
-    return load_causal("mistralai/Mistral-7B-Instruct-v0.2", adapter=adapter, wording="published", **options)
+    return load_causal(EVALUATOR_BASE, adapter=EVALUATOR, wording="published", **options)
 
 
 def _causal(name: str, **options: Any) -> Judge:
     """Load MODEL+adapter:FOLDER+4bit@WORDING; all but MODEL are optional."""
-    model, wording = split_wording(_TASK, name)
+    model, wording = split_wording(TASK, name)
     bare = model.removesuffix("+4bit")
     checkpoint, _, adapter = bare.partition("+adapter:")
     return load_causal(checkpoint, adapter=adapter, four_bit=bare != model, wording=wording or "ours", **options)
@@ -141,10 +143,10 @@ def _causal(name: str, **options: Any) -> Judge:
 
 def _chat(name: str, **options: Any) -> Judge:
     """Make MODEL@WORDING; the default wording is ours, the short one for a small model."""
-    model, wording = split_wording(_TASK, name)
+    model, wording = split_wording(TASK, name)
     # A verdict is one word, and the probabilities of its first token give P(Yes).
     chat = make_chat(model, max_tokens=8, logprobs=True)
-    prompt = load_prompt(_TASK, wording or "ours", TASKS[_TASK], asked=chat.id)
+    prompt = load_prompt(TASK, wording or "ours", TASKS[TASK], asked=chat.id)
     return Chat(chat, prompt=prompt, **options)
 
 

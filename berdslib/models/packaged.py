@@ -75,6 +75,13 @@ def located(checkpoint: str) -> str:
     return unpacked(PACKAGED[checkpoint]) if checkpoint in PACKAGED else checkpoint
 
 
+def is_here(model: Packaged) -> bool:
+    """Return whether a model is in the cache, or all of its packages are installed."""
+    if (cache_dir() / "models" / model.folder).exists():
+        return True
+    return all(_volume_path(*place) for place in model.packages.values())
+
+
 def unpacked(model: Packaged) -> str:
     """Return the folder of a model, unpacked if necessary, or its id on the hub if no volume is installed.
 

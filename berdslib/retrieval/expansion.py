@@ -249,6 +249,8 @@ EXPANSION_TOKENS = 1500  # of an answer; the paper's six perspectives of 44 word
 SCHEMA = FORMS["perspective_generation"].schema
 # The options of :class:`Expanded` for each kind of expansion, where they are not the defaults.
 SEARCHED: dict[str, dict[str, Any]] = {"chat": {}, "hyde": {"merge": "statement only"}}
+# Kind of expansion → the task of its prompt.
+TASK_OF = {"chat": "perspective_generation", "hyde": "hypothetical_passage"}
 
 
 def expansions_by(
@@ -265,9 +267,7 @@ def expansions_by(
     with a warning, and then searched unchanged.
     """
     kind, _, model = name.partition(":")
-    known("way to ask for expansions", kind, SEARCHED)
-    task = "perspective_generation" if kind == "chat" else "hypothetical_passage"
-    model, wording = split_wording(task, model)
+    model, wording = split_wording(TASK_OF[known("way to ask for expansions", kind, SEARCHED)], model)
     chat = make_chat(model, max_tokens=EXPANSION_TOKENS, schema=SCHEMA if kind == "chat" else None)
     if recordings:
         chat = Recorded(recordings, chat)

@@ -28,7 +28,7 @@ from berdslib.retrieval.rerank import TART_FULL, TART_INSTRUCTION, CrossEncoderR
 # Builds a retriever over a corpus. Its models are loaded already, once for all corpora.
 Maker = Callable[[Sequence[Passage]], Retriever]
 
-_LUCENE = "pyserini:"
+LUCENE = "pyserini:"
 _FOR_ENCODER = {"cached", "engine", "number_format"}
 
 
@@ -140,7 +140,7 @@ def make_retriever(name: str, passages: Sequence[Passage], **options: Any) -> Re
         problem = f"retriever {name!r} takes no such option; accepted: {', '.join(sorted(kind.options)) or 'none'}"
         raise InputError(problem, field=unknown[0])
     make = kind.prepare(name, **options)
-    if isinstance(passages, OwnCorpora) and not name.startswith(_LUCENE):
+    if isinstance(passages, OwnCorpora) and not name.startswith(LUCENE):
         index = options.get("index", "")
         if not isinstance(index, str) or ":" in index:
             raise InputError("questions with their own corpora cannot share an index")
@@ -267,7 +267,7 @@ def _dense(name: str, **options: Any) -> Maker:
 
 
 def _lucene(name: str) -> Maker:
-    searcher = Lucene(name.removeprefix(_LUCENE), name)
+    searcher = Lucene(name.removeprefix(LUCENE), name)
     return lambda _: searcher  # its index is its corpus
 
 
@@ -292,7 +292,7 @@ RETRIEVERS: Registry[RetrieverKind] = Registry(
         **dict.fromkeys(CARDS, _DENSE),
         "hf:": _DENSE,
         "tart-full": RetrieverKind(_tart_full, _DENSE.options | {"depth"}, reranks=True),
-        _LUCENE: RetrieverKind(_lucene, frozenset()),
+        LUCENE: RetrieverKind(_lucene, frozenset()),
     },
     own=lambda make, _: own_retriever(make),
 )

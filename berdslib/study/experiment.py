@@ -32,6 +32,7 @@ from berdslib.judging.base import Judge, short_name
 from berdslib.judging.baselines import Gold
 from berdslib.retrieval.retrievers import OwnDense
 from berdslib.study import scoring
+from berdslib.study.metadata import metadata_path, record_of, write_ir_metadata
 from berdslib.study.notebooks import environment
 from berdslib.study.scoring import AnyJudge, AnySystem, Data, Settings, Store, Systems, is_recorded, judge_of
 from berdslib.study.tables import (
@@ -214,11 +215,15 @@ class Experiment(Shown):
             caption = f"Systems on {' and '.join(sizes)}. {self.caption}"
         return as_latex(shown, caption, index_names=False, label=label)
 
-    def save(self, folder: StrPath) -> None:
+    def save(self, folder: StrPath, made_with: Mapping[str, Any] | None = None) -> None:
         """Write this experiment into a folder, replacing an earlier experiment; :func:`open` reads it back.
 
-        The folder gets a TREC run for each system, verdicts.tsv, scores.csv, per_question.csv, the questions, and
-        experiment.json: the settings, and the versions and the machine that made the results.
+        The folder gets a TREC run for each system with its ir_metadata, verdicts.tsv, scores.csv, per_question.csv, the
+        questions, and experiment.json: the settings, and the versions and the machine that made the results.
+
+        Args:
+            folder: is made; its parents, too.
+            made_with: further settings for ir_metadata, such as the names of the data sets.
 
         Raises:
             InputError: a folder that cannot be written, or that holds other files.
@@ -228,7 +233,8 @@ class Experiment(Shown):
         systems = {}
         for name, longest in self.longest_lists.items():
             systems[name] = {"file": f"{stems[name]}.trec", "passages": longest}
-        files = [*(f"{stem}.trec" for stem in stems.values()), "verdicts.tsv", "scores.csv", _EACH, _QUESTIONS]
+        runs = [f"{stem}.trec" for stem in stems.values()]
+        files = [*runs, *(metadata_path(run).name for run in runs), "verdicts.tsv", "scores.csv", _EACH, _QUESTIONS]
         settings = {
             "berdslib": __version__,
             "systems": systems,
@@ -248,7 +254,9 @@ class Experiment(Shown):
         with atomic_path(Path(folder), marker=SETTINGS) as unfinished:
             unfinished.mkdir()
             for name, run in self.runs.items():
-                write_trec_run(unfinished / f"{stems[name]}.trec", run, tag=stems[name])
+                written = unfinished / f"{stems[name]}.trec"
+                write_trec_run(written, run, tag=stems[name])
+                write_ir_metadata(written, record_of({**(made_with or {}), "system": name}), stems[name])
             write_verdicts(unfinished / "verdicts.tsv", self.verdicts)
             write_csv(unfinished / "scores.csv", self.table)
             write_csv(unfinished / _EACH, pd.concat(each).reset_index())

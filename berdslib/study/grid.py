@@ -5,6 +5,7 @@ papermill_runs/README.md describes the format of a grid file. Grids that overlap
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import itertools
 import json
@@ -16,9 +17,9 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
@@ -28,36 +29,25 @@ import yaml
 from filelock import Timeout
 from tqdm.auto import tqdm
 
-from berdslib.data.catalogue import DATASETS
-from berdslib.data.datasets import IR_DATASETS
-from berdslib.data.pir import load_task
-from berdslib.data.scenario import SCENARIOS
-from berdslib.errors import BerdsError, InputError, MissingDataError, errors_in, known, printable
-from berdslib.evaluation.arguments import measures_of_scenario
-from berdslib.evaluation.measures import check_without_groups, parse_measure
+from berdslib.errors import BerdsError, InputError, errors_in, known, printable
 from berdslib.files import read_lines, write_text
-from berdslib.judging.registry import check_judge
 from berdslib.paths import PACKAGE
-from berdslib.progress import bar
-from berdslib.retrieval.bm25 import ANALYSERS
-from berdslib.retrieval.expansion import SEARCHED
-from berdslib.retrieval.retrievers import check_dense
-from berdslib.retrieval.systems import EXPAND, EXTRACT, MULTI, RECORDED, RULE, parse_system
+from berdslib.progress import bar, bars_are_seen
 from berdslib.study import notebooks
+from berdslib.study.metadata import write_ir_metadata
+from berdslib.study.needs import Lack, check_names, in_lines, lacks
 from berdslib.study.notebooks import FAILED, RECORD, Notebook, NotebookRun, run_folder, run_lock, work_folder
 from berdslib.study.tables import MACRO
-from berdslib.study.tuning import NONE, systems_of
 
 _SCORES = "scores.csv"  # the file in each run's folder that the summary reads
+_OWNER = "grid.txt"  # in the folder of the results: the path of the grid file
 _PROFILE = ("fixed", "grid", "runs", "exclude", "resources")
 _FIELDS = ("notebook", *_PROFILE, "profiles")
+_STEP = 3.0  # seconds between two looks at the step of running notebooks
 LARGEST_FILE = 1_000_000  # bytes of a grid file
 MOST_RUNS = 1000  # of a grid file: more are a mistake, or belong in several files
 # Errors raised on reading the record of a run if it is missing or damaged.
 _NO_RECORD = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-# Readers of data sets whose names end in a colon and a task.
-PIR = "pir"
-SCENARIO = "perspectivearg"
 _KEPT = "Finished runs are kept; call again to go on"
 # States of a run.
 DONE = "finished"
@@ -92,14 +82,39 @@ class Grid(NamedTuple):
         return "-".join(filter(None, (self.path.stem, self.profile)))
 
     @property
+    def folder(self) -> Path:
+        """The folder of the results, papermill_runs/NAME.
+
+        It belongs to the first grid file that writes there; another file of the same name gets a hash of its path, too.
+        """
+        folder = work_folder() / "papermill_runs" / self.name
+        owner = folder / _OWNER
+        if not owner.is_file():
+            return folder
+        other = Path(owner.read_text(encoding="utf-8"))
+        here = self.path.resolve()
+        if other == here or not other.exists():
+            return folder
+        return folder.with_name(f"{self.name}-{hashlib.sha256(str(here).encode()).hexdigest()[:6]}")
+
+    @property
     def summary(self) -> Path:
-        """The path of the table of all runs, papermill_runs/NAME/summary.csv; other results go to the same folder."""
-        return work_folder() / "papermill_runs" / self.name / "summary.csv"
+        """The path of the table of all runs."""
+        return self.folder / "summary.csv"
 
     @property
     def settings(self) -> list[str]:
         """The names of all parameters that any run sets."""
         return list(dict.fromkeys(name for run in self.runs for name in run.parameters))
+
+    @property
+    def values(self) -> list[dict[str, Any]]:
+        """All parameters of each run, with the notebook's defaults."""
+        return [self.notebook.defaults | run.parameters for run in self.runs]
+
+    def lacks(self) -> list[Lack]:
+        """What this machine lacks for the runs."""
+        return lacks(self.values, self.gpus)
 
 
 # ---------------------------------------------------------------- a grid file
@@ -157,10 +172,11 @@ def read_grid(path: Path, profile: str = "") -> Grid:
         for values in settings:
             folder = run_folder(source, values)
             runs[folder] = Run(folder, values)
-        if not any("register(" in text for _, text in source.cells):  # its cells may use names that they register
-            _check_names(path, source, settings)
         gpus = _gpus(document.get("resources"))
-        return Grid(path, profile, source, tuple(runs.values()), gpus)
+        grid = Grid(path, profile, source, tuple(runs.values()), gpus)
+        if not any("register(" in text for _, text in source.cells):  # its cells may use names that they register
+            check_names(path, grid.values)
+        return grid
 
 
 def _load_yaml(path: Path) -> dict[str, Any]:
@@ -198,7 +214,9 @@ def _with_profile(document: dict[str, Any], profile: str) -> dict[str, Any]:
 
 def _notebook_of(path: Path, name: Any) -> Notebook:
     if not isinstance(name, str):
-        raise InputError(f"expected a notebook such as '03_retrieval', not {shortened(name)}", field="notebook")
+        raise InputError(
+            f"expected a notebook such as '03_retrieval' or 'system', not {shortened(name)}", field="notebook"
+        )
     with errors_in(path, "notebook"):
         beside = path.parent / name
         if "/" in name and not beside.is_file():
@@ -287,124 +305,18 @@ def _gpus(value: Any) -> int:
     return gpus
 
 
-# ---------------------------------------------------------------- names in parameters, checked before the runs start
-
-
-def _check_names(path: Path, source: Notebook, settings: Sequence[Mapping[str, Any]]) -> None:
-    """Raise InputError for an unknown name, which would fail its run only after earlier runs have taken their time."""
-    lookups = dict.fromkeys(lookup for values in settings for lookup in _lookups(source.defaults | dict(values)))
-    for field, check, *arguments in lookups:
-        with errors_in(path, field):
-            check(*arguments)
-
-
-def _lookups(values: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Yield a check of each name that a run's parameters contain: the field, a function and its arguments."""
-
-    def texts(name: str) -> list[str]:
-        value = values.get(name, [])
-        elements = value if isinstance(value, list) else [value]
-        return [element for element in elements if element and isinstance(element, str)]
-
-    data_sets = texts("data") + texts("datasets")
-    for name in data_sets:
-        yield "data", _check_data, name, "data"
-        if values.get("corpus") == "":  # the corpus of the questions is searched
-            yield "own corpus", _check_data, name, "own corpus"
-        for split in texts("split"):
-            yield "split", _check_split, name, split
-    for name in texts("corpus"):
-        yield "corpus", _check_data, name, "corpus"
-    for system in texts("systems"):
-        yield "systems", _check_system, system
-    for retriever in texts("retriever"):
-        for then in texts("then") or [""]:
-            if values.get("weights"):  # the notebook tries these weights, so `then` has none
-                yield "then", _check_way, retriever, then.removeprefix("+") or NONE
-            else:
-                yield "retriever", _check_system, retriever + then
-        for way in texts("ways"):
-            yield "ways", _check_way, retriever, way
-    for encoder in texts("encoder"):
-        yield "encoder", check_dense, encoder
-    for analyser in texts("analyser"):
-        yield "analyser", known, "analyser", analyser, tuple(ANALYSERS)
-    for judge in texts("judge") + texts("aspect_judge"):
-        yield "judge", check_judge, judge
-    cuts = values.get("ks")
-    for measure, cut in itertools.product(texts("measures"), cuts if isinstance(cuts, list) else ()):
-        for name in data_sets or [""]:
-            yield "measures", _check_measure, name, f"{measure}@{cut}"
-
-
-def _check_data(name: str, kind: str) -> None:
-    """Raise InputError for an unknown data set, or for one without the questions or passages that the run needs."""
-    head, _, behind = name.partition(":")
-    folder = work_folder()
-    if (
-        (folder / name).exists()
-        or (behind and (folder / name.rpartition(":")[0]).exists())
-        or f"{head}:" == IR_DATASETS
-    ):
-        return
-    if "/" in name:
-        raise InputError(f"{name} does not exist; paths are relative to {folder}")
-    dataset, _ = DATASETS.find(head)
-    needed = "questions" if kind == "data" else "passages"
-    if dataset.reader == SCENARIO and kind != "corpus":
-        known("scenario", behind, SCENARIOS)
-    elif dataset.reader == PIR and kind != "corpus":
-        with suppress(MissingDataError):  # the tasks of a data set are unknown until it is on this machine
-            load_task(dataset, behind)
-    elif behind and (kind != "corpus" or behind != "words"):
-        DATASETS.find(name)  # its error lists the known names
-    elif not dataset.make and needed not in dataset.parts:
-        raise InputError(f"{name!r} has no {needed}")
-
-
-def _check_split(name: str, split: str) -> None:
-    dataset = DATASETS.get(name.partition(":")[0])
-    if dataset and dataset.reader == SCENARIO:
-        known(f"split of {name!r},", split, dataset.splits)
-    elif dataset and dataset.reader != PIR:
-        known(f"split of {name!r},", split, (*dataset.splits, "all"))
-
-
-def _check_measure(name: str, text: str) -> None:
-    measure = parse_measure(text)
-    dataset = DATASETS.get(name.partition(":")[0])
-    if dataset and dataset.reader == SCENARIO:
-        measures_of_scenario(measure)
-    elif dataset and not dataset.make:
-        check_without_groups([measure])
-
-
-def _check_way(retriever: str, way: str) -> None:
-    for system in systems_of(retriever, way, [1.0]):
-        _check_system(system)
-
-
-def _check_system(text: str) -> None:
-    system = parse_system(text)
-    for name in system.values(EXPAND, MULTI):
-        kind, colon, _ = name.partition(":")
-        known("set of expansions", kind if colon else name, SEARCHED if colon else (RECORDED, RULE))
-    for name in system.values(EXTRACT):
-        known("extraction method", name.partition(":")[0], ("chat", RULE))
-
-
 # ---------------------------------------------------------------- status
 
 
 def status(grid: Grid) -> list[dict[str, Any]]:
     """Return for each run: run (its folder's name), state, seconds (None unless finished), parameters, error.
 
-    The state is "finished", "running", "failed", "broken off" or "not started".
+    The state is "finished", "running", "failed", "broken off" or "not started"; the error of a running run is its step.
     """
     rows = []
     for run in grid.runs:
         record = finished(run)
-        state, error = (DONE, "") if record else _unfinished(run.folder)
+        state, error = (DONE, "") if record else _unfinished(grid.notebook, run.folder)
         row = {
             "run": run.folder.name,
             "state": state,
@@ -416,15 +328,15 @@ def status(grid: Grid) -> list[dict[str, Any]]:
     return rows
 
 
-def _unfinished(folder: Path) -> tuple[str, str]:
-    """Return the state of a run that is not finished, and its error."""
+def _unfinished(notebook: Notebook, folder: Path) -> tuple[str, str]:
+    """Return the state of a run that is not finished, and its error or, while it is running, its step."""
     if not folder.exists():
         return TO_DO, ""
     try:
         with run_lock(folder).acquire(timeout=0):
             return FAILURE, _read_json(folder / FAILED)["error"]
     except Timeout:
-        return RUNNING, ""
+        return RUNNING, notebooks.step_of(notebook, folder)
     except _NO_RECORD:
         return BROKEN_OFF, ""
 
@@ -446,14 +358,6 @@ def finished(run: Run) -> dict[str, Any]:
 
 def _read_json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def missing_data(grid: Grid) -> list[str]:
-    """Return the data sets and the files of `sources` that the runs name but that are not on this machine."""
-    settings = [grid.notebook.defaults | run.parameters for run in grid.runs]
-    inputs = notebooks.inputs_of(value for values in settings for value in values.values())
-    sources = {source for values in settings for source in values.get("sources", []) if source != "sample"}
-    return [name for name, digest in inputs.items() if not digest] + sorted(sources - inputs.keys())
 
 
 # ---------------------------------------------------------------- running
@@ -478,6 +382,10 @@ def run_grid(
         stop_on_error: start no further runs after a failure.
         limit: maximal number of runs to start; 0 for all.
         only_failed: start only runs that failed or were broken off.
+
+    Raises:
+        BerdsError: data or prompts are missing, or a worker was killed.
+        KeyboardInterrupt: after Ctrl-C; it says how many runs are finished.
     """
     states = [row["state"] for row in status(grid)]
     left_out = (DONE, RUNNING, TO_DO) if only_failed else (DONE,)
@@ -485,23 +393,37 @@ def run_grid(
     todo = todo[: limit or None]
     failures: dict[str, str] = {}
     if todo:
-        if missing := missing_data(grid):
-            raise BerdsError(f"not on this machine: {', '.join(missing)}; berds data card NAME says how to get it")
+        if stopping := [lack for lack in grid.lacks() if lack.stops]:
+            raise BerdsError(f"not on this machine:\n{in_lines(stopping)}")
         here = 1 if grid.gpus else workers
         at_once = len(todo) if scheduler else here  # a cluster may grow, so it gets all runs at once
         progress = bar(total=len(grid.runs), initial=states.count(DONE), desc=grid.name, unit="run", leave=True)
         stop = threading.Event()  # set by Ctrl-C
-        with progress, cluster(scheduler, grid.gpus) if scheduler else processes(at_once, stop) as pool:
-            for run, problem in _outcomes(pool, grid.notebook, todo, at_once, stop_on_error, stop):
-                if problem:
-                    failures[run.folder.name] = problem
-                    tqdm.write(printable(f"berds: {run.folder.name}: {problem}"), file=sys.stderr)  # above the bar
-                progress.set_postfix_str(f"{len(failures)} failed", refresh=False)
-                progress.update()
+
+        def show_steps(running: Iterable[Run]) -> None:
+            steps = filter(None, (notebooks.step_of(grid.notebook, run.folder) for run in running))
+            # A file would get a line at every look.
+            progress.set_postfix_str(", ".join([f"{len(failures)} failed", *steps]), refresh=bars_are_seen())
+
+        try:
+            with progress, cluster(scheduler, grid.gpus) if scheduler else processes(at_once, stop) as pool:
+                for run, problem in _outcomes(pool, grid.notebook, todo, at_once, stop_on_error, stop, show_steps):
+                    if problem:
+                        failures[run.folder.name] = problem
+                        tqdm.write(printable(f"berds: {run.folder.name}: {problem}"), file=sys.stderr)  # above the bar
+                    progress.set_postfix_str(f"{len(failures)} failed", refresh=False)
+                    progress.update()
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(_stopped(grid)) from None
     collect(grid)
     if todo and stop.is_set():
-        raise BerdsError(f"stopped. {_KEPT}")
+        raise KeyboardInterrupt(_stopped(grid))
     return failures
+
+
+def _stopped(grid: Grid) -> str:
+    finished_runs = [run for run in grid.runs if finished(run)]
+    return f"stopped: {len(finished_runs)} of {len(grid.runs)} finished and kept; the same command goes on"
 
 
 def _outcomes(
@@ -511,8 +433,12 @@ def _outcomes(
     at_once: int,
     stop_on_error: bool,
     stop: threading.Event,
+    show_steps: Callable[[Iterable[Run]], None],
 ) -> Iterator[tuple[Run, str]]:
-    """Yield each run as it ends, with its error or ""; runs that another call is executing come last."""
+    """Yield each run as it ends, with its error or ""; runs that another call is executing come last.
+
+    Every few seconds, `show_steps` gets the runs that are being executed.
+    """
     waiting = deque((run, False) for run in todo)
     running: dict[futures.Future[bool], Run] = {}
     stopped = False
@@ -520,7 +446,10 @@ def _outcomes(
         while waiting and len(running) < at_once and not stop.is_set():
             run, waits_for_others = waiting.popleft()
             running[pool.submit(_run_one, notebook, run, waits_for_others)] = run
-        for future in futures.wait(running, return_when=futures.FIRST_COMPLETED).done:
+        ended = futures.wait(running, timeout=_STEP, return_when=futures.FIRST_COMPLETED).done
+        if not ended:
+            show_steps(running.values())
+        for future in ended:
             run = running.pop(future)
             problem = ""
             try:
@@ -665,12 +594,14 @@ def _cell(value: Any) -> Any:
 
 
 def collect(grid: Grid) -> pd.DataFrame:
-    """Write the table of all finished runs as CSV, and their TREC runs with a header of metadata.
+    """Write the table of all finished runs as CSV, and their TREC runs with the records of their making.
 
     Returns:
         The table, see :func:`grid_table`.
     """
     table = grid_table(grid)
+    with write_text(grid.folder / _OWNER) as file:
+        file.write(str(grid.path.resolve()))
     with write_text(grid.summary) as file:
         table.to_csv(file, index=False)
     for run in grid.runs:
@@ -680,34 +611,11 @@ def collect(grid: Grid) -> pd.DataFrame:
                 raise InputError("this is a link, but a run's list must be a file; remove the link", path=path)
             tag = f"{run.folder.name}-{path.stem}"
             lines = "".join(line for _, line in read_lines(path))
-            with write_text(grid.summary.parent / "runs" / f"{tag}.trec") as file:
-                file.write(ir_metadata(record, tag) + lines)
+            copy = grid.folder / "runs" / f"{tag}.trec"
+            with write_text(copy) as file:
+                file.write(lines)
+            write_ir_metadata(copy, record, tag)
     return table
-
-
-def ir_metadata(record: Mapping[str, Any], tag: str) -> str:
-    """Return the record of a run as the header of a TREC run, in ir_metadata's format (Breuer et al., SIGIR 2022)."""
-    env = record["environment"]
-    libraries = [f"{name}=={version}" for name, version in env["versions"].items()]
-    about = {
-        "tag": tag,
-        "platform": {
-            "hardware": {
-                "cpu": {"model": env["processor"], "number of cores": env["cores"]},
-                "ram": f"{env['ram']} GB",
-            },
-            "operating system": {"kernel": env["platform"]},
-            "software": {
-                "libraries": {"python": libraries},
-                "retrieval toolkit": [f"berdslib=={record['berdslib']}"],
-            },
-        },
-        "implementation": {"source": {"lang": "python", "commit": env["commit"], "code": record["code"]}},
-        "method": {"automatic": True, "parameters": record["parameters"], "number format": env["number_format"]},
-        "data": {"checksums": record["inputs"]},
-    }
-    lines = yaml.safe_dump(about, sort_keys=False, allow_unicode=True).splitlines()
-    return "".join(f"# {line}\n" for line in ("ir_metadata.start", *lines, "ir_metadata.end"))
 
 
 def report(grid: Grid) -> NotebookRun:
@@ -722,5 +630,4 @@ def report(grid: Grid) -> NotebookRun:
     else:
         name = "report_columns"
         parameters["settings"] = grid.settings
-    source = notebooks.notebook_folder().parent / "papermill_runs" / f"{name}.ipynb"
-    return notebooks.run_notebook(str(source), parameters, output=grid.summary.parent / "report")
+    return notebooks.run_notebook(name, parameters, output=grid.folder / "report")

@@ -45,6 +45,7 @@ _STARTS = 3  # attempts to start a kernel
 _LOCK = ".lock"  # file in the folder of a run
 RECORD = "run.json"  # file in the folder of a finished run
 FAILED = "failed.json"  # file in the folder of a failed run
+BATCH = ("system", "lists", "sides", "report", "report_columns")  # notebooks of papermill_runs
 
 
 class Parameter(NamedTuple):
@@ -65,6 +66,12 @@ class Notebook(NamedTuple):
     cells: list[tuple[str, str]]
     parameters: dict[str, Parameter]
     text: str
+
+    @property
+    def title(self) -> str:
+        """The first heading."""
+        headings = (text for kind, text in self.cells if kind == "markdown" and text.startswith("# "))
+        return next(headings, self.path.stem).partition("\n")[0].removeprefix("# ")
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -106,12 +113,19 @@ def numbered_notebooks() -> dict[str, Path]:
     return {path.stem: path for path in sorted(notebook_folder().glob("[0-9][0-9]_*.ipynb"))}
 
 
+def batch_notebooks() -> dict[str, Path]:
+    """Return name → path of the notebooks that only batches run, such as "system": those of papermill_runs."""
+    folder = notebook_folder().parent / "papermill_runs"
+    return {name: folder / f"{name}.ipynb" for name in BATCH if (folder / f"{name}.ipynb").is_file()}
+
+
 def find_notebook(name: str) -> Path:
-    """Return the path of a notebook, given its name ("00_quickstart"), number ("00") or path."""
+    """Return the path of a notebook, given its name ("00_quickstart" or "system"), number ("00") or path."""
     if name.endswith(".ipynb") and Path(name).is_file():
         return Path(name).resolve()
-    names = numbered_notebooks()
-    by_number = {stem[:2]: stem for stem in names}
+    numbered = numbered_notebooks()
+    names = numbered | batch_notebooks()
+    by_number = {stem[:2]: stem for stem in numbered}
     return names[known("notebook", by_number.get(name, name.removesuffix(".ipynb")), names)]
 
 
@@ -349,11 +363,24 @@ def _run_cells(source: Notebook, values: Mapping[str, Any], target: Path, progre
 
 
 def _failure(target: Path, problem: str) -> BerdsError:
-    cells = read_notebook(target)["cells"]
-    begun = [cell for cell in cells if cell["metadata"].get("papermill", {}).get("start_time")]
-    last = sum(cell["cell_type"] == "code" for cell in begun)
     place = f"The notebook with all outputs up to that cell: {target}"
-    return BerdsError(f"{target.stem} failed in cell {last}: {problem}\n{place}")
+    return BerdsError(f"{target.stem} failed in cell {_cells_begun(target)[0]}: {problem}\n{place}")
+
+
+def _cells_begun(executed: Path) -> tuple[int, int]:
+    """Return how many code cells of an executed notebook have begun, and how many there are."""
+    code = [cell for cell in read_notebook(executed)["cells"] if cell["cell_type"] == "code"]
+    begun = [cell for cell in code if cell["metadata"].get("papermill", {}).get("start_time")]
+    return len(begun), len(code)
+
+
+def step_of(source: Notebook, folder: Path) -> str:
+    """Return where a running notebook is, such as "cell 4 of 9"; "" before its first cell."""
+    with suppress(InputError):  # the file is being written
+        begun, cells = _cells_begun(folder / source.path.name)
+        if begun:
+            return f"cell {begun} of {cells}"
+    return ""
 
 
 @cache

@@ -8,7 +8,7 @@ import threading
 import pytest
 from shell import berds, tried
 
-from berdslib.llm.prompting import PUBLISHED, TASKS, Published, load_prompt
+from berdslib.llm.prompting import AUTHORS, OTHER, PUBLISHED, TASKS, UNCHECKED, Published, load_prompt
 
 TEXT = "Doc: [Document] Claim: [Statement] Right?"
 
@@ -76,8 +76,18 @@ def test_the_list_says_which_wordings_are_here(tmp_path, user_cache):
     assert list(rows) == list(TASKS)
     assert [task for task, row in rows.items() if row["imported"]] == ["question_from_arguments"]
     assert rows["question_from_arguments"]["imported"] == ["table-8"]
-    lines = berds("prompts", "list").stdout.splitlines()
-    assert len(lines) == len(TASKS) and sum("not imported" in line for line in lines) == len(TASKS) - 4
+    assert rows["question_from_arguments"]["states"] == {"table-8": UNCHECKED}
+    listed = berds("prompts", "list").stdout
+    for row in rows.values():
+        missing = set(row["states"]) - set(row["imported"])
+        assert all(row["commands"][wording] in listed for wording in missing)
+    # What the list says of each wording is what a fetch without a file does.
+    for task, row in rows.items():
+        for wording, command in row["commands"].items():
+            on_record = wording in PUBLISHED.get(task, {})
+            assert (" FILE" in command) != on_record
+            if not on_record:
+                assert tried("prompts", "fetch", task, "--wording", wording).exit_code == 1
     shown = berds("prompts", "show", "question_from_arguments", "--wording", "table-8").stdout
     assert shown.rstrip().endswith("Which? {first} or {second}")
     refused = tried("prompts", "fetch", "statements_of_question", tmp_path / "w.txt")
@@ -88,10 +98,21 @@ def test_a_published_prompt_is_fetched_once_and_another_address_is_another_file(
     folder, url, asked = web
     for _ in range(2):
         done = berds("prompts", "fetch", "perspective_detection", address)
-    assert "no checksum is on record for this address" in done.stderr and asked == ["/wording.txt"]
+    assert OTHER in done.stderr and asked == ["/wording.txt"]
     assert done.stdout.strip() == str(user_cache / "prompts" / "perspective_detection.txt")
     (folder / "new").mkdir()
     (folder / "new" / "wording.txt").write_text("[Document] says [Statement]?")
     berds("prompts", "fetch", "perspective_detection", f"{url}/new/wording.txt")
     shown = berds("prompts", "show", "perspective_detection", "--wording", "published").stdout
     assert shown.rstrip().endswith("{document} says {statement}?")
+
+
+def test_a_file_is_compared_with_the_authors_checksum(tmp_path, user_cache, monkeypatch):
+    on_record(monkeypatch, "http://nowhere", TEXT)
+    for text, state in ((TEXT, AUTHORS), (TEXT + "!", OTHER)):
+        (tmp_path / "copy.txt").write_text(text)
+        wording = ("perspective_detection", "--wording", "published-no-chat")
+        told = berds("prompts", "fetch", wording[0], tmp_path / "copy.txt", *wording[1:])
+        assert (state in told.stderr) == (state == OTHER)
+        (row,) = [row for row in json.loads(berds("prompts", "list", "--json").stdout) if row["task"] == wording[0]]
+        assert row["states"]["published-no-chat"] == state and row["states"]["published"] == ""

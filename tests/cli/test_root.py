@@ -56,6 +56,15 @@ def test_what_is_required_and_not_given_is_named():
     assert asked > 15
 
 
+def test_an_interrupt_ends_a_command_with_130_and_one_line(monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("berdslib.data.datasets.dataset", interrupted)
+    told = tried("data", "list")
+    assert told.exit_code == 130 and len(told.stderr.split("\n")) == 3 and told.stdout == ""
+
+
 def test_every_command_is_told_behind_it_how_much_to_say():
     ours = logging.getLogger("berdslib")
     main.list_commands(None)

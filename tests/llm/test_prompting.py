@@ -116,7 +116,7 @@ def test_wordings_are_named(user_cache):
             use("perspective_detecton", "published")
     with pytest.raises(MissingDataError, match="berds prompts fetch perspective_detection"):
         load_prompt("perspective_detection", "published")
-    with pytest.raises(MissingDataError, match="berds prompts fetch essay_writing ADDRESS"):
+    with pytest.raises(MissingDataError, match="berds prompts fetch essay_writing FILE"):
         load_prompt("essay_writing", "published")
 
 

@@ -179,7 +179,7 @@ def test_an_experiment_is_written_and_read_back(tmp_path):
     assert pd.read_csv(tmp_path / "out" / "scores.csv")["system"].tolist() == found.table["system"].tolist()
     settings = json.loads((tmp_path / "out" / SETTINGS).read_text())
     assert {path.name for path in (tmp_path / "out").iterdir()} == {*settings["files"], SETTINGS}
-    assert len(settings["files"]) == 6 and settings["questions"] == {"cats": 1} and settings["judge"] == "gold"
+    assert len(settings["files"]) == 8 and settings["questions"] == {"cats": 1} and settings["judge"] == "gold"
     assert settings["systems"]["hf:a/b-c"] == {"file": f"{stems['hf:a/b-c']}.trec", "passages": 2}
     assert settings["environment"]["versions"]["numpy"] == np.__version__ and settings["seed"] == 0
 
@@ -211,7 +211,8 @@ def test_an_experiment_replaces_another_as_a_whole_and_nothing_else(tmp_path):
     experiment(runs, CATS, "MRecall@2").save(out)
     experiment({"three": runs["one"]}, CATS, "P@1").save(out)
     assert {path.name for path in out.iterdir()} == {
-        "three.trec", "verdicts.tsv", "scores.csv", "per_question.csv", "questions.jsonl", SETTINGS,
+        "three.trec", "three.ir_metadata.yaml",
+        "verdicts.tsv", "scores.csv", "per_question.csv", "questions.jsonl", SETTINGS,
     }  # fmt: skip
     assert pd.read_csv(out / "scores.csv")["measure"].unique().tolist() == ["P@1"]
     before = {path.name: path.read_bytes() for path in out.iterdir()}

@@ -394,14 +394,28 @@ def test_a_collected_run_says_where_it_comes_from_and_reads_as_before(project):
     about["environment"] = environment()
     (grid.runs[0].folder / "run.json").write_text(json.dumps(about))
     collect(grid)
-    (path,) = (project / "papermill_runs" / "small" / "runs").iterdir()
+    beside, path = sorted((project / "papermill_runs" / "small" / "runs").iterdir())
     assert path.name == f"{grid.runs[0].folder.name}-bm25.trec"
-    assert read_trec_run(path).equals(made)
-    header = [line for line in path.read_text().splitlines() if line.startswith("# ")]
-    assert (header[0], header[-1]) == ("# ir_metadata.start", "# ir_metadata.end")
-    told = yaml.safe_load("\n".join(line[2:] for line in header[1:-1]))
+    assert path.read_text() == (grid.runs[0].folder / "bm25.trec").read_text()  # trec_eval stops at a comment
+    assert beside.name == f"{grid.runs[0].folder.name}-bm25.ir_metadata.yaml"
+    told = yaml.safe_load(beside.read_text())
     assert told["data"]["checksums"] == {"sample": "0a"} and told["method"]["parameters"] == {"i": 1}
     assert f"pandas=={pd.__version__}" in told["platform"]["software"]["libraries"]["python"]
+    parts = {"actor", "platform", "research goal", "implementation", "method", "data"}
+    assert parts < told.keys() and told["actor"] == told["research goal"] == {}
+
+
+def test_two_files_of_one_name_keep_their_own_results(project):
+    grids = []
+    for folder, i in (("a", 1), ("b", 2)):
+        (project / folder).mkdir()
+        grids.append(read_grid(write_grid(project / folder, f"notebook: 99_tiny\nruns: [{{i: {i}}}]\n")))
+        finish(grids[-1].runs[0], f"mean\n0.{i}\n")
+        collect(grids[-1])
+    assert [pd.read_csv(grid.summary)["mean"].tolist() for grid in grids] == [[0.1], [0.2]]
+    assert grids[0].folder.name == "small" and grids[1].folder.name.startswith("small-")
+    shutil.rmtree(project / "a")  # a file that was moved or deleted no longer holds the name
+    assert grids[1].folder.name == "small"
 
 
 # ---------------------------------------------------------------- running
@@ -486,7 +500,8 @@ def held(project):
     hold += '    while not Path("go").exists():\n        time.sleep(0.05)\n'
     write_notebook(project, LOG + hold + SCORES)
     path, pid = write_grid(project, "notebook: 99_tiny\ngrid: {i: [1, 2, 3]}\n"), project / "pid"
-    process = subprocess.Popen([sys.executable, "-m", "berdslib.cli", "grid", "run", str(path)])
+    command = [sys.executable, "-m", "berdslib.cli", "grid", "run", str(path)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     until(lambda: pid.exists() and pid.read_text())
     yield process, path
     process.kill()
@@ -519,7 +534,7 @@ def test_two_interrupts_end_it_and_what_is_finished_stays(project, held):
     process.send_signal(signal.SIGINT)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    assert process.wait(10) != 0
+    assert "1 of 3" in process.communicate(timeout=10)[1].splitlines()[-1] and process.returncode == 130
     assert_it_ended_in_the_second(project, path)
 
 
@@ -531,7 +546,7 @@ def test_one_interrupt_lets_a_run_end_and_starts_no_other(project, held):
     time.sleep(0.5)
     assert process.poll() is None
     (project / "go").touch()
-    assert process.wait(60) == 1
+    assert "2 of 3" in process.communicate(timeout=60)[1].splitlines()[-1] and process.returncode == 130
     assert executed(project) == [1, 2]
     assert [row["state"] for row in status(read_grid(path))] == ["finished", "finished", "not started"]
 

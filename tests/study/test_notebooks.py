@@ -343,6 +343,7 @@ def test_a_folder_that_another_run_writes_to_is_left_alone(tmp_path):
 def test_notebooks_and_their_folders_are_found_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT / "notebooks")
     assert find_notebook("00_quickstart") == find_notebook("00") == find_notebook("00_quickstart.ipynb")
+    assert find_notebook("system") == ROOT / "papermill_runs" / "system.ipynb"
     with pytest.raises(InputError, match="03_retrieval"):
         find_notebook("03_retrival")
     assert output_folder("papermill_runs") == ROOT / "papermill_runs"
@@ -354,6 +355,7 @@ def test_without_a_checkout_they_come_with_the_package_and_write_into_the_curren
     monkeypatch.setattr("berdslib.study.notebooks.shipped", lambda name: ROOT / name)  # as the wheel has them
     monkeypatch.chdir(tmp_path)
     assert find_notebook("00") == ROOT / "notebooks" / "00_quickstart.ipynb"
+    assert find_notebook("sides") == ROOT / "papermill_runs" / "sides.ipynb"
     assert output_folder("papermill_runs") == tmp_path / "papermill_runs"
     assert run_folder(open_notebook(find_notebook("00")), {}).parent == tmp_path / "papermill_runs"
 

@@ -1,0 +1,85 @@
+"""What a grid lacks on this machine: each thing with the command that gets it, and gone once it is there."""
+
+import pytest
+
+from berdslib.data.tables import write_jsonl
+from berdslib.llm.prompting import TASKS, import_prompt
+from berdslib.paths import PACKAGE
+from berdslib.study.grid import read_grid
+from berdslib.study.needs import lacks
+
+GRIDS = PACKAGE.parent / "papermill_runs" / "grids"
+JUDGES_PROMPT = "published wording of perspective_detection"
+
+
+@pytest.fixture
+def bare(tmp_path, monkeypatch, user_cache):
+    """A machine without data, prompts, weights of the hub, a key and a GPU."""
+    for name in ("BERDS_DATA", "OPENAI_API_KEY", "BERDS_CHAT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("berdslib.study.needs._gpus_here", lambda: 0)
+    return tmp_path
+
+
+def commands(settings, gpus=0):
+    return {lack.what: lack.get for lack in lacks(settings, gpus)}
+
+
+def of_grid(name, profile=""):
+    grid = read_grid(GRIDS / f"{name}.yaml", profile)
+    return commands(grid.values, grid.gpus)
+
+
+def test_a_grid_of_the_paper_lists_all_that_it_needs(bare):
+    found = of_grid("berds_diversity")
+    assert {found[name] for name in ("arguana", "kialo", "opinionqa", "wikipedia")} == {
+        f"berds data fetch {name}" for name in ("arguana", "kialo", "opinionqa", "wikipedia")
+    }
+    assert found["google-search"] == "berds data card google-search"  # no command fetches it
+    assert found[JUDGES_PROMPT] == "berds prompts fetch perspective_detection"
+    models = {get.removeprefix("hf download ") for what, get in found.items() if what.startswith("weights of")}
+    assert {"timchen0618/Mistral_BERDS_evaluator", "facebook/dpr-ctx_encoder-single-nq-base"} < models
+    assert "WhereIsAI/UAE-Large-V1" in models and len(models) == 6
+    assert {"a key for gpt-4-0613", "1 GPU for each run"} < found.keys()
+
+
+def test_what_ships_lacks_nothing(bare):
+    assert of_grid("smoke") == {} and of_grid("berds_diversity", "laptop") == {}
+
+
+def test_what_is_there_is_not_listed(bare, monkeypatch):
+    of_paper = {"judge": f"causal:{bare}/model+adapter:{bare}/adapter@published", "retriever": "chat-free"}
+    assert set(commands([of_paper])) == {JUDGES_PROMPT, f"weights of {bare}/model", f"weights of {bare}/adapter"}
+    for name in ("model/model.safetensors", "adapter/adapter_model.safetensors"):
+        (bare / name).parent.mkdir()
+        (bare / name).touch()
+    (bare / "wording.txt").write_text("[Document] [Statement]")
+    import_prompt("perspective_detection", bare / "wording.txt", TASKS["perspective_detection"])
+    assert commands([of_paper]) == {}
+    chat = {"systems": ["bm25+expand:chat:gpt-x"]}
+    assert set(commands([chat])) == {"a key for gpt-x"}
+    monkeypatch.setenv("BERDS_CHAT_URL", "http://localhost:1")
+    assert commands([chat]) == {}
+
+
+def test_a_split_and_the_recorded_expansions_of_a_split_are_looked_for(bare, monkeypatch):
+    row = {"question": "Should zoos close?", "perspectives": ["Zoos should close.", "Zoos should stay."]}
+    folder = bare / "berds"
+    folder.mkdir()
+    write_jsonl(folder / "kialo.dev.jsonl", [row])
+    monkeypatch.setenv("BERDS_DATA", str(bare))
+    run = {"data": ["kialo"], "split": "test", "retriever": "bm25", "then": ""}
+    assert commands([run | {"split": "dev"}]) == {}
+    assert commands([run]) == {"kialo, split test": "berds data fetch kialo"}
+    recorded = commands([run | {"split": "dev", "then": "+expand:recorded"}])
+    assert recorded == {"kialo, recorded expansions of split dev": "berds data fetch kialo"}
+
+
+def test_made_files_indexes_and_packages(bare):
+    run = {"sources": ["gpt4.tsv"], "stances": "sided/questions.jsonl", "judge": "nli:mine/deep/folder"}
+    found = commands([run, {"systems": ["minilm+index:ivf-pq:no.index", "pyserini:robust04"]}])
+    assert "berds rate pairs" in found["gpt4.tsv"] and "build stances" in found["sided/questions.jsonl"]
+    assert found["weights of mine/deep/folder"] == "no such folder"
+    assert found["no.index"] == "berds data index CORPUS ivf-pq:no.index"
+    assert found["the package pyserini"] == "pip install 'berdslib[pyserini]'"
