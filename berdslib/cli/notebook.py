@@ -55,6 +55,24 @@ def notebook_run(name: str, parameters: Sequence[tuple[str, str]], output: Path 
     say({**done.record, "output": done.notebook}, f"finished in {done.record['seconds']} s → {done.notebook}")
 
 
+@notebook.command("slides")
+@click.argument("name")
+@text("-o --output", "File. [NAME.html]", type=options.FILE)
+@JSON
+def notebook_slides(name: str, output: Path | None) -> None:
+    """Write the slides of a notebook: one page that opens offline. Arrow keys and clicks turn them; print for a PDF.
+
+    Cells with the slide type "skip", or without any, are left out. In a notebook without slide types, each section is a
+    slide with its first picture or table.
+    """
+    from berdslib.study.notebooks import find_notebook
+    from berdslib.study.slides import write_slides
+
+    path = output or Path(find_notebook(name).with_suffix(".html").name)
+    count = write_slides(name, path)
+    say({"slides": count, "output": path}, f"{count} slides → {path}")
+
+
 @notebook.command("students")
 @click.argument("folder", type=FOLDER, default="students")
 @text("--repository", "Address of your copy of the project, for Colab to fetch.", "")
