@@ -16,7 +16,7 @@ from shell import tried
 from tiny_notebook import write_notebook
 
 from berdslib.errors import BerdsError, InputError
-from berdslib.study.exercises import blanked, is_exercise, student_copy
+from berdslib.study.exercises import ANSWER, blanked, is_exercise, student_copy
 from berdslib.study.notebooks import (
     check_parameters,
     find_notebook,
@@ -159,7 +159,11 @@ def test_every_notebook_has_smoke_parameters():
 def with_blank_exercises_behind(path, folder):
     """Write a copy of a notebook that, once done, goes through its exercises again as a student first sees them."""
     notebook = read_notebook(path)
-    blank = [cell for cell in student_copy(notebook)["cells"] if is_exercise(cell)]
+    blank = [
+        cell
+        for cell in student_copy(notebook)["cells"]
+        if is_exercise(cell) or ANSWER in cell["metadata"].get("tags", [])
+    ]
     notebook["cells"] += [cell | {"id": f"blank{number}"} for number, cell in enumerate(blank, start=1)]
     target = folder / path.name
     target.write_text(json.dumps(notebook), encoding="utf-8")
