@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from berdslib.cli import options
-from berdslib.cli.options import FOLDER, JSON, flag, print_frame, refuse, say, text, wants_json
+from berdslib.cli.options import FOLDER, JSON, flag, print_frame, print_tables, refuse, say, text, wants_json
 from berdslib.cli.root import main
 
 
@@ -56,6 +56,24 @@ def notebook_run(name: str, parameters: Sequence[tuple[str, str]], output: Path 
     say({**done.record, "output": done.notebook}, f"finished in {done.record['seconds']} s → {done.notebook}")
 
 
+@notebook.command("slides")
+@click.argument("name")
+@text("-o --output", "File. [NAME.html]", type=options.FILE)
+@JSON
+def notebook_slides(name: str, output: Path | None) -> None:
+    """Write the slides of a notebook: one page that opens offline. Arrow keys and clicks turn them; print for a PDF.
+
+    Cells with the slide type "skip", or without any, are left out. In a notebook without slide types, each section is a
+    slide with its first picture or table.
+    """
+    from berdslib.study.notebooks import find_notebook
+    from berdslib.study.slides import write_slides
+
+    path = output or Path(find_notebook(name).with_suffix(".html").name)
+    count = write_slides(name, path)
+    say({"slides": count, "output": path}, f"{count} slides → {path}")
+
+
 @notebook.command("students")
 @click.argument("folder", type=FOLDER, default="students")
 @text("--repository", "Address of your copy of the project, for Colab to fetch.", "")
@@ -81,16 +99,28 @@ def notebook_students(folder: Path, repository: str, overwrite: bool) -> None:
 
 @notebook.command("check")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@flag("--csv", "Print the table of copies as CSV.")
 @JSON
-def notebook_check(folder: Path) -> None:
-    """Make one table of a class's copies in FOLDER: which exercises are right, not yet, blank or not run.
+def notebook_check(folder: Path, csv: bool) -> None:
+    """Tabulate a class's copies in FOLDER: which exercises are right, not yet, blank or not run.
 
     A copy is recognised by its name, ada/03_retrieval.ipynb or 03_retrieval_ada.ipynb, or else by its exercises. Only
-    saved outputs are read; nothing is run. "changed" means that the check differs from the notebook's own.
+    saved outputs are read; nothing is run. Totals for each exercise and each student follow. "changed" means that the
+    check differs from the notebook's own, and "solution" that the cell is the notebook's own, with its solution.
     """
+    from berdslib.files import guarded
     from berdslib.study.exercises import class_table
 
-    print_frame(class_table(folder))
+    refuse(csv and wants_json(), "give --csv or --json, not both")
+    results = class_table(folder)
+    if csv:
+        safe = results.copies.map(lambda cell: guarded(cell) if isinstance(cell, str) else cell)
+        click.echo(safe.to_csv(index=False, lineterminator="\n"), nl=False)
+    else:
+        tables = {"copies": results.copies, "exercises": results.exercises, "students": results.students}
+        print_tables(tables, {"left_out": results.left_out})
+    if results.left_out:
+        options.tell(f"left out, since they are no copies of a notebook: {', '.join(results.left_out)}")
 
 
 @main.command()

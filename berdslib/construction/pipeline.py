@@ -245,7 +245,8 @@ def _outcome(step: Step, draft: Draft, answer: Answer) -> Outcome:
     """Return the item updated from its answer, its rejection, or the reason to send the answer back."""
     reply = answer.reply
     if reply is None and answer.problem == NO_RULE:
-        return _left_out(step, draft, NO_RULE, "a chat model is needed")
+        way_out = "a chat model is needed, or the question's perspectives in a table for the builder `questions`"
+        return _left_out(step, draft, NO_RULE, way_out)
     if reply is None and not answer.unread:
         return Rejection(draft, step.name, UNANSWERED, answer.problem)
     if reply is None or reply.finish in ("content_filter", "refusal"):

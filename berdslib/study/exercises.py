@@ -10,8 +10,8 @@ An exercise is one code cell tagged ``exercise``, written with its solution::
     bd.check_answer(2, share, 0.85, hint="Count each passage once.")
 
 A student's copy lacks the code between the two marks: a name that the check uses becomes ``name = ...``, and a
-function keeps its signature and docstring. From a cell tagged ``bet`` on, where students predict something or label
-texts blind, it also lacks all outputs.
+function keeps its signature and docstring. The check, which contains the result, is a folded cell of its own. From a
+cell tagged ``bet`` on, where students predict something or label texts blind, a copy also lacks all outputs.
 """
 
 from __future__ import annotations
@@ -39,11 +39,13 @@ from berdslib.study.notebooks import numbered_notebooks, read_notebook
 logger = logging.getLogger(__name__)
 
 TAG = "exercise"
+ANSWER = "answer"  # tag of the cell above the check in a student's copy
 BET = "bet"
 LARGEST_COPY = 50_000_000  # bytes of a student's notebook; ours have less than 0.3 million
 _ERROR = "\0error "  # prefix of an error's name, which a printed output cannot have
 SOLUTION = "# Solution"
 CHECK = "# Check"
+RUN_BOTH = "# Run this cell, then the folded one below, which checks it."
 REPOSITORY = 'repository = ""'  # the line of a notebook's opening cell that says where Colab finds the project
 
 
@@ -60,7 +62,7 @@ class CheckedAnswer(NamedTuple):
         return self.message
 
 
-_BLANK = "is blank. Put your answer where the cell says `...`, and run it again."
+_BLANK = "is blank. Put your answer where the code says `...`, and run it and this check again."
 _NOTHING = f"{_BLANK} (A function that returns nothing counts as blank.)"
 Case = tuple[tuple[Any, ...], Any]
 
@@ -83,7 +85,7 @@ def check_answer(
         A :class:`CheckedAnswer`, which a notebook shows as its sentence; a wrong answer raises no error.
 
     >>> check_answer(1, ..., 41.7)
-    Exercise 1 is blank. Put your answer where the cell says `...`, and run it again.
+    Exercise 1 is blank. Put your answer where the code says `...`, and run it and this check again.
     >>> check_answer(1, 0.417, 41.7)
     Exercise 1: not yet. 0.417 is a hundredth of it: it is asked for in percent.
     >>> check_answer(1, lambda x: 2 * x, [((3,), 6), ((0,), 0)])
@@ -305,16 +307,27 @@ def student_copy(notebook: Mapping[str, Any], repository: str = "") -> dict[str,
     copied: dict[str, Any] = copy.deepcopy(dict(notebook))
     copied["metadata"].pop("berdslib", None)  # the stamp would claim that our code made all outputs
     behind_bet = False
+    cells = list[dict[str, Any]]()
     for cell in copied["cells"]:
         source = "".join(cell["source"])
         behind_bet = behind_bet or BET in _tags(cell)
         if cell["cell_type"] == "code" and (behind_bet or is_exercise(cell)):
             cell |= {"outputs": [], "execution_count": None}
-        if is_exercise(cell):
-            cell["source"] = blanked(source)
-        elif repository and REPOSITORY in source:
+        if repository and REPOSITORY in source:
             cell["source"] = source.replace(REPOSITORY, f"repository = {json.dumps(repository)}")
-    return copied
+        cells += _answer_and_check(cell) if is_exercise(cell) else [cell]
+    return {**copied, "cells": cells}
+
+
+def _answer_and_check(cell: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return an exercise as two cells: the blank answer, and the folded check."""
+    answer, _, check = blanked("".join(cell["source"])).partition(f"\n{CHECK}\n")
+    other_tags = [tag for tag in _tags(cell) if tag != TAG]
+    answered = {"metadata": {**cell["metadata"], "tags": [*other_tags, ANSWER]}, "source": f"{answer}\n{RUN_BOTH}"}
+    folded = {"metadata": {"jupyter": {"source_hidden": True}, "tags": [TAG]}, "source": f"{CHECK}\n{check}"}
+    if "id" in cell:  # notebooks before format 4.5 have no ids
+        folded["id"] = f"{cell['id'][:58]}-check"
+    return [{**cell, **answered}, {**cell, **folded}]
 
 
 def write_students(
@@ -348,34 +361,86 @@ def write_students(
 # ---------------------------------------------------------------- a class's copies
 
 
-def class_table(folder: StrPath) -> pd.DataFrame:
-    """Return the results in the saved outputs of a class's copies: copy, notebook, right, of, one column per exercise.
+STATES = ("right", "not yet", "blank", "not run", "no result", "solution", "changed", "missing", "unreadable")
 
-    Notebooks at any depth count. A copy is matched to its notebook by its name, as in ``ada/03_retrieval.ipynb``, or
-    else by its exercises; the notebook is "?" if neither identifies it. Nothing is run, so an output can be forged. An
-    exercise whose check differs from ours is "changed"; a copy that cannot be read is "unreadable".
+
+class Exercise(NamedTuple):
+    """An exercise of a notebook or a copy; ``texts`` are those of its outputs, for an error its name."""
+
+    code: str
+    check: str
+    texts: list[str]
+
+
+class ClassTable(NamedTuple):
+    """A class's results: a frame with one row per copy, and the files that hold no copy; :func:`class_table` makes it.
+
+    Columns of ``copies``: copy, student, notebook, right, of, and one per exercise with its state.
+    """
+
+    copies: pd.DataFrame
+    left_out: list[str]
+
+    @property
+    def exercises(self) -> pd.DataFrame:
+        """One row per exercise: notebook, exercise, and the number of copies in each state."""
+        numbers = [name for name in self.copies if isinstance(name, int)]
+        long = self.copies.melt(["notebook"], numbers, "exercise", "state").query("state != ''")
+        state = long["state"].where(long["state"].isin(STATES), "error")
+        counts = pd.crosstab([long["notebook"], long["exercise"]], state)
+        return counts[[name for name in (*STATES, "error") if name in counts]].rename_axis(columns=None).reset_index()
+
+    @property
+    def students(self) -> pd.DataFrame:
+        """One row per student: student, number of copies, right, of."""
+        by_student = self.copies.groupby("student")
+        return by_student.agg(copies=("copy", "size"), right=("right", "sum"), of=("of", "sum")).reset_index()
+
+
+def class_table(folder: StrPath) -> ClassTable:
+    """Return the results in the saved outputs of a class's copies.
+
+    Notebooks at any depth count. A copy is matched to its notebook by its name, as in ``ada/03_retrieval.ipynb`` or
+    ``03_retrieval_ada.ipynb``, or else by its exercises; the student is the first folder, or the rest of the name.
+    Nothing is run, so an output can be forged. "changed" means that the check differs from ours, "solution" that the
+    cell is ours with its solution, and "unreadable" that the copy cannot be read.
+
+    Raises:
+        InputError: a folder without copies.
     """
     folder = Path(folder)
     rows = list[dict[Any, Any]]()
+    left_out = []
     ours = {stem: _checks(read_notebook(path)) for stem, path in numbered_notebooks().items()}
-    for path in sorted(folder.rglob("*.ipynb")):
-        if ".ipynb_checkpoints" in path.parts:
+    for path in sorted(folder.rglob("*")):
+        relative = path.relative_to(folder)
+        stem = next((stem for stem in ours if stem in path.name), "")
+        is_notebook = path.suffix == ".ipynb"
+        if ".ipynb_checkpoints" in path.parts or path.is_dir() or not (is_notebook or stem):
             continue
-        handed_in = _handed_in(path)
-        stem = next((stem for stem in ours if stem in path.stem), "")
+        handed_in = _handed_in(path) if is_notebook else None
         stem = stem or _of_notebook(handed_in or {}, ours)
+        name = printable(os.fsencode(relative).decode("utf-8", "replace"))
+        if not is_notebook or not stem:
+            left_out.append(name)
+            continue
         states = {}
-        for number, (check, _) in ours.get(stem, {}).items():
-            states[number] = "unreadable" if handed_in is None else _state(number, handed_in.get(number), check)
+        for number, exercise in ours[stem].items():
+            states[number] = "unreadable" if handed_in is None else _state(number, handed_in.get(number), exercise)
         counts = {"right": list(states.values()).count("right"), "of": len(states)}
-        name = os.fsencode(path.relative_to(folder)).decode("utf-8", "replace")
-        rows.append({"copy": printable(name), "notebook": stem or "?", **counts, **states})
+        rows.append({"copy": name, "student": _student(name, stem), "notebook": stem, **counts, **states})
     if not rows:
-        raise InputError(f"no notebook in {folder}; copies end in .ipynb, as ada/03_retrieval.ipynb")
-    return pd.DataFrame(rows).fillna("")
+        others = f" (left out: {', '.join(left_out)})" if left_out else ""
+        raise InputError(f"no copy of a notebook in {folder}{others}; copies end in .ipynb, as ada/03_retrieval.ipynb")
+    return ClassTable(pd.DataFrame(rows).fillna(""), left_out)
 
 
-def _handed_in(path: Path) -> dict[int, tuple[str, list[str]]] | None:
+def _student(copy: str, stem: str) -> str:
+    first, *others = Path(copy).parts
+    return first if others else Path(copy).stem.replace(stem, "").strip(" _-.") or first
+
+
+def _handed_in(path: Path) -> dict[int, Exercise] | None:
     """Return the checks of a student's copy, see :func:`_checks`; None if it cannot be read."""
     if not path.is_file() or path.stat().st_size > LARGEST_COPY:  # reading a pipe or a device may never end
         return None
@@ -386,28 +451,28 @@ def _handed_in(path: Path) -> dict[int, tuple[str, list[str]]] | None:
         return None
 
 
-def _of_notebook(handed_in: Mapping[int, tuple[str, Any]], ours: Mapping[str, Mapping[int, tuple[str, Any]]]) -> str:
+def _of_notebook(handed_in: Mapping[int, Exercise], ours: Mapping[str, Mapping[int, Exercise]]) -> str:
     """Return the notebook that shares the most checks with a copy; "" if none shares any."""
-    checks_in_copy = {check for check, _ in handed_in.values()}
+    checks_in_copy = {exercise.check for exercise in handed_in.values()}
     best = ""
     most = 0
     for stem, checks in ours.items():
-        shared = checks_in_copy & {check for check, _ in checks.values()}
+        shared = checks_in_copy & {exercise.check for exercise in checks.values()}
         if len(shared) > most:
             best = stem
             most = len(shared)
     return best
 
 
-def _checks(notebook: Mapping[str, Any]) -> dict[int, tuple[str, list[str]]]:
-    """Return exercise number → (its check, the texts of its outputs; for an error, its name)."""
+def _checks(notebook: Mapping[str, Any]) -> dict[int, Exercise]:
+    """Return exercise number → the exercise."""
     checks = {}
     for cell in filter(is_exercise, notebook["cells"]):
-        check = "".join(cell["source"]).partition(CHECK)[2].strip()
+        code, _, check = "".join(cell["source"]).partition(CHECK)
         number = re.search(r"check_answer\((\d{1,4})\b", check)
         if number:
             texts = [_text_of(output) for output in cell.get("outputs", [])]
-            checks[int(number[1])] = check, texts
+            checks[int(number[1])] = Exercise(code.strip(), check.strip(), texts)
     return checks
 
 
@@ -417,19 +482,21 @@ def _text_of(output: Mapping[str, Any]) -> str:
     return "".join(output.get("data", {}).get("text/plain", "") or output.get("text", ""))
 
 
-def _state(number: int, handed_in: tuple[str, list[str]] | None, check: str) -> str:
+def _state(number: int, handed_in: Exercise | None, ours: Exercise) -> str:
     """Return the state of an exercise in a copy, such as "right", "not yet" or "blank"."""
     if handed_in is None:
         return "missing"
-    if handed_in[0] != check:
+    if handed_in.check != ours.check:
         return "changed"
-    texts = [text for text in handed_in[1] if text.strip()]
+    if handed_in.code == ours.code:  # not that of a copy, which has no line "# Solution"
+        return "solution"
+    texts = [text for text in handed_in.texts if text.strip()]
     for text in texts:
         if text.startswith(_ERROR):
             name = text.removeprefix(_ERROR)
             return shortened(printable(name)).strip("'\"")
     said = re.findall(rf"Exercise {number}:? (right|not yet|is blank)", "\n".join(texts))
-    steps = said[-check.count("check_answer(") :]
+    steps = said[-ours.check.count("check_answer(") :]
     for state in ("not yet", "is blank", "right"):  # the worst of several steps
         if state in steps:
             return state.removeprefix("is ")

@@ -35,7 +35,7 @@ def test_counts_and_examples(questions):
         ["read", "3", "0", "0", "0"],
         ["statements", "3", "2", "0", "0"],
     ]
-    assert "no rule (positions) my-3: a chat model is needed\n    What is best?" in said
+    assert re.search(r"no rule \(positions\) my-3: .*\n    What is best\?", said)
     facts = json.loads(berds("build", "questions", questions, "mine", "--examples", 1, "--json").output)
     assert facts["questions"]["n"] == 2
     assert [row["reason"] for row in facts["examples"]] == ["no rule"]

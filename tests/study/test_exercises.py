@@ -1,8 +1,11 @@
 """Exercises: what an answer is told, and what is left of a solution in a student's copy."""
 
+import io
 import json
 import os
+import shutil
 
+import nbformat
 import numpy as np
 import pandas as pd
 import pytest
@@ -144,13 +147,29 @@ def test_a_copy_changes_the_exercises_only():
     made = student_copy(before, 'https://example.org/me/"x"')
     assert before == notebook()  # the original is not touched
     assert "berdslib" not in made["metadata"]  # its outputs are not all there
-    prose, opening, exercise = made["cells"]
+    prose, opening, answer, check = made["cells"]
     assert prose == before["cells"][0]
     assert opening["outputs"] == before["cells"][1]["outputs"]
     names = {}
     exec(opening["source"], names)
     assert names["repository"] == 'https://example.org/me/"x"'  # quotes in an address end no string
-    assert exercise["outputs"] == [] and exercise["execution_count"] is None and "# Solution" not in exercise["source"]
+    for cell in (answer, check):
+        assert cell["outputs"] == [] and cell["execution_count"] is None and "# Solution" not in cell["source"]
+
+
+def test_the_check_holds_the_result_and_is_a_folded_cell_of_its_own():
+    *_, answer, check = student_copy(notebook())["cells"]
+    assert "check_answer" not in answer["source"] and not exercises.is_exercise(answer)
+    assert check["source"] == SOLVED[SOLVED.index("# Check") :] and exercises.is_exercise(check)
+    assert check["metadata"]["jupyter"] == {"source_hidden": True}
+
+
+def test_every_copy_is_a_valid_notebook(tmp_path):
+    for path in write_students(tmp_path)[0]:
+        copied = json.loads(path.read_text())
+        nbformat.validate(copied)
+        ids = [cell["id"] for cell in copied["cells"]]
+        assert len(set(ids)) == len(ids)
 
 
 def test_a_copy_shows_no_output_behind_a_bet():
@@ -204,19 +223,54 @@ def test_a_class_is_one_table_of_what_its_copies_say(tmp_path):
     (tmp_path / "class" / "bo" / f"late_{blank.name}").write_text(json.dumps(bo))
     (tmp_path / "class" / "cy" / blank.name).write_text("{")
     (tmp_path / "class" / "notes.ipynb").write_text("{}")
-    table = class_table(tmp_path / "class")
-    assert table[["right", "of"]].to_numpy().tolist() == [[1, 4], [1, 4], [0, 4], [0, 0]]
-    assert table["notebook"].tolist() == ["00_quickstart"] * 3 + ["?"]
+    (tmp_path / "class" / "ada" / "03_retrieval.html").write_text("printed")
+    results = class_table(tmp_path / "class")
+    table = results.copies
+    assert table[["student", "right", "of"]].to_numpy().tolist() == [["ada", 1, 4], ["bo", 1, 4], ["cy", 0, 4]]
+    assert table["notebook"].tolist() == ["00_quickstart"] * 3
     assert table[[1, 2, 3, 4]].to_numpy().tolist() == [
         ["right", "not yet", "blank", "not run"],
         ["changed", "right", "NameError", "missing"],
         ["unreadable"] * 4,
-        [""] * 4,
     ]
-    done = CliRunner().invoke(main, ["notebook", "check", str(tmp_path / "class")], catch_exceptions=False)
-    assert done.exit_code == 0 and "late_00_quickstart.ipynb" in done.output
+    assert sorted(results.left_out) == ["ada/03_retrieval.html", "notes.ipynb"]
+
+    command = ["notebook", "check", str(tmp_path / "class")]
+    done = CliRunner().invoke(main, command, catch_exceptions=False)
+    assert done.exit_code == 0 and "late_00_quickstart.ipynb" in done.stdout and "notes.ipynb" in done.stderr
+    made = json.loads(CliRunner().invoke(main, [*command, "--json"]).stdout)
+    assert made["left_out"] == results.left_out and len(made["copies"]) == len(made["students"]) == 3
+    (tmp_path / "class" / "other").mkdir()
     with pytest.raises(InputError):
-        class_table(tmp_path / "class" / "notes")
+        class_table(tmp_path / "class" / "other")
+
+
+def test_totals_count_every_copy_once(one_notebook):
+    said = {"ada": "right", "bo": "right", "cy": "not yet", "di": "is blank"}
+    for name, words in said.items():
+        with_outputs(one_notebook, f"00_a_{name}", [saying(f"Exercise 1: {words}.")])
+    with_outputs(one_notebook, "00_a_ed", [{"ename": "NameError"}])
+    shutil.copy(one_notebook / "00_a_bo.ipynb", one_notebook / "00_a-bo.ipynb")
+    results = class_table(one_notebook)
+    assert results.exercises.to_dict("records") == [
+        {"notebook": "00_a", "exercise": 1, "right": 3, "not yet": 1, "blank": 1, "error": 1}
+    ]
+    assert results.students.to_numpy().tolist() == [
+        ["ada", 1, 1, 1], ["bo", 2, 2, 2], ["cy", 1, 0, 1], ["di", 1, 0, 1], ["ed", 1, 0, 1]
+    ]  # fmt: skip
+
+
+def test_our_own_notebook_handed_in_is_no_answer(one_notebook):
+    (one_notebook / "00_a.ipynb").write_text(json.dumps(notebook()))
+    assert class_table(one_notebook).copies[1].tolist() == ["solution"]
+
+
+def test_a_table_for_a_spreadsheet_has_a_row_for_each_copy_and_no_formula(one_notebook):
+    (one_notebook / "=cmd").mkdir()
+    with_outputs(one_notebook, "=cmd/00_a", [saying("Exercise 1: right.")])
+    done = CliRunner().invoke(main, ["notebook", "check", str(one_notebook), "--csv"], catch_exceptions=False)
+    table = pd.read_csv(io.StringIO(done.stdout))
+    assert table.to_numpy().tolist() == [["'=cmd/00_a.ipynb", "'=cmd", "00_a", 1, 1, "right"]]
 
 
 @pytest.fixture
@@ -264,7 +318,7 @@ def saying(text):
 )
 def test_what_counts_as_right(one_notebook, outputs, state):
     with_outputs(one_notebook, "00_a", outputs)
-    table = class_table(one_notebook)
+    table = class_table(one_notebook).copies
     assert table[1].tolist() == [state] and table["right"].tolist() == [int(state == "right")]
 
 
@@ -277,18 +331,20 @@ def test_what_counts_as_right(one_notebook, outputs, state):
         ("right", "is blank", "blank"),
     ],
 )
-def test_of_an_exercise_in_two_steps_the_worst_counts(one_notebook, monkeypatch, first, second, state):
+def test_of_an_exercise_in_two_steps_the_worst_counts(one_notebook, first, second, state):
     steps = notebook()
     exercise = next(cell for cell in steps["cells"] if "exercise" in cell.get("metadata", {}).get("tags", []))
     lines = "".join(exercise["source"]).splitlines()
     exercise["source"] = "\n".join([*lines, lines[-1]])
-    monkeypatch.setattr(exercises, "numbered_notebooks", lambda: {"00_a": one_notebook / "00_a.ipynb"})
+    ours = one_notebook.parent / "ours" / "00_a.ipynb"
+    ours.write_text(json.dumps(steps))
+    exercise["source"] = exercise["source"].replace("# Solution", "# Mine")
     exercise["outputs"] = [
         {"output_type": "stream", "text": [f"Step 1. Exercise 1: {first}.\n"]},
         saying(f"Exercise 1: {second}."),
     ]
     (one_notebook / "00_a.ipynb").write_text(json.dumps(steps))
-    assert class_table(one_notebook)[1].tolist() == [state]
+    assert class_table(one_notebook).copies[1].tolist() == [state]
 
 
 @pytest.mark.parametrize(
@@ -303,7 +359,7 @@ def test_of_an_exercise_in_two_steps_the_worst_counts(one_notebook, monkeypatch,
 def test_a_damaged_copy_costs_itself_only(one_notebook, damage):
     with_outputs(one_notebook, "00_a_bad", **{"outputs": [], **damage})
     with_outputs(one_notebook, "00_a_good", [saying("Exercise 1: right.")])
-    table = class_table(one_notebook).set_index("copy")
+    table = class_table(one_notebook).copies.set_index("copy")
     assert table.loc["00_a_good.ipynb", 1] == "right"
     assert table.loc["00_a_bad.ipynb", 1] in ("unreadable", "missing", "5")
 
@@ -316,14 +372,16 @@ def test_pipes_devices_huge_files_and_odd_names_neither_hang_nor_end_it(one_note
     with_outputs(one_notebook, "00_a_huge", [saying("x" * 20_000)])
     with_outputs(one_notebook, "00_a_\x1b[31m", [{"ename": "E" * 1000}])
     os.rename(os.fsencode(one_notebook / "00_a_\x1b[31m.ipynb"), os.fsencode(one_notebook) + b"/00_a_\xff.ipynb")
-    table = class_table(one_notebook)
+    table = class_table(one_notebook).copies
     table["copy"].str.encode("utf-8")
     assert table[1].str.len().max() < 50 and sorted(table[1])[1:] == ["unreadable"] * 3
 
 
 def test_a_copy_under_another_name_is_known_by_its_exercises(one_notebook):
     with_outputs(one_notebook, "gina", [saying("Exercise 1: right.")])
-    assert class_table(one_notebook)[["copy", "notebook", 1]].to_numpy().tolist() == [["gina.ipynb", "00_a", "right"]]
+    assert class_table(one_notebook).copies[["copy", "notebook", 1]].to_numpy().tolist() == [
+        ["gina.ipynb", "00_a", "right"]
+    ]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from shell import tried
 from tiny_notebook import write_notebook
 
 from berdslib.errors import BerdsError, InputError
-from berdslib.study.exercises import blanked, is_exercise, student_copy
+from berdslib.study.exercises import ANSWER, blanked, is_exercise, student_copy
 from berdslib.study.notebooks import (
     check_parameters,
     find_notebook,
@@ -159,7 +159,11 @@ def test_every_notebook_has_smoke_parameters():
 def with_blank_exercises_behind(path, folder):
     """Write a copy of a notebook that, once done, goes through its exercises again as a student first sees them."""
     notebook = read_notebook(path)
-    blank = [cell for cell in student_copy(notebook)["cells"] if is_exercise(cell)]
+    blank = [
+        cell
+        for cell in student_copy(notebook)["cells"]
+        if is_exercise(cell) or ANSWER in cell["metadata"].get("tags", [])
+    ]
     notebook["cells"] += [cell | {"id": f"blank{number}"} for number, cell in enumerate(blank, start=1)]
     target = folder / path.name
     target.write_text(json.dumps(notebook), encoding="utf-8")
@@ -369,3 +373,19 @@ def test_a_damaged_notebook_is_told_before_a_kernel_starts(tmp_path, damage):
         run_notebook(str(path), output=tmp_path / "out")
     assert refused.value.path == path
     assert not (tmp_path / "out").exists()
+
+
+def test_the_teacher_reads_the_minutes_and_the_titles_of_the_notebooks():
+    page = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
+    paths = {path.stem[:2]: path for path in NOTEBOOKS}
+    course = re.findall(r"^\| \[(\d\d)\]\S+ · (.+?) \| (\d+) \| (\d+) \|", page, re.M)
+    assert len(course) == 7
+    for number, title, reading, exercises in course:
+        text = "\n".join(source(cell) for cell in cells_of(paths[number], "markdown"))
+        assert text.startswith(f"# {number} · {title}\n")
+        assert f"**Time:** {reading} minutes to read, {exercises} to do the exercises" in text
+    lecture = re.findall(r"^\| \d+–\d+ \| .+ \| (\d\d): (.+) \|$", page, re.M)
+    assert len(lecture) == 6
+    for number, sections in lecture:
+        titles = re.findall(r"^## (.+)$", "\n".join(map(source, cells_of(paths[number], "markdown"))), re.M)
+        assert set(re.findall(r"\*(.+?)\*", sections)) <= set(titles)

@@ -7,6 +7,7 @@ folder are ignored.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 import webbrowser
@@ -16,6 +17,7 @@ from urllib.parse import urlencode
 
 from jupyter_core.paths import jupyter_config_path
 from traitlets import default
+from traitlets.config import Config
 
 from berdslib.errors import MissingDataError
 from berdslib.study.explorer import APP_SETTINGS, HERE
@@ -72,7 +74,10 @@ def serve(settings: dict[str, Any], *, port: int, host: str, browser: bool, idle
         "VoilaConfiguration.show_tracebacks": False,
         "MappingKernelManager.cull_idle_timeout": idle,
         "MappingKernelManager.cull_interval": max(1, min(60, idle)),
-        "VoilaConfiguration.file_allowlist": "[]",  # do not serve files beside the notebook
+        "KernelManager.transport_encryption": "auto",  # otherwise each kernel warns
     }
     shown = [f"--{name}={value}" for name, value in options.items()]
-    Server.launch_instance([str(NOTEBOOK), *shown, *([] if browser else ["--no-browser"])])
+    lists = Config({"VoilaConfiguration": {"file_allowlist": []}})  # do not serve files beside the notebook
+    # Trust concerns outputs from elsewhere, and our notebook has none.
+    logging.getLogger(Server.__name__).addFilter(lambda record: "is not trusted" not in str(record.msg))
+    Server.launch_instance([str(NOTEBOOK), *shown, *([] if browser else ["--no-browser"])], config=lists)

@@ -20,6 +20,8 @@ from berdslib.study.explorer.views import visible
 _POLICY = (
     "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'"
 )
+_BODY = """<main id="page"><noscript>This page needs JavaScript; it contains its own script.</noscript></main>
+<script type="application/json" id="data">{data}</script>"""
 
 
 def export_page(
@@ -78,18 +80,25 @@ def _finished(session: Session, request: ViewRequest) -> dict[str, Any]:
 
 def page_of(data: dict[str, Any], title: str) -> str:
     """Return the HTML of the page that shows `data`, embedded as JSON and escaped so that no text can act as markup."""
-    page, drawing, own, *styles = (
-        (STATIC / name).read_text(encoding="utf-8")
-        for name in ("page.html", "explorer.js", "page.js", "explorer.css", "page.css")
+    drawing, own, *styles = (
+        (STATIC / name).read_text(encoding="utf-8") for name in ("explorer.js", "page.js", "explorer.css", "page.css")
     )
     script = f"{drawing}\n{own}".replace("export default { render };", "")
-    style = "".join(styles)
     kept = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     for character in "<>&":
         kept = kept.replace(character, f"\\u{ord(character):04x}")
-    policy = _POLICY.format(script=_hash(script), style=_hash(style))
+    return closed_page(_BODY.format(data=kept), script, "".join(styles), title)
+
+
+def closed_page(body: str, script: str, style: str, title: str, *, pictures: bool = False) -> str:
+    """Return an HTML page that can run and load nothing but its own script and style, and pictures in ``data:`` URLs.
+
+    The body is inserted as it is, so its texts must be escaped; the title is escaped here.
+    """
+    policy = _POLICY.format(script=_hash(script), style=_hash(style)) + ("; img-src data:" if pictures else "")
+    page = (STATIC / "page.html").read_text(encoding="utf-8")
     filled = {"policy": html.escape(policy), "title": html.escape(visible(title))}
-    return page.format(**filled, style=style, data=kept, script=script)
+    return page.format(**filled, style=style, body=body, script=script)
 
 
 def _hash(text: str) -> str:

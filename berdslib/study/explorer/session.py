@@ -13,7 +13,16 @@ import pandas as pd
 from berdslib.data.collection import Collection, check_corpus
 from berdslib.data.corpus import by_docno
 from berdslib.data.datasets import load
-from berdslib.data.records import OPPOSE, SUPPORT, Question, check_k, make_verdicts, perspective_qid, ranked_run
+from berdslib.data.records import (
+    OPPOSE,
+    SUPPORT,
+    Question,
+    check_k,
+    counted,
+    make_verdicts,
+    perspective_qid,
+    ranked_run,
+)
 from berdslib.data.scenario import Handout
 from berdslib.errors import BerdsError, InputError, known
 from berdslib.evaluation.measures import parse_measures, score_questions
@@ -146,7 +155,7 @@ class Session:
             passages=self._passages,
             k=request.k,
             asked="" if request.asked == AS_ASKED else question.perspectives[request.asked],
-            searched=f"{len(self._passages):,} passages of {name}{invented}",
+            searched=f"{counted(len(self._passages), 'passage')} loaded with the questions of {name}{invented}",
             longest=longest,
         )
         lists = [Listing(system) for system in request.systems]

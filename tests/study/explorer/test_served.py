@@ -81,6 +81,8 @@ def test_files_of_the_folder_are_read_and_never_run(served):
     status, _, page = ask(address)
     assert status == 200 and "widget-view+json" in page and "There was an error" not in page
     assert not list(folder.glob("*.ran"))
+    assert "<title>app</title>" not in page
+    assert not re.findall(".*warn.*", (folder / "log").read_text(), re.IGNORECASE)
 
 
 def test_whoever_lacks_the_token_or_comes_by_another_name_reaches_no_kernel(served):

@@ -476,7 +476,8 @@ function saveTable(view) {
     view.perspectives.map((_, pid) => [list.system, place + 1, row.docno, pid, row.argues.includes(pid) ? "True" : "False", view.judge])));
   const lines = [["system", "rank", "docno", "pid", "supports", "marked_by"], ...rows];
   const file = new Blob([lines.map((line) => `${line.map(cell).join(",")}\n`).join("")], { type: "text/csv" });
-  const link = make("a", { download: "lists.csv" });
+  const words = view.question.text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  const link = make("a", { download: `${["lists", ...words].join("-").slice(0, 60)}.csv` });
   link.href = URL.createObjectURL(file);
   link.click();
   URL.revokeObjectURL(link.href);
