@@ -82,7 +82,7 @@ def own_files(tmp_path, monkeypatch):
 def test_everyday_tasks_are_of_five_lines_at_most_and_one_import():
     """Beside a class or function of the user's, whose length is the user's business."""
     tasks = [ast.parse(block.values[0]) for block in blocks("docs/everyday.md", "python")]
-    assert len(tasks) == 20
+    assert len(tasks) == 21
     for task in tasks:
         ours = [part for part in task.body if not isinstance(part, ast.ClassDef | ast.FunctionDef)]
         assert sum(part.end_lineno - part.lineno + 1 for part in ours) <= 5

@@ -5,7 +5,7 @@ import re
 # In TeX's default fonts, < and > print as Spanish question and exclamation marks.
 _NAMED = {"backslash": "\\", "asciitilde": "~", "asciicircum": "^", "less": "<", "greater": ">"}
 # pdfLaTeX has none of these in its text fonts.
-_MATHS = {r"\geq": "≥", r"\to": "→", r"\alpha": "α", "-": "−"}
+_MATHS = {r"\geq": "≥", r"\to": "→", r"\alpha": "α", r"\lambda": "λ", "-": "−"}
 _MARKS = re.compile(
     rf"\\([%&_$#{{}}])|\\text({'|'.join(_NAMED)})\{{\}}|\$({'|'.join(map(re.escape, _MATHS))})\$"
     rf"|([^\\%&_$#{{}}~^<>{''.join(_MATHS.values())}])",

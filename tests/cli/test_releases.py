@@ -163,4 +163,4 @@ def test_synthetic_data_say_so_everywhere_and_nothing_holds_a_profile(tmp_path, 
         compared.output,
         *(path.read_text() for path in out.rglob("*") if path.is_file()),
     ]
-    assert len(texts) == 10 and all(texts) and SECRET not in "".join(texts)
+    assert len(texts) == 11 and all(texts) and SECRET not in "".join(texts)

@@ -190,7 +190,7 @@ def checked(command, done, new, beside):
     assert "Traceback" not in done.output and not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202e]", done.output)
     assert done.exit_code in (0, 1, 2) and (done.exit_code == 0 or done.output.strip())
     wanted = (
-        {"new", "new.html", "new.tsv", "new.csv", "new.qrels", "papermill_runs"}
+        {"new", "new.html", "new.tsv", "new.csv", "new.qrels", "new.ir_metadata.yaml", "papermill_runs"}
         if "new" in command or "notebook" in command
         else set()
     )
