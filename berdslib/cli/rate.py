@@ -164,14 +164,11 @@ def _wide(table: Any) -> Any:
 @click.argument("labels")
 @options.judge_option("laptop")
 @options.text("--share", "Share of yes where the judge will be used. [that of the labels]", type=options.SHARE)
-@options.one_of("--calibrate", ["platt", "venn-abers"], "Form of the probabilities: a logistic curve, or steps.")
 @options.STORE
 @options.SEED
 @options.output("Folder of the fitted judge.", FOLDER)
 @JSON
-def rate_fit(
-    labels: str, judge: str, share: float | None, calibrate: str, store: Path | None, seed: int, output: Path
-) -> None:
+def rate_fit(labels: str, judge: str, share: float | None, store: Path | None, seed: int, output: Path) -> None:
     """Fit a judge's probabilities and threshold to labels of yours: pairs as `berds rate pairs` writes them.
 
     The table compares both judges on questions held out in turn: each fifth of them by a fit to the other four. Use
@@ -188,7 +185,7 @@ def rate_fit(
     from berdslib.study.raters import fit_judge
 
     pairs = load_pairs(labels)
-    found = fit_judge(judge, pairs, VerdictStore(store), positive_share=share, calibration=calibrate, seed=seed)
+    found = fit_judge(judge, pairs, VerdictStore(store), positive_share=share, seed=seed)
     save_refit(output, judge, found.judge)
     print_frame(found.table if options.wants_json() else _wide(found.table))
     gained, low, high = (f"{100 * value:+.1f}" for value in found.gained)

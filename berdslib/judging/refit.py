@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from berdslib.data.tables import read_json
 from berdslib.errors import InputError, MissingDataError
 from berdslib.files import StrPath, write_text
 from berdslib.judging.base import Judge, Pair
-from berdslib.stats import both_kinds, choose_threshold, yes_or_no
+from berdslib.stats import choose_threshold, yes_or_no
 
 SURE = 1e-4  # probabilities are this far from 0 and 1 before their logits are taken
 FILE = "judge.json"
@@ -60,57 +60,13 @@ def logits_of(p_yes: np.ndarray) -> np.ndarray:
     return np.asarray(logit(np.clip(p_yes, SURE, 1 - SURE)))
 
 
-class VennAbers(NamedTuple):
-    """Calibration by the order of fitted logits alone (inductive Venn-Abers: Vovk and Petej, 2014).
-
-    A new pair joins the fitted ones, once as a no and once as a yes. The two isotonic fits give p0 and p1 at its logit,
-    and P is p1 / (1 - p0 + p1). `labels` are 0 and 1, `weights` those of a no and of a yes.
-    """
-
-    logits: Sequence[float]
-    labels: Sequence[float]
-    weights: Sequence[float]
-    threshold: float
-
-    def p_yes(self, logits: np.ndarray) -> np.ndarray:
-        """Return float64 (n,); NaN stays."""
-        values, place = np.unique(self.logits, return_inverse=True)
-        weight = np.where(self.labels, self.weights[1], self.weights[0])
-        total = np.append(0, np.bincount(place, weight).cumsum())
-        yes = np.append(0, np.bincount(place, weight * self.labels).cumsum())
-
-        def isotonic(logit: float, label: int) -> Any:
-            # The fit at a place is the largest, over starts, of the smallest mean of a block that holds it.
-            starts = np.searchsorted(values, logit) + 1
-            end = np.searchsorted(values, logit, "right")
-            own = self.weights[label]
-            means = (yes[end:] - yes[:starts, None] + label * own) / (total[end:] - total[:starts, None] + own)
-            return means.min(axis=1).max()
-
-        different, which = np.unique(logits, return_inverse=True)
-        p0, p1 = (np.array([isotonic(logit, label) for logit in different])[which] for label in (0, 1))
-        return np.where(np.isnan(logits), np.nan, p1 / (1 - p0 + p1))
-
-
-def calibrate_venn_abers(logits: np.ndarray, labels: np.ndarray, positive_share: float) -> VennAbers:
-    """Fit by Venn-Abers, and the threshold with the best F1 on the same pairs, with positives weighted to a share."""
-    labels, logits = both_kinds(labels, logits)
-    weights = [(1 - positive_share) / (1 - labels.mean()), positive_share / labels.mean()]
-    fitted = VennAbers(logits.tolist(), labels.astype(float).tolist(), weights, 0.5)
-    return fitted._replace(threshold=choose_threshold(labels, fitted.p_yes(logits), positive_share))
-
-
-PLATT = "platt"
-CALIBRATIONS: dict[str, type[Calibration | VennAbers]] = {PLATT: Calibration, "venn-abers": VennAbers}
-
-
 class Refit:
     """Another judge, its probabilities and threshold fitted to labels; its answers are stored under that judge.
 
     `pairs` are keys (:func:`berdslib.judging.store.pair_key`) of the pairs that it was fitted to.
     """
 
-    def __init__(self, judge: Judge, calibration: Calibration | VennAbers, pairs: Iterable[str] = ()) -> None:
+    def __init__(self, judge: Judge, calibration: Calibration, pairs: Iterable[str] = ()) -> None:
         self.judge = judge
         self.calibration = calibration
         self.threshold = calibration.threshold
@@ -133,8 +89,7 @@ class Refit:
 
 def save_refit(folder: StrPath, name: str, fitted: Refit) -> None:
     """Write what was fitted to the judge of this name, and the keys of the pairs, which hold no text."""
-    how = next(how for how, kind in CALIBRATIONS.items() if isinstance(fitted.calibration, kind))
-    written = {"judge": name, "id": fitted.judge.id, "calibrate": how, **fitted.calibration._asdict()}
+    written = {"judge": name, "id": fitted.judge.id, **fitted.calibration._asdict()}
     with write_text(Path(folder) / FILE) as file:
         json.dump(written | {"pairs": sorted(fitted.pairs)}, file, indent=1)
 
@@ -151,11 +106,9 @@ def load_refit(folder: StrPath, make_judge: Callable[[str], Judge]) -> Refit:
     written = read_json(path)
     try:
         judge = make_judge(written["judge"])
-        kind = CALIBRATIONS[written["calibrate"]]
-        calibration = kind(*(np.asarray(written[field], dtype=float).tolist() for field in kind._fields))
+        calibration = Calibration(*(float(written[field]) for field in Calibration._fields))
         fitted = Refit(judge, calibration, written["pairs"])
-        fitted.fitted(np.array([0.5]))
-    except (KeyError, TypeError, ValueError, IndexError):
+    except (KeyError, TypeError, ValueError):
         raise InputError("is not a file of `berds rate fit`; fit the judge again", path=path) from None
     if judge.id != written["id"]:
         raise InputError(f"was fitted to {written['id']}, and the judge is {judge.id} now; fit it again", path=path)

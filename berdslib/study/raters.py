@@ -17,7 +17,7 @@ from berdslib.data.leaks import groups
 from berdslib.data.readers import LabelledPair
 from berdslib.data.records import Passage, Question, check_verdicts, issue_of
 from berdslib.data.scenario import Scenario
-from berdslib.errors import InputError, known
+from berdslib.errors import InputError
 from berdslib.evaluation import system_order
 from berdslib.evaluation.judge_error import corrected_mean
 from berdslib.evaluation.judges import agreement, agreement_report, f1_difference, probability_report
@@ -36,16 +36,7 @@ from berdslib.evaluation.oracle import oracle
 from berdslib.files import StrPath
 from berdslib.judging.base import Pair
 from berdslib.judging.baselines import Random
-from berdslib.judging.refit import (
-    CALIBRATIONS,
-    PLATT,
-    Calibration,
-    Refit,
-    VennAbers,
-    calibrate,
-    calibrate_venn_abers,
-    logits_of,
-)
+from berdslib.judging.refit import Calibration, Refit, calibrate, logits_of
 from berdslib.judging.registry import check_judge, make_judge
 from berdslib.judging.store import VerdictStore, judge_pairs, pair_key
 from berdslib.progress import begin, chunk_starts
@@ -194,11 +185,10 @@ def fit_judge(
     store: VerdictStore | None = None,
     *,
     positive_share: float | None = None,
-    calibration: str = PLATT,
     draws: int = 200,
     seed: int = 0,
 ) -> Fit:
-    """Fit the probabilities and the threshold (best F1) of a judge to labelled pairs.
+    """Fit the probabilities (Platt, 1999) and the threshold (best F1) of a judge to labelled pairs.
 
     Args:
         name: the judge.
@@ -206,14 +196,12 @@ def fit_judge(
         store: a store of the judge's verdicts.
         positive_share: the share of yes where the judge will be used; None for that of the pairs, if these were drawn
             at random there.
-        calibration: "platt" (Platt, 1999) or "venn-abers" (:class:`berdslib.judging.refit.VennAbers`).
         draws: of questions, with replacement, for the spread of the threshold.
         seed: of these draws and of the five parts that are held out in turn.
 
     Raises:
         InputError: too few labels.
     """
-    known("calibration", calibration, CALIBRATIONS)
     judge = make_judge(name)
     asked = as_asked(pairs)
     p_yes, _ = judge_pairs(judge, asked, store)
@@ -227,10 +215,8 @@ def fit_judge(
         counts = f"{labels.sum()} of yes, {(~labels).sum()} of no and {len(names)} questions"
         raise InputError(f"labels are too few: {counts}; at least {_FEWEST} of each are needed", field="pairs")
 
-    def fitted(chosen: np.ndarray) -> Calibration | VennAbers:
+    def fitted(chosen: np.ndarray) -> Calibration:
         share = positive_share or float(labels[chosen].mean())
-        if calibration != PLATT:
-            return calibrate_venn_abers(logits[chosen], labels[chosen], share)
         return calibrate(logits[chosen], labels[chosen], share, _STRENGTH)
 
     generator = np.random.default_rng(seed)

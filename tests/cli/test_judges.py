@@ -73,7 +73,7 @@ def test_a_sheet_of_doubtful_pairs_has_the_doubt_and_the_most_doubtful_first(tmp
 def test_a_fitted_judge_is_compared_and_warns_when_it_is_measured_on_its_own_pairs(tmp_path, user_cache, caplog):
     out, folder = tmp_path / "pairs.tsv", tmp_path / "mine"
     berds("rate", "pairs", "-q", "sample", "--split", "all", "-r", "bm25", "-j", "gold", "-o", out)
-    said = berds("rate", "fit", out, "-j", "overlap", "--calibrate", "venn-abers", "-o", folder)
+    said = berds("rate", "fit", out, "-j", "overlap", "-o", folder)
     assert said.stdout.split()[0] == "judge" and "auc" not in said.stdout
     n = len(read_labelled_pairs(out))
     berds("rate", "judge", "--data", out, "-j", f"overlap,refit:{folder}")

@@ -316,11 +316,10 @@ def test_a_fitted_judge_undoes_what_squared_the_odds(steep, tmp_path):
     )
 
 
-@pytest.mark.parametrize("how", ["platt", "venn-abers"])
-def test_a_fitted_judge_is_saved_and_knows_the_pairs_it_was_fitted_to(steep, tmp_path, caplog, how):
+def test_a_fitted_judge_is_saved_and_knows_the_pairs_it_was_fitted_to(steep, tmp_path, caplog):
     pairs, p = steep
     fitted, fresh = pairs[:400], pairs[400:]
-    found = fit_judge("steep", fitted, calibration=how, draws=5)
+    found = fit_judge("steep", fitted, draws=5)
     measured = found.table.set_index(["judge", "measure"])["value"]
     assert measured["fitted", "calibration_error"] < measured["as it is", "calibration_error"]
     save_refit(tmp_path, "steep", found.judge)
@@ -343,8 +342,6 @@ def test_what_cannot_be_fitted(steep, tmp_path):
     for wrong in (few, [pair._replace(question="q") for pair in pairs]):
         with pytest.raises(InputError):
             fit_judge("steep", wrong)
-    with pytest.raises(InputError):
-        fit_judge("steep", pairs, calibration="beta")
     with pytest.raises(MissingDataError):
         make_judge(f"refit:{tmp_path}")
     (tmp_path / "judge.json").write_text(
