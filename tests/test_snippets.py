@@ -28,7 +28,7 @@ def blocks(page, language):
     return [pytest.param(text, id=f"{Path(page).stem}-{i}") for i, text in enumerate(code)]
 
 
-PYTHON = [block for page in PAGES for block in blocks(page, "python")]
+PYTHON = [block for page in (*PAGES, "docs/judges.md") for block in blocks(page, "python")]
 COMMANDS = [
     line.partition("#")[0].strip()
     for page in PAGES

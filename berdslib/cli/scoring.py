@@ -129,20 +129,22 @@ def judge_command(runs: tuple[str, ...], judge: str, k: int, store: Path | None,
     from berdslib.judging.base import short_name
     from berdslib.judging.registry import make_judge
     from berdslib.judging.store import VerdictStore
-    from berdslib.study.scoring import judged
+    from berdslib.study.scoring import caution, judged, warned_of_copies
 
     refuse(not runs, "give at least one --run")
     collection = inputs.read_collection(given)
     read = inputs.read_runs(runs, collection)
     chosen = make_judge(judge, collection.gold)
     with errors_in(", ".join(runs)):
-        verdicts = judged(read.values(), collection, chosen, k, VerdictStore(store))
+        verdicts = warned_of_copies(judged(read.values(), collection, chosen, k, VerdictStore(store)), collection)
     is_qrels = output.removesuffix(".gz").endswith(".qrels")
     write = write_trec_qrels if is_qrels else write_verdicts
     write(output, verdicts)
     yes = int(verdicts["supports"].sum())
     summary = {"output": output, "judge": chosen.id, "pairs": len(verdicts), "yes": yes}
     say(summary, f"{len(verdicts)} pairs by {short_name(chosen.id)}: {yes} supported → {output}")
+    if warning := caution(judge):
+        tell(warning)
 
 
 @main.command("evaluate")

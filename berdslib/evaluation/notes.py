@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection as Members
 from collections.abc import Iterable, Mapping, Sequence
-from math import floor
 
 import numpy as np
 import pandas as pd
@@ -178,12 +177,13 @@ def _cutoffs(measures: Sequence[Measure]) -> list[int | None]:
 
 
 def percent_down(share: float) -> str:
-    """Write a share in percent, rounded down, so that 100% means all.
+    """Write a share in percent as tables do, but 100% only for all.
 
-    >>> percent_down(0.99999)
-    '99.9%'
+    >>> percent_down(28 / 60), percent_down(0.99999)
+    ('46.7%', '99.9%')
     """
-    return f"{floor(1000 * share + 1e-9) / 10:g}%"
+    percent = round(100 * share, 1)
+    return f"{percent if share == 1 else min(percent, 99.9):g}%"
 
 
 def _shares(shares: pd.Series) -> str:

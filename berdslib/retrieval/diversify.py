@@ -124,6 +124,8 @@ def mmr(vectors: Any, scores: Any, k: int = 5, relevance_weight: float = 0.75) -
     _check_weight(relevance_weight)
     table = _finite("vectors", vectors)
     given = _finite("scores", scores)
+    if not len(table) and not len(given):
+        return []
     if table.ndim != 2 or given.shape != (len(table),):
         problem = f"vectors (n, d) and scores (n,) are needed, not {table.shape} and {given.shape}"
         raise InputError(problem, field="vectors")

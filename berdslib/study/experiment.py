@@ -420,7 +420,7 @@ def _shared_judge(settings: Settings, scorer: Judge | None, collection: Collecti
 class Choice(NamedTuple):
     """The system that :func:`choose` chose, the experiment on `dev`, and the experiment on `test`.
 
-    ``dev`` compares all systems; ``test`` has the first system and the chosen system.
+    ``dev`` compares all systems; ``test`` has the first and the chosen one. Of equal systems, the first is chosen.
     """
 
     system: str
@@ -431,7 +431,9 @@ class Choice(NamedTuple):
         """Show the chosen system and the table on `test`."""
         best = self.dev.table.query("dataset == @MACRO and system == @self.system").iloc[0]
         dev = f"{best['measure']} {100 * best['mean']:.1f}% on {best['n']} questions of dev"
-        return f"{printable(self.system)}: the best of {len(self.dev.scores)} systems, {dev}\n{self.test!r}"
+        equal = self.dev.table.query("dataset == @MACRO and mean == @best['mean']")["system"].drop(best.name)
+        tied = f"; as good: {', '.join(map(printable, equal))}" if len(equal) else ""
+        return f"{printable(self.system)}: the best of {len(self.dev.scores)} systems, {dev}{tied}\n{self.test!r}"
 
 
 def choose(

@@ -266,8 +266,8 @@ def corrected_scores(
         Frame system, measure, n, labelled; read: the share of the places within the cut-off that the judge has read;
         judge, labels and corrected, each with _low and _high: the mean by the judge
         alone, by the labels alone, and both together, see :func:`berdslib.evaluation.judge_error.corrected_mean`. Means
-        and limits of shares are cut off at 0 and 1. Where the labels show no error, the corrected mean has the
-        interval of the labels alone.
+        and limits of shares are cut off at 0 and 1. Where the labels show no error, or all
+        questions have labels, the corrected mean has the interval of the labels alone.
     """
     measures = parse_measures(measures)
     read = shares_judged(runs, by_judge, questions, measures)
@@ -291,9 +291,10 @@ def corrected_scores(
             low, high = mean_interval(h[known_ones])
             of_labels = (float(h[known_ones].mean()), low, high)
             both = (found.value, found.low, found.high)
-            if found.low == found.high:  # too few labels to show an error, which does not mean that there is none
+            no_error_seen = found.low == found.high  # with few labels, which does not mean that there is none
+            if no_error_seen or found.labelled == found.n:
                 both = (found.value, low, high)
-            estimates = {"judge": (found.judge_value, found.judge_low, found.judge_high), "labels": of_labels}
+            estimates = {"judge": (found.judge_value, *mean_interval(f)), "labels": of_labels}
             estimates["corrected"] = both
             row: dict[str, Any] = {"system": name, "measure": measure, "n": found.n, "labelled": found.labelled}
             row["read"] = read[cutoff_of(parsed)].get(name, np.nan)
