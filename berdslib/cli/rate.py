@@ -188,17 +188,12 @@ def rate_fit(labels: str, judge: str, share: float | None, store: Path | None, s
     found = fit_judge(judge, pairs, VerdictStore(store), positive_share=share, seed=seed)
     save_refit(output, judge, found.judge)
     print_frame(found.table if options.wants_json() else _wide(found.table))
-    gained, low, high = (f"{100 * value:+.1f}" for value in found.gained)
-    advice = f"no difference shown: keep {judge} as it is"
-    if found.gained[1] > 0:
-        advice = "better: use it"
-    elif found.gained[2] < 0:
-        advice = f"worse: keep {judge} as it is"
+    advice = "use it" if found.gained[1] > 0 else f"keep {judge}"
     spread = " to ".join(f"{value:.2f}" for value in found.thresholds)
     questions = len({pair.question for pair in pairs})
     tell(
         f"{len(pairs)} pairs, {questions} questions: threshold {found.judge.threshold:.2f} ({spread} on other draws of "
-        f"the questions), F1 {gained} points [{low}, {high}]: {advice} → -j refit:{output}"
+        f"the questions), {found.judge.note}: {advice}; -j refit:{output} is the fitted judge"
     )
 
 

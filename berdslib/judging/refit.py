@@ -63,14 +63,16 @@ def logits_of(p_yes: np.ndarray) -> np.ndarray:
 class Refit:
     """Another judge, its probabilities and threshold fitted to labels; its answers are stored under that judge.
 
-    `pairs` are keys (:func:`berdslib.judging.store.pair_key`) of the pairs that it was fitted to.
+    `pairs` are keys (:func:`berdslib.judging.store.pair_key`) of the pairs that it was fitted to, `note` says what the
+    fit gained.
     """
 
-    def __init__(self, judge: Judge, calibration: Calibration, pairs: Iterable[str] = ()) -> None:
+    def __init__(self, judge: Judge, calibration: Calibration, pairs: Iterable[str] = (), note: str = "") -> None:
         self.judge = judge
         self.calibration = calibration
         self.threshold = calibration.threshold
         self.pairs = frozenset(pairs)
+        self.note = note
 
     @property
     def id(self) -> str:
@@ -89,7 +91,7 @@ class Refit:
 
 def save_refit(folder: StrPath, name: str, fitted: Refit) -> None:
     """Write what was fitted to the judge of this name, and the keys of the pairs, which hold no text."""
-    written = {"judge": name, "id": fitted.judge.id, **fitted.calibration._asdict()}
+    written = {"judge": name, "id": fitted.judge.id, "note": fitted.note, **fitted.calibration._asdict()}
     with write_text(Path(folder) / FILE) as file:
         json.dump(written | {"pairs": sorted(fitted.pairs)}, file, indent=1)
 
@@ -107,7 +109,7 @@ def load_refit(folder: StrPath, make_judge: Callable[[str], Judge]) -> Refit:
     try:
         judge = make_judge(written["judge"])
         calibration = Calibration(*(float(written[field]) for field in Calibration._fields))
-        fitted = Refit(judge, calibration, written["pairs"])
+        fitted = Refit(judge, calibration, written["pairs"], written["note"])
     except (KeyError, TypeError, ValueError):
         raise InputError("is not a file of `berds rate fit`; fit the judge again", path=path) from None
     if judge.id != written["id"]:

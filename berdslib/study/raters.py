@@ -200,7 +200,7 @@ def fit_judge(
         seed: of these draws and of the five parts that are held out in turn.
 
     Raises:
-        InputError: too few labels.
+        InputError: too few labels, or a judge that believes most in what the labels deny.
     """
     judge = make_judge(name)
     asked = as_asked(pairs)
@@ -242,9 +242,21 @@ def fit_judge(
             thresholds.append(fitted(chosen).threshold)
     low, high = np.quantile(thresholds, [0.025, 0.975])
     whole = fitted(np.arange(len(labels)))
+    if whole.slope <= 0:
+        problem = f"the more probable {name} finds a yes, the fewer of your labels are one"
+        raise InputError(f"{problem}; check the labels, or fit another judge", field="pairs")
     gained = f1_difference(labels, as_it_is, answers, questions)
     keys = (pair_key(pair) for pair, was_read in zip(asked, read, strict=True) if was_read)
-    return Fit(Refit(judge, whole, keys), pd.concat(tables, ignore_index=True), gained, (float(low), float(high)))
+    f1 = 100 * agreement(labels, answers).f1
+    note = f"F1 {f1:.1f} on labels held out, {_gain(gained)} than {name}"
+    return Fit(Refit(judge, whole, keys, note), pd.concat(tables, ignore_index=True), gained, (float(low), float(high)))
+
+
+def _gain(gained: tuple[float, float, float]) -> str:
+    """Say whether a gain in F1, with its interval, is shown."""
+    value, low, high = (100 * each for each in gained)
+    shown = "better" if low > 0 else "worse" if high < 0 else "not shown to be better"
+    return f"{shown} ({value:+.1f} points [{low:+.1f}, {high:+.1f}])"
 
 
 # ---------------------------------------------------------------- scores by a judge, corrected by some labels

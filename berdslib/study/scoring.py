@@ -51,6 +51,7 @@ from berdslib.evaluation.measures import (
 from berdslib.files import StrPath
 from berdslib.judging.base import Judge, contains_perspective, short_name
 from berdslib.judging.baselines import Gold
+from berdslib.judging.refit import Refit
 from berdslib.judging.registry import as_judge, make_judge
 from berdslib.judging.store import VerdictStore, check_threshold, judge_run, judged_aspects
 from berdslib.models.cards import CARDS
@@ -253,7 +254,10 @@ def judge_of(judge: AnyJudge, collection: Collection) -> Judge:
 
 
 def caution(judge: AnyJudge) -> str:
-    """Say how well a judge of ours, given by name, agrees with people; "" for any other judge."""
+    """Say how well a judge that we or the user measured, given by name, agrees with people; "" for any other judge."""
+    if isinstance(judge, str) and judge.startswith("refit:"):
+        fitted = make_judge(judge)
+        return f"{short_name(fitted.id)}: {fitted.note}" if isinstance(fitted, Refit) else ""
     name = judge.strip().casefold() if isinstance(judge, str) else ""
     ours = read_shipped("ours")
     measured = ours[(ours["table"] == "BeRDS 4") & (ours["measure"] == "f1") & (ours["system"] == name)]

@@ -38,6 +38,7 @@ from berdslib.study.raters import (
     repeat_table,
     score_sheet,
 )
+from berdslib.study.scoring import caution
 
 matplotlib.use("Agg")
 
@@ -327,6 +328,7 @@ def test_a_fitted_judge_is_saved_and_knows_the_pairs_it_was_fitted_to(steep, tmp
     name = f"refit:{tmp_path}"
     again = make_judge(name)
     assert again.id == found.judge.id and again.pairs == found.judge.pairs and len(again.pairs) == 400
+    assert again.note == found.judge.note and again.note in caution(name)
     asked = as_asked(fresh)
     np.testing.assert_array_equal(judge_pairs(again, asked)[0], found.judge.p_yes(asked))
     np.testing.assert_allclose(again.p_yes(asked), p[400:], atol=0.25)
@@ -339,14 +341,14 @@ def test_a_fitted_judge_is_saved_and_knows_the_pairs_it_was_fitted_to(steep, tmp
 def test_what_cannot_be_fitted(steep, tmp_path):
     pairs, _ = steep
     few = [pair for pair in pairs if not pair.label] + [pair for pair in pairs if pair.label][:9]
-    for wrong in (few, [pair._replace(question="q") for pair in pairs]):
+    upside_down = [pair._replace(label=not pair.label) for pair in pairs]
+    for wrong in (few, [pair._replace(question="q") for pair in pairs], upside_down):
         with pytest.raises(InputError):
             fit_judge("steep", wrong)
     with pytest.raises(MissingDataError):
         make_judge(f"refit:{tmp_path}")
     (tmp_path / "judge.json").write_text(
-        '{"judge": "overlap", "id": "another", "calibrate": "platt", "slope": 1, "shift": 0, "threshold": 0.5,'
-        ' "pairs": []}'
+        '{"judge": "overlap", "id": "another", "note": "", "slope": 1, "shift": 0, "threshold": 0.5, "pairs": []}'
     )
     with pytest.raises(InputError):
         make_judge(f"refit:{tmp_path}")
