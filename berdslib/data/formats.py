@@ -775,7 +775,7 @@ def write_hub(
     columns = ["qid", "question", "perspectives", "stances", "labels", "weights", "source", "split"]
     tables = {
         "questions": pd.DataFrame(rows, columns=columns),
-        "corpus": pd.DataFrame((p[:3] for p in passages), columns=Passage._fields[:3]),
+        "corpus": _corpus_table(passages),
         "verdicts": gold[VERDICT_COLUMNS],
     }
     configs = []
@@ -802,6 +802,32 @@ def write_hub(
             file.write(f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n\n# {folder.name}\n\n{about}\n")
 
 
+def _corpus_table(passages: Iterable[Passage]) -> pd.DataFrame:
+    """Return passages as a frame with docno, text, title and a column for each of their further fields."""
+    own = Passage._fields[:3]
+    rows = [{**passage.fields, **dict(zip(own, passage, strict=False))} for passage in passages]
+    columns = dict.fromkeys(chain(own, chain.from_iterable(rows)))
+    # As objects: else a whole number above an empty cell becomes a decimal one.
+    table = pd.DataFrame(rows, columns=[*columns], dtype=object)
+    return table.apply(_for_parquet)
+
+
+def _for_parquet(column: pd.Series) -> pd.Series:
+    """Return a column of texts, numbers, dates or lists of these; any other column as text, with JSON for objects."""
+    import pyarrow as pa
+
+    try:
+        kind = pa.array(column, from_pandas=True).type
+        if not pa.types.is_nested(kind.value_type if pa.types.is_list(kind) else kind):
+            return column
+    except (TypeError, ValueError, OverflowError):
+        pass  # values of several types
+    return column.map(
+        lambda value: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str),
+        na_action="ignore",
+    )
+
+
 def export_collection(
     path: StrPath,
     questions: Sequence[Question],
@@ -822,7 +848,8 @@ def export_collection(
       perspectives, stances, labels, weights, source and split.
     * "trec" loses labels, weights, sources, splits and grades. Subtopics are numbers in the qrels; a table beside them
       holds their statements and stances.
-    * "hf", a folder for the Hugging Face hub, loses grades and the further fields of passages.
+    * "hf", a folder for the Hugging Face hub, loses grades. A further field of passages becomes text, objects as JSON,
+      unless all its values are of one type: texts, numbers, dates, or lists of these.
     * "nuggets", AutoNuggetizer's banks, keeps the perspectives and the ids of the passages that support them.
 
     Args:

@@ -5,6 +5,7 @@ import hashlib
 import json
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pyndeval
 import pytest
 
@@ -136,6 +137,26 @@ def test_croissant_describes_the_tables_of_a_folder_for_the_hub(tmp_path):
     assert types["verdicts/pid"] == "sc:Integer" and types["verdicts/p_yes"] == "sc:Float"
     assert types["verdicts/supports"] == "sc:Boolean" and types["corpus/text"] == "sc:Text"
     assert [field["@id"] for field in fields if "repeated" in field][:1] == ["questions/perspectives"]
+
+
+def test_further_fields_of_passages_are_columns_of_a_folder_for_the_hub(tmp_path):
+    """Values of one type keep it; objects and values of several types become text. No field replaces the text."""
+    passages = [
+        Passage("d1", "t", "T", {"year": 1999, "tags": ["a", "b"], "when": 3, "by": {"name": "Ann"}, "text": "other"}),
+        Passage("d2", "u", fields={"share": 0.5, "when": "spring"}),
+    ]
+    gold = make_verdicts([("c1", 2, "d1", 1.0, True)], "gold")
+    export_collection(tmp_path / "set", [CATS], passages, gold, layout="hf")
+    assert pq.read_table(tmp_path / "set" / "corpus" / "test.parquet").to_pylist() == [
+        {"docno": "d1", "text": "t", "title": "T", "year": 1999, "tags": ["a", "b"], "when": "3"}
+        | {"by": '{"name": "Ann"}', "share": None},
+        {"docno": "d2", "text": "u", "title": "", "year": None, "tags": None, "when": "spring"}
+        | {"by": None, "share": 0.5},
+    ]
+    found = json.loads((tmp_path / "set" / "croissant.json").read_text(encoding="utf-8"))
+    fields = {field["@id"]: field for records in found["recordSet"] for field in records["field"]}
+    assert fields["corpus/by"]["dataType"] == fields["corpus/tags"]["dataType"] == "sc:Text"
+    assert fields["corpus/tags"]["repeated"] and fields["corpus/year"]["dataType"] == "sc:Integer"
 
 
 def test_croissant_is_read_by_its_own_package(tmp_path):
