@@ -10,6 +10,7 @@ import difflib
 import json
 import logging
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -763,13 +764,37 @@ def write_nugget_banks(folder: Path, questions: Sequence[Question], gold: pd.Dat
                 json.dump(bank, file, ensure_ascii=False, indent=1)
 
 
+def is_hub(path: StrPath) -> bool:
+    """Say whether this is a folder that :func:`write_hub` wrote, also as downloaded from the hub."""
+    return all(_hub_tables(path, name) for name in ("questions", "corpus", "verdicts"))
+
+
+def hub_questions(folder: StrPath) -> list[Question]:
+    """Return the questions of a folder for the Hugging Face hub; with several files, a file's name is a split."""
+    tables = _hub_tables(folder, "questions")
+    questions = []
+    for path in tables:
+        split = re.split(r"-\d+-of-|\.", path.name)[0] if len(tables) > 1 else ""
+        questions += read_questions(path, split=split)
+    return questions
+
+
+def hub_gold(folder: StrPath) -> pd.DataFrame:
+    """Return the verdicts of a folder for the Hugging Face hub."""
+    return pd.concat([read_verdicts(path) for path in _hub_tables(folder, "verdicts")], ignore_index=True)
+
+
+def _hub_tables(folder: StrPath, name: str) -> list[Path]:
+    return sorted(Path(folder).glob(f"{name}/*.parquet"))
+
+
 def write_hub(
     folder: Path, questions: Sequence[Question], passages: Iterable[Passage], gold: pd.DataFrame, split: str
 ) -> None:
     """Write a folder for the Hugging Face hub: Parquet for each of three configs, and a card with their names.
 
-    `datasets.load_dataset(FOLDER, "questions")` reads it, and so it does from the hub. Title, licence and source of the
-    card are left to the author. `croissant.json` describes the same tables.
+    :func:`berdslib.load` reads the folder, and `datasets.load_dataset(FOLDER, "questions")` reads it here or from the
+    hub. Title, licence and source of the card are left to the author. `croissant.json` describes the same tables.
     """
     rows = [question._asdict() | {"question": question.text} for question in questions]
     columns = ["qid", "question", "perspectives", "stances", "labels", "weights", "source", "split"]
@@ -792,6 +817,21 @@ def write_hub(
         f"{len(questions)} questions with perspectives, {len(tables['corpus'])} passages, and {len(gold)} verdicts on "
         "whether a passage supports a perspective (`pid`, its number from 0)."
     )
+    here = f"./{folder.name}"
+    place = json.dumps(here, ensure_ascii=False)
+    reading = f"""
+```python
+from datasets import load_dataset
+
+questions = load_dataset({place}, "questions", split="{split}")  # also "corpus" and "verdicts"; OWNER/NAME on the hub
+```
+
+```python
+import berdslib as bd
+
+print(bd.experiment("bm25", {place}, "MRecall@5"))  # in the shell: berds experiment -q {shlex.quote(here)} -r bm25
+```
+"""
     with atomic_path(folder, marker="README.md") as unfinished:
         paths = {name: unfinished / name / f"{split}.parquet" for name in tables}
         for name, table in tables.items():
@@ -799,7 +839,7 @@ def write_hub(
             table.to_parquet(paths[name], index=False)
         write_croissant(unfinished, folder.name, about, paths)
         with write_text(unfinished / "README.md") as file:
-            file.write(f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n\n# {folder.name}\n\n{about}\n")
+            file.write(f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n\n# {folder.name}\n\n{about}\n{reading}")
 
 
 def _corpus_table(passages: Iterable[Passage]) -> pd.DataFrame:

@@ -54,6 +54,15 @@ def beir_at(folder: Path) -> Dataset | None:
     return dataset_at(_name_of(folder), str(folder), reader="beir", kind="both", splits=splits, parts=parts)
 
 
+def hub_at(folder: Path) -> Dataset | None:
+    """Return a folder that was exported for the Hugging Face hub as a data set; else None."""
+    if not formats.is_hub(folder):
+        return None
+    splits = saved.splits_of(formats.hub_questions(folder))
+    parts = ("questions", "passages", "gold")
+    return dataset_at(_name_of(folder), str(folder), reader="hub", kind="both", splits=splits, parts=parts)
+
+
 def table_at(path: Path) -> Dataset:
     """Return an unknown file or folder as a data set; that a file holds questions is a guess."""
     return dataset_at(_name_of(path), str(path), reader="table", parts=("questions",))
@@ -549,6 +558,13 @@ READERS: dict[str, Reader] = {
         "questions": lambda dataset, splits: formats.beir_questions(dataset.place, splits),
         "passages": lambda dataset: Path(dataset.place),
         "gold": _gold_at,
+    },
+    "hub": {
+        "questions": lambda dataset, splits: [
+            question for question in formats.hub_questions(dataset.place) if not splits or question.split in splits
+        ],
+        "passages": lambda dataset: Path(dataset.place),
+        "gold": lambda dataset: formats.hub_gold(dataset.place),
     },
     "saved": saved.READER,
     "sample": {
