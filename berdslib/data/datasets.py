@@ -62,6 +62,7 @@ from berdslib.data.tables import Records, is_records
 from berdslib.data.trec import read_judgements
 from berdslib.data.web import OwnCorpora, is_web_corpora, open_web_corpora
 from berdslib.errors import InputError, MissingDataError, errors_in, known
+from berdslib.files import say_once
 
 logger = logging.getLogger(__name__)
 
@@ -574,6 +575,9 @@ def _data_set(name: str | Path, split: str | None, with_passages: bool) -> Colle
     if entry.make is not None:
         return _made(entry, split)
     questions = load_questions(name, None if entry.reader == "table" else split)
+    if entry.reader == "nuggets" and any(question.text == question.qid for question in questions):
+        problem = "short banks lack the texts of questions, and ids stand in for them"
+        say_once(name, f"{problem}; load a file of questions, with these banks as its gold")
     passages = load_passages(name) if with_passages and "passages" in entry.parts else ()
     gold = load_gold(name) if "gold" in entry.parts else None
     return Collection(entry.name, questions, passages, gold, _recorded_expansions(name, entry, split))

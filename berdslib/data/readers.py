@@ -22,7 +22,7 @@ from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_ques
 from berdslib.data.tables import Row, detect_layout, is_missing, read_json, read_jsonl, read_table
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, MissingDataError
-from berdslib.files import StrPath, say_once, unguarded
+from berdslib.files import StrPath, unguarded
 
 logger = logging.getLogger(__name__)
 
@@ -300,10 +300,6 @@ def _bank_row(bank: Row) -> Row:
     """
     if not any(name in bank for name in _V3):
         qid = Path(str(bank.path)).stem.removeprefix("nuggets_")
-        say_once(
-            Path(str(bank.path)).parent,
-            "short banks lack the texts of questions; ids stand in for them, unless -q names a file of questions",
-        )
         nuggets = [nugget for text in bank for nugget in _split_answers(bank, text, *_of_short_form(bank, text))]
         return Row({"query_id": qid, "query": qid, "nuggets": nuggets}, bank.path, bank.line)
     nuggets = []
