@@ -103,21 +103,29 @@ def _with_our_names(rows: Iterable[tuple[int, Row]], columns: Mapping[str, str])
 
 
 def _check_columns(row: Row, groups: Mapping[str, Sequence[str]], needed: str, columns: Mapping[str, str]) -> None:
-    """Raise InputError, which lists all missing columns, if one of `columns` or that of the field `needed` is missing.
+    """Raise InputError, which lists what is missing, if one of `columns` or that of the field `needed` is missing.
 
     `row` is the first one; its columns have the names of the file.
     """
-    absent = {ours: name for ours, name in columns.items() if name not in row}
-    if needed not in columns and not row.keys() & set(groups[needed]):
-        for field, names in groups.items():
-            if field not in columns and field != "title" and not row.keys() & set(names):
-                absent[field] = field
-    if absent:
-        accepted = ", ".join(groups[needed])
-        has = ", ".join(map(str, row))
-        problem = f"missing: {', '.join(absent.values())}; accepted for {needed}: {accepted}; the row has: {has}"
-        field = absent.get(needed, next(iter(absent.values())))
-        raise row.wrong(field, f"{problem}{meant(row, groups[needed])}; {name_yours(*absent)}")
+    names = [*map(str, row)]
+    has = f"the row has: {', '.join(names)}"
+    unknown = {ours: name for ours, name in columns.items() if name not in row}
+    if unknown:
+        problems = []
+        for name in unknown.values():
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            problems.append(f"no column {name!r}{hint}")
+        raise row.wrong(next(iter(unknown)), f"{', '.join(problems)}; {has}")
+    if needed in columns or row.keys() & set(groups[needed]):
+        return
+    absent = []
+    for field, known_names in groups.items():
+        if field not in columns and field != "title" and not row.keys() & set(known_names):
+            absent.append(field)
+    accepted = ", ".join(groups[needed])
+    problem = f"missing: {', '.join(absent)}; accepted for {needed}: {accepted}; {has}"
+    raise row.wrong(needed, f"{problem}{meant(row, groups[needed])}; {name_yours(*absent)}")
 
 
 # ---------------------------------------------------------------- questions
