@@ -515,8 +515,12 @@ _BEIR = ("queries.jsonl", "corpus.jsonl", "qrels")
 
 def write_beir(
     folder: StrPath, questions: Sequence[Question], passages: Iterable[Passage], verdicts: pd.DataFrame, split: str
-) -> None:
-    """Write a BEIR folder; a passage is relevant (score = number of perspectives it supports) if it supports any."""
+) -> int:
+    """Write a BEIR folder; a passage is relevant (score = number of perspectives it supports) if it supports any.
+
+    Returns:
+        The number of rows of the qrels.
+    """
     folder = Path(folder)
     if not re.fullmatch(r"[\w-]+", split):
         raise InputError(f"{split!r} cannot name a file; letters, digits, - and _ can", field="split")
@@ -532,6 +536,7 @@ def write_beir(
     table = table.rename(columns={"qid": "query-id", "docno": "corpus-id"})
     with write_text(folder / "qrels" / f"{split}.tsv") as file:
         table.to_csv(file, sep="\t", index=False, lineterminator="\n")
+    return len(table)
 
 
 def _beir_files(folder: Path, name: str) -> list[Path]:
@@ -885,7 +890,7 @@ def export_collection(
     layout: str | None = None,
     split: str = "test",
     run: pd.DataFrame | None = None,
-) -> None:
+) -> int:
     """Write questions, passages and gold verdicts in a layout that other tools read.
 
     Each layout loses something:
@@ -908,6 +913,10 @@ def export_collection(
         layout: a key of ``LAYOUTS``; None for "berds" if the path ends in .jsonl or .jsonl.gz, else "beir".
         split: for "beir", the name of the file of qrels.
         run: for "berds", each question's list; None for its judged passages, those with most support first.
+
+    Returns:
+        The number of verdicts written: for "beir" the rows of the qrels, for "nuggets" the supporting ones, for "berds"
+        those on listed passages.
     """
     if not layout:
         is_table = str(path).removesuffix(".gz").endswith(".jsonl")
@@ -915,16 +924,20 @@ def export_collection(
     known("layout", layout, LAYOUTS)
     gold = gold[gold["qid"].isin([question.qid for question in questions])]
     if layout == "beir":
-        write_beir(path, questions, passages, gold, split)
-    elif layout == "trec":
+        return write_beir(path, questions, passages, gold, split)
+    if layout == "trec":
         write_trec_collection(Path(path), questions, passages, gold)
     elif layout == "hf":
         write_hub(Path(path), questions, passages, gold, split)
     elif layout == "nuggets":
         write_nugget_banks(Path(path), questions, gold)
+        return int(gold["supports"].sum())
     else:
         if run is None:
             supported = gold.groupby(["qid", "docno"], sort=False)["supports"].sum()
             run = supported.astype(float).reset_index(name="score")
         by_docno = {passage.docno: passage for passage in passages}
         write_berds(path, questions, by_docno, run, gold, "gold-preds")
+        listed = pd.MultiIndex.from_frame(run[["qid", "docno"]])
+        return int(pd.MultiIndex.from_frame(gold[["qid", "docno"]]).isin(listed).sum())
+    return len(gold)

@@ -223,3 +223,25 @@ def test_the_card_of_a_folder_for_the_hub_says_how_to_read_it(tmp_path, monkeypa
     for snippet in printed:
         exec(snippet, {})
     assert "MRecall@5" in capsys.readouterr().out
+
+
+def test_verdicts_are_counted_as_they_are_written(tmp_path):
+    passages = [Passage("d1", "t"), Passage("d2", "u")]
+    rows = [
+        ("t1", 0, "d1", 1.0, True),
+        ("t1", 1, "d1", 0.0, False),
+        ("t1", 0, "d2", 1.0, True),
+        ("c1", 0, "d2", 1.0, True),
+    ]
+    gold = make_verdicts(rows, "gold")
+
+    def written(name, layout, **more):
+        return export_collection(tmp_path / name, [TEA], passages, gold, layout=layout, **more)
+
+    assert written("beir", "beir") == len(pd.read_csv(tmp_path / "beir" / "qrels" / "test.tsv", sep="\t")) == 2
+    assert written("trec", "trec") == len((tmp_path / "trec" / "qrels.txt").read_text().splitlines()) == 3
+    assert written("hub", "hf") == len(pd.read_parquet(tmp_path / "hub" / "verdicts" / "test.parquet")) == 3
+    banks = written("banks", "nuggets")
+    assert banks == len(bd.load(tmp_path / "banks", passages=passages).gold) == 2
+    assert written("all.jsonl", "berds") == 3
+    assert written("run.jsonl", "berds", run=ranked_run({"t1": ["d1"]})) == 2
