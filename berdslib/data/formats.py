@@ -516,11 +516,7 @@ _BEIR = ("queries.jsonl", "corpus.jsonl", "qrels")
 def write_beir(
     folder: StrPath, questions: Sequence[Question], passages: Iterable[Passage], verdicts: pd.DataFrame, split: str
 ) -> int:
-    """Write a BEIR folder; a passage is relevant (score = number of perspectives it supports) if it supports any.
-
-    Returns:
-        The number of rows of the qrels.
-    """
+    """Write a BEIR folder, and return the number of its qrels; a score is the number of perspectives supported."""
     folder = Path(folder)
     if not re.fullmatch(r"[\w-]+", split):
         raise InputError(f"{split!r} cannot name a file; letters, digits, - and _ can", field="split")
@@ -787,8 +783,7 @@ def hub_questions(folder: StrPath) -> list[Question]:
     tables = _hub_tables(folder, "questions")
     questions = []
     for path in tables:
-        split = re.split(r"-\d+-of-|\.", path.name)[0] if len(tables) > 1 else ""
-        questions += read_questions(path, split=split)
+        questions += read_questions(path, split=path.stem if len(tables) > 1 else "")
     return questions
 
 
@@ -915,8 +910,7 @@ def export_collection(
         run: for "berds", each question's list; None for its judged passages, those with most support first.
 
     Returns:
-        The number of verdicts written: for "beir" the rows of the qrels, for "nuggets" the supporting ones, for "berds"
-        those on listed passages.
+        The number of verdicts written; for "beir" the rows of the qrels.
     """
     if not layout:
         is_table = str(path).removesuffix(".gz").endswith(".jsonl")
@@ -938,6 +932,5 @@ def export_collection(
             run = supported.astype(float).reset_index(name="score")
         by_docno = {passage.docno: passage for passage in passages}
         write_berds(path, questions, by_docno, run, gold, "gold-preds")
-        listed = pd.MultiIndex.from_frame(run[["qid", "docno"]])
-        return int(pd.MultiIndex.from_frame(gold[["qid", "docno"]]).isin(listed).sum())
+        return len(gold.merge(run[["qid", "docno"]]))
     return len(gold)
