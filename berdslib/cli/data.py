@@ -184,10 +184,11 @@ def data_export(
     run = next(iter(read_runs(runs, collection).values()), None)
     splits = {question.split for question in questions}
     split = splits.pop() if len(splits) == 1 else ""
-    export_collection(path, questions, passages, verdicts, layout=layout, split=split or "test", run=run)
-    written = int(verdicts["qid"].isin([question.qid for question in questions]).sum())
+    layout = layout or ("berds" if is_berds else "beir")
+    written = export_collection(path, questions, passages, verdicts, layout=layout, split=split or "test", run=run)
     summary = {"output": path, "questions": len(questions), "corpus_size": len(passages), "gold": written}
-    parts = [counted(len(questions), "question"), counted(len(passages), "passage"), counted(written, "verdict")]
+    parts = [counted(len(questions), "question"), counted(len(passages), "passage")]
+    parts.append(counted(written, "qrel" if layout == "beir" else "verdict"))
     say(summary, f"{', '.join(parts)} → {path}")
 
 

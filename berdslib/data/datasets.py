@@ -30,7 +30,16 @@ from berdslib.data.fetch import every_place, fetch_files, fetch_hint, marked
 from berdslib.data.gold import share_verdicts, unjudged_copies
 from berdslib.data.passages import corpus_statistics
 from berdslib.data.pir import is_pir, load_task
-from berdslib.data.readers import READERS, LabelledPair, aspects_at, beir_at, from_ir_datasets, nuggets_at, table_at
+from berdslib.data.readers import (
+    READERS,
+    LabelledPair,
+    aspects_at,
+    beir_at,
+    from_ir_datasets,
+    hub_at,
+    nuggets_at,
+    table_at,
+)
 from berdslib.data.records import (
     GRADE,
     QRELS_COLUMNS,
@@ -53,6 +62,7 @@ from berdslib.data.tables import Records, is_records
 from berdslib.data.trec import read_judgements
 from berdslib.data.web import OwnCorpora, is_web_corpora, open_web_corpora
 from berdslib.errors import InputError, MissingDataError, errors_in, known
+from berdslib.files import say_once
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +81,7 @@ def find(name: str | Path) -> Dataset:
     if isinstance(name, str) and name in DATASETS:
         return DATASETS[name]
     path = Path(name)
-    for data_set_at in (saved_at, nuggets_at, aspects_at, beir_at):
+    for data_set_at in (saved_at, nuggets_at, aspects_at, beir_at, hub_at):
         entry = data_set_at(path)
         if entry is not None:
             return entry
@@ -233,9 +243,10 @@ def load(
         name: a data set ("sample", "theperspective", "kialo", …); a task of PIR ("pir-demo:allsides",
             "pir-sample:location", or a JSON file in the authors' layout, "FILE.json:TASK"); a scenario of
             PerspectiveArg ("perspectivearg-sample:explicit", or a release's folder, "FOLDER:implicit"); a file of
-            questions (JSONL, TSV, CSV or Parquet); a BEIR folder; "ir_datasets:NAME"; or several of these, which need
-            `passages`. A known name comes before a folder of that name: "./theperspective" is the folder. A data frame,
-            or a list of dicts, holds questions in the columns of such a file.
+            questions (JSONL, TSV, CSV or Parquet); a folder of BEIR or for the Hugging Face hub; "ir_datasets:NAME";
+            or several of these, which need `passages`. A known name comes before a folder of that name:
+            "./theperspective" is the folder. A data frame, or a list of dicts, holds questions in the columns of such a
+            file.
         passages: a data set, file or folder to search; a data frame or list of dicts; or a list of passages; None for
             the data set's own.
         split: a split of the data set, or "all" (not for PerspectiveArg); None for "dev" if it exists, else for the
@@ -303,7 +314,7 @@ def _corpus(
     if is_records(passages):
         return formats.read_passages(passages, columns=columns)
     if columns:
-        if not isinstance(passages, str | Path) or find(passages).reader not in ("table", "beir"):
+        if not isinstance(passages, str | Path) or find(passages).reader not in ("table", "beir", "hub"):
             problem = f"passages have the column {next(iter(columns))}; give a corpus as a file (-c) or as rows"
             raise InputError(problem, field="columns")
         return formats.read_passages(passages, columns=columns)
@@ -564,6 +575,9 @@ def _data_set(name: str | Path, split: str | None, with_passages: bool) -> Colle
     if entry.make is not None:
         return _made(entry, split)
     questions = load_questions(name, None if entry.reader == "table" else split)
+    if entry.reader == "nuggets" and any(question.text == question.qid for question in questions):
+        problem = "short banks lack the texts of questions, and ids stand in for them"
+        say_once(name, f"{problem}; load a file of questions, with these banks as its gold")
     passages = load_passages(name) if with_passages and "passages" in entry.parts else ()
     gold = load_gold(name) if "gold" in entry.parts else None
     return Collection(entry.name, questions, passages, gold, _recorded_expansions(name, entry, split))

@@ -10,6 +10,7 @@ import difflib
 import json
 import logging
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -102,21 +103,29 @@ def _with_our_names(rows: Iterable[tuple[int, Row]], columns: Mapping[str, str])
 
 
 def _check_columns(row: Row, groups: Mapping[str, Sequence[str]], needed: str, columns: Mapping[str, str]) -> None:
-    """Raise InputError, which lists all missing columns, if one of `columns` or that of the field `needed` is missing.
+    """Raise InputError, which lists what is missing, if one of `columns` or that of the field `needed` is missing.
 
     `row` is the first one; its columns have the names of the file.
     """
-    absent = {ours: name for ours, name in columns.items() if name not in row}
-    if needed not in columns and not row.keys() & set(groups[needed]):
-        for field, names in groups.items():
-            if field not in columns and field != "title" and not row.keys() & set(names):
-                absent[field] = field
-    if absent:
-        accepted = ", ".join(groups[needed])
-        has = ", ".join(map(str, row))
-        problem = f"missing: {', '.join(absent.values())}; accepted for {needed}: {accepted}; the row has: {has}"
-        field = absent.get(needed, next(iter(absent.values())))
-        raise row.wrong(field, f"{problem}{meant(row, groups[needed])}; {name_yours(*absent)}")
+    names = [*map(str, row)]
+    has = f"the row has: {', '.join(names)}"
+    unknown = {ours: name for ours, name in columns.items() if name not in row}
+    if unknown:
+        problems = []
+        for name in unknown.values():
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            problems.append(f"no column {name!r}{hint}")
+        raise row.wrong(next(iter(unknown)), f"{', '.join(problems)}; {has}")
+    if needed in columns or row.keys() & set(groups[needed]):
+        return
+    absent = []
+    for field, known_names in groups.items():
+        if field not in columns and field != "title" and not row.keys() & set(known_names):
+            absent.append(field)
+    accepted = ", ".join(groups[needed])
+    problem = f"missing: {', '.join(absent)}; accepted for {needed}: {accepted}; {has}"
+    raise row.wrong(needed, f"{problem}{meant(row, groups[needed])}; {name_yours(*absent)}")
 
 
 # ---------------------------------------------------------------- questions
@@ -506,8 +515,8 @@ _BEIR = ("queries.jsonl", "corpus.jsonl", "qrels")
 
 def write_beir(
     folder: StrPath, questions: Sequence[Question], passages: Iterable[Passage], verdicts: pd.DataFrame, split: str
-) -> None:
-    """Write a BEIR folder; a passage is relevant (score = number of perspectives it supports) if it supports any."""
+) -> int:
+    """Write a BEIR folder, and return the number of its qrels; a score is the number of perspectives supported."""
     folder = Path(folder)
     if not re.fullmatch(r"[\w-]+", split):
         raise InputError(f"{split!r} cannot name a file; letters, digits, - and _ can", field="split")
@@ -523,6 +532,7 @@ def write_beir(
     table = table.rename(columns={"qid": "query-id", "docno": "corpus-id"})
     with write_text(folder / "qrels" / f"{split}.tsv") as file:
         table.to_csv(file, sep="\t", index=False, lineterminator="\n")
+    return len(table)
 
 
 def _beir_files(folder: Path, name: str) -> list[Path]:
@@ -763,19 +773,42 @@ def write_nugget_banks(folder: Path, questions: Sequence[Question], gold: pd.Dat
                 json.dump(bank, file, ensure_ascii=False, indent=1)
 
 
+def is_hub(path: StrPath) -> bool:
+    """Say whether this is a folder that :func:`write_hub` wrote, also as downloaded from the hub."""
+    return all(_hub_tables(path, name) for name in ("questions", "corpus", "verdicts"))
+
+
+def hub_questions(folder: StrPath) -> list[Question]:
+    """Return the questions of a folder for the Hugging Face hub; with several files, a file's name is a split."""
+    tables = _hub_tables(folder, "questions")
+    questions = []
+    for path in tables:
+        questions += read_questions(path, split=path.stem if len(tables) > 1 else "")
+    return questions
+
+
+def hub_gold(folder: StrPath) -> pd.DataFrame:
+    """Return the verdicts of a folder for the Hugging Face hub."""
+    return pd.concat([read_verdicts(path) for path in _hub_tables(folder, "verdicts")], ignore_index=True)
+
+
+def _hub_tables(folder: StrPath, name: str) -> list[Path]:
+    return sorted(Path(folder).glob(f"{name}/*.parquet"))
+
+
 def write_hub(
     folder: Path, questions: Sequence[Question], passages: Iterable[Passage], gold: pd.DataFrame, split: str
 ) -> None:
     """Write a folder for the Hugging Face hub: Parquet for each of three configs, and a card with their names.
 
-    `datasets.load_dataset(FOLDER, "questions")` reads it, and so it does from the hub. Title, licence and source of the
-    card are left to the author. `croissant.json` describes the same tables.
+    :func:`berdslib.load` reads the folder, and `datasets.load_dataset(FOLDER, "questions")` reads it here or from the
+    hub. Title, licence and source of the card are left to the author. `croissant.json` describes the same tables.
     """
     rows = [question._asdict() | {"question": question.text} for question in questions]
     columns = ["qid", "question", "perspectives", "stances", "labels", "weights", "source", "split"]
     tables = {
         "questions": pd.DataFrame(rows, columns=columns),
-        "corpus": pd.DataFrame((p[:3] for p in passages), columns=Passage._fields[:3]),
+        "corpus": _corpus_table(passages),
         "verdicts": gold[VERDICT_COLUMNS],
     }
     configs = []
@@ -792,6 +825,21 @@ def write_hub(
         f"{len(questions)} questions with perspectives, {len(tables['corpus'])} passages, and {len(gold)} verdicts on "
         "whether a passage supports a perspective (`pid`, its number from 0)."
     )
+    here = f"./{folder.name}"
+    place = json.dumps(here, ensure_ascii=False)
+    reading = f"""
+```python
+from datasets import load_dataset
+
+questions = load_dataset({place}, "questions", split="{split}")  # also "corpus" and "verdicts"; OWNER/NAME on the hub
+```
+
+```python
+import berdslib as bd
+
+print(bd.experiment("bm25", {place}, "MRecall@5"))  # in the shell: berds experiment -q {shlex.quote(here)} -r bm25
+```
+"""
     with atomic_path(folder, marker="README.md") as unfinished:
         paths = {name: unfinished / name / f"{split}.parquet" for name in tables}
         for name, table in tables.items():
@@ -799,7 +847,33 @@ def write_hub(
             table.to_parquet(paths[name], index=False)
         write_croissant(unfinished, folder.name, about, paths)
         with write_text(unfinished / "README.md") as file:
-            file.write(f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n\n# {folder.name}\n\n{about}\n")
+            file.write(f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n\n# {folder.name}\n\n{about}\n{reading}")
+
+
+def _corpus_table(passages: Iterable[Passage]) -> pd.DataFrame:
+    """Return passages as a frame with docno, text, title and a column for each of their further fields."""
+    own = Passage._fields[:3]
+    rows = [{**passage.fields, **dict(zip(own, passage, strict=False))} for passage in passages]
+    columns = dict.fromkeys(chain(own, chain.from_iterable(rows)))
+    # As objects: else a whole number above an empty cell becomes a decimal one.
+    table = pd.DataFrame(rows, columns=[*columns], dtype=object)
+    return table.apply(_for_parquet)
+
+
+def _for_parquet(column: pd.Series) -> pd.Series:
+    """Return a column of texts, numbers, dates or lists of these; any other column as text, with JSON for objects."""
+    import pyarrow as pa
+
+    try:
+        kind = pa.array(column, from_pandas=True).type
+        if not pa.types.is_nested(kind.value_type if pa.types.is_list(kind) else kind):
+            return column
+    except (TypeError, ValueError, OverflowError):
+        pass  # values of several types
+    return column.map(
+        lambda value: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str),
+        na_action="ignore",
+    )
 
 
 def export_collection(
@@ -811,7 +885,7 @@ def export_collection(
     layout: str | None = None,
     split: str = "test",
     run: pd.DataFrame | None = None,
-) -> None:
+) -> int:
     """Write questions, passages and gold verdicts in a layout that other tools read.
 
     Each layout loses something:
@@ -822,7 +896,8 @@ def export_collection(
       perspectives, stances, labels, weights, source and split.
     * "trec" loses labels, weights, sources, splits and grades. Subtopics are numbers in the qrels; a table beside them
       holds their statements and stances.
-    * "hf", a folder for the Hugging Face hub, loses grades and the further fields of passages.
+    * "hf", a folder for the Hugging Face hub, loses grades. A further field of passages becomes text, objects as JSON,
+      unless all its values are of one type: texts, numbers, dates, or lists of these.
     * "nuggets", AutoNuggetizer's banks, keeps the perspectives and the ids of the passages that support them.
 
     Args:
@@ -833,6 +908,9 @@ def export_collection(
         layout: a key of ``LAYOUTS``; None for "berds" if the path ends in .jsonl or .jsonl.gz, else "beir".
         split: for "beir", the name of the file of qrels.
         run: for "berds", each question's list; None for its judged passages, those with most support first.
+
+    Returns:
+        The number of verdicts written; for "beir" the rows of the qrels.
     """
     if not layout:
         is_table = str(path).removesuffix(".gz").endswith(".jsonl")
@@ -840,16 +918,19 @@ def export_collection(
     known("layout", layout, LAYOUTS)
     gold = gold[gold["qid"].isin([question.qid for question in questions])]
     if layout == "beir":
-        write_beir(path, questions, passages, gold, split)
-    elif layout == "trec":
+        return write_beir(path, questions, passages, gold, split)
+    if layout == "trec":
         write_trec_collection(Path(path), questions, passages, gold)
     elif layout == "hf":
         write_hub(Path(path), questions, passages, gold, split)
     elif layout == "nuggets":
         write_nugget_banks(Path(path), questions, gold)
+        return int(gold["supports"].sum())
     else:
         if run is None:
             supported = gold.groupby(["qid", "docno"], sort=False)["supports"].sum()
             run = supported.astype(float).reset_index(name="score")
         by_docno = {passage.docno: passage for passage in passages}
         write_berds(path, questions, by_docno, run, gold, "gold-preds")
+        return len(gold.merge(run[["qid", "docno"]]))
+    return len(gold)

@@ -22,7 +22,7 @@ from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, check_ques
 from berdslib.data.tables import Row, detect_layout, is_missing, read_json, read_jsonl, read_table
 from berdslib.data.trec import read_verdicts
 from berdslib.errors import InputError, MissingDataError
-from berdslib.files import StrPath, say_once, unguarded
+from berdslib.files import StrPath, unguarded
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +52,15 @@ def beir_at(folder: Path) -> Dataset | None:
     splits = tuple(formats.beir_splits(folder))
     parts = ("questions", "passages", "gold")
     return dataset_at(_name_of(folder), str(folder), reader="beir", kind="both", splits=splits, parts=parts)
+
+
+def hub_at(folder: Path) -> Dataset | None:
+    """Return a folder that was exported for the Hugging Face hub as a data set; else None."""
+    if not formats.is_hub(folder):
+        return None
+    splits = saved.splits_of(formats.hub_questions(folder))
+    parts = ("questions", "passages", "gold")
+    return dataset_at(_name_of(folder), str(folder), reader="hub", kind="both", splits=splits, parts=parts)
 
 
 def table_at(path: Path) -> Dataset:
@@ -291,10 +300,6 @@ def _bank_row(bank: Row) -> Row:
     """
     if not any(name in bank for name in _V3):
         qid = Path(str(bank.path)).stem.removeprefix("nuggets_")
-        say_once(
-            Path(str(bank.path)).parent,
-            "short banks lack the texts of questions; ids stand in for them, unless -q names a file of questions",
-        )
         nuggets = [nugget for text in bank for nugget in _split_answers(bank, text, *_of_short_form(bank, text))]
         return Row({"query_id": qid, "query": qid, "nuggets": nuggets}, bank.path, bank.line)
     nuggets = []
@@ -549,6 +554,13 @@ READERS: dict[str, Reader] = {
         "questions": lambda dataset, splits: formats.beir_questions(dataset.place, splits),
         "passages": lambda dataset: Path(dataset.place),
         "gold": _gold_at,
+    },
+    "hub": {
+        "questions": lambda dataset, splits: [
+            question for question in formats.hub_questions(dataset.place) if not splits or question.split in splits
+        ],
+        "passages": lambda dataset: Path(dataset.place),
+        "gold": lambda dataset: formats.hub_gold(dataset.place),
     },
     "saved": saved.READER,
     "sample": {

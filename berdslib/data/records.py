@@ -855,13 +855,14 @@ def _say_numbering(topics: pd.DataFrame, listed: Mapping[str, int] | None, where
     """Log how subtopics are numbered where this matters and is uncertain."""
     from_1 = topics["first"] == 1
     matters = topics["m"] > 0 if listed is not None else True
+    remedy = "first_subtopic=0 in Python says so, or a table of verdicts, whose pid counts from 0"
     if (matters & from_1).any():
         problem = "subtopics count from 1, so subtopic 1 is the first perspective"
-        say_once(where or "qrels", f"{problem}; if they count from 0, first_subtopic=0 (in Python) says so")
+        say_once(where or "qrels", f"{problem}; if they count from 0, {remedy}")
     whole = topics["zero_beside"] & from_1
     if whole.any():
         problem = f"subtopic 0 of {counted(int(whole.sum()), 'topic')} stands for the whole topic and is no perspective"
-        say_once(where or "qrels", f"{problem}; if it is one, first_subtopic=0 (in Python) says so")
+        say_once(where or "qrels", f"{problem}; if it is one, {remedy}")
 
 
 def _key(frame: pd.DataFrame, rows: pd.Series) -> str:

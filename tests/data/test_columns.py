@@ -78,10 +78,11 @@ def test_the_shell_reads_them_too():
     ("asked", "passages", "columns", "named"),
     [
         (ASKED, None, {}, ["question", "perspectives", "no, ask, views", "--columns"]),
-        (ASKED, None, {"question": "asks", "qid": "nr"}, ["missing: asks, nr", "no, ask, views"]),
+        (ASKED, None, {"question": "asks", "qid": "nr"}, ["'asks'", "mean 'ask'", "'nr'", "no, ask, views"]),
         (ASKED.drop(columns="id"), None, {}, ["qid, question, perspectives"]),
         ("sample", CORPUS.drop(columns="text"), {}, ["docno, text;", "uid, abstract", "--columns"]),
-        ("sample", CORPUS, {"text": "abstracts"}, ["abstracts"]),
+        ("sample", CORPUS, {"text": "abstracts"}, ["[text]", "mean 'abstract'"]),
+        ("sample", CORPUS, {"text": "abstract", "docno": "uids"}, ["[docno]", "mean 'uid'"]),
         ("sample", None, {"text": "abstract"}, ["text"]),
         ("sample", CORPUS, {"question": "ask"}, ["sample", "ask"]),
         (ASKED, CORPUS, {"body": "abstract"}, ["body", "text"]),

@@ -3,11 +3,14 @@
 import csv
 import hashlib
 import json
+import re
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pyndeval
 import pytest
 
+import berdslib as bd
 from berdslib.data.formats import beir_gold, beir_questions, export_collection, read_berds, read_passages
 from berdslib.data.records import OPPOSE, SUPPORT, Passage, Question, make_verdicts, ranked_run
 from berdslib.data.trec import read_trec_qrels
@@ -138,6 +141,26 @@ def test_croissant_describes_the_tables_of_a_folder_for_the_hub(tmp_path):
     assert [field["@id"] for field in fields if "repeated" in field][:1] == ["questions/perspectives"]
 
 
+def test_further_fields_of_passages_are_columns_of_a_folder_for_the_hub(tmp_path):
+    """Values of one type keep it; objects and values of several types become text. No field replaces the text."""
+    passages = [
+        Passage("d1", "t", "T", {"year": 1999, "tags": ["a", "b"], "when": 3, "by": {"name": "Ann"}, "text": "other"}),
+        Passage("d2", "u", fields={"share": 0.5, "when": "spring"}),
+    ]
+    gold = make_verdicts([("c1", 2, "d1", 1.0, True)], "gold")
+    export_collection(tmp_path / "set", [CATS], passages, gold, layout="hf")
+    assert pq.read_table(tmp_path / "set" / "corpus" / "test.parquet").to_pylist() == [
+        {"docno": "d1", "text": "t", "title": "T", "year": 1999, "tags": ["a", "b"], "when": "3"}
+        | {"by": '{"name": "Ann"}', "share": None},
+        {"docno": "d2", "text": "u", "title": "", "year": None, "tags": None, "when": "spring"}
+        | {"by": None, "share": 0.5},
+    ]
+    found = json.loads((tmp_path / "set" / "croissant.json").read_text(encoding="utf-8"))
+    fields = {field["@id"]: field for records in found["recordSet"] for field in records["field"]}
+    assert fields["corpus/by"]["dataType"] == fields["corpus/tags"]["dataType"] == "sc:Text"
+    assert fields["corpus/tags"]["repeated"] and fields["corpus/year"]["dataType"] == "sc:Integer"
+
+
 def test_croissant_is_read_by_its_own_package(tmp_path):
     mlcroissant = pytest.importorskip("mlcroissant")
     gold = make_verdicts([("c1", 2, "d1", 1.0, True)], "gold")
@@ -162,3 +185,63 @@ def test_a_folder_for_the_hub_is_read_by_datasets(tmp_path, monkeypatch):
         [0, "d2", False],
         [2, "d1", True],
     ]
+
+
+@pytest.mark.parametrize("split", ["dev", "all"])
+def test_a_folder_for_the_hub_is_loaded_as_it_was(tmp_path, split):
+    given = bd.load("sample", split=split)
+    name = "test" if split == "all" else split
+    export_collection(tmp_path / "set.hub", given.questions, given.passages, given.gold, layout="hf", split=name)
+    found = bd.load(tmp_path / "set.hub", split=split)
+    assert (found.questions, found.passages) == (given.questions, given.passages)
+    assert {"genre", "kind"} <= found.passages[0].fields.keys()
+    verdicts = given.gold[given.gold["qid"].isin([question.qid for question in given.questions])]
+    pd.testing.assert_frame_equal(found.gold, verdicts.reset_index(drop=True))
+    assert bd.load("sample", split=split, passages=tmp_path / "set.hub").passages == given.passages
+
+
+def test_a_folder_for_the_hub_without_splits_and_with_two_files(tmp_path):
+    """A question without a split has the name of its file, if there are several files."""
+    gold = make_verdicts([("t1", 0, "d1", 1.0, True)], "gold")
+    given = [TEA._replace(weights=(1.0, 3.0), labels=("tea", "coffee"))]
+    export_collection(tmp_path / "set", given, [Passage("d1", "t")], gold, layout="hf")
+    assert list(bd.load(tmp_path / "set").questions) == given
+    gold = make_verdicts([("c1", 2, "d1", 1.0, True)], "gold")
+    export_collection(tmp_path / "more", [CATS._replace(split="")], [Passage("d1", "t")], gold, layout="hf")
+    for table in ("questions", "verdicts"):
+        (tmp_path / "more" / table / "test.parquet").rename(tmp_path / "set" / table / "dev.parquet")
+    assert [q.qid for q in bd.load(tmp_path / "set").questions] == ["c1"]
+    assert [(q.qid, q.split) for q in bd.load(tmp_path / "set", split="test").questions] == [("t1", "test")]
+
+
+def test_the_card_of_a_folder_for_the_hub_says_how_to_read_it(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("datasets")
+    given = bd.load("sample")
+    export_collection(tmp_path / "it's mine", given.questions, given.passages, given.gold, layout="hf", split="dev")
+    monkeypatch.chdir(tmp_path)
+    printed = re.findall(r"```python\n(.*?)```", (tmp_path / "it's mine" / "README.md").read_text(), re.DOTALL)
+    for snippet in printed:
+        exec(snippet, {})
+    assert "MRecall@5" in capsys.readouterr().out
+
+
+def test_verdicts_are_counted_as_they_are_written(tmp_path):
+    passages = [Passage("d1", "t"), Passage("d2", "u")]
+    rows = [
+        ("t1", 0, "d1", 1.0, True),
+        ("t1", 1, "d1", 0.0, False),
+        ("t1", 0, "d2", 1.0, True),
+        ("c1", 0, "d2", 1.0, True),
+    ]
+    gold = make_verdicts(rows, "gold")
+
+    def written(name, layout, **more):
+        return export_collection(tmp_path / name, [TEA], passages, gold, layout=layout, **more)
+
+    assert written("beir", "beir") == len(pd.read_csv(tmp_path / "beir" / "qrels" / "test.tsv", sep="\t")) == 2
+    assert written("trec", "trec") == len((tmp_path / "trec" / "qrels.txt").read_text().splitlines()) == 3
+    assert written("hub", "hf") == len(pd.read_parquet(tmp_path / "hub" / "verdicts" / "test.parquet")) == 3
+    banks = written("banks", "nuggets")
+    assert banks == len(bd.load(tmp_path / "banks", passages=passages).gold) == 2
+    assert written("all.jsonl", "berds") == 3
+    assert written("run.jsonl", "berds", run=ranked_run({"t1": ["d1"]})) == 2

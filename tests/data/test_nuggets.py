@@ -377,6 +377,14 @@ def test_banks_as_the_gold_of_questions_with_texts(tmp_path):
         load([{**topics[0], "perspectives": ["Moths err.", *asked.perspectives[1:]]}], gold=tmp_path)
 
 
+def test_ids_that_stand_in_for_texts_are_noted(tmp_path, caplog):
+    (tmp_path / "nuggets_7.json").write_text(json.dumps(SHORT), encoding="utf-8")
+    load([{"qid": "7", "question": "Why do moths circle?"}], gold=tmp_path)
+    assert "stand in" not in caplog.text
+    load(tmp_path)
+    assert "stand in" in caplog.text
+
+
 def test_a_caption_says_that_ids_were_searched_for(tmp_path):
     (tmp_path / "nuggets_7.json").write_text(json.dumps(SHORT), encoding="utf-8")
     passages = [Passage(docno, f"Moths, text 7 of {docno}") for _, docno in SUPPORTED[:3]]
