@@ -52,7 +52,7 @@ class Missing(NamedTuple):
             sentences.append(f"{absent} not in the corpus, such as {self.such_as!r}")
         if self.unanswerable:
             questions = some_of(self.unanswerable, self.questions, "question", "have")
-            sentences.append(f"{questions} no relevant passage in the corpus, so no system can answer")
+            sentences.append(f"{questions} no passage judged relevant in the corpus, so every system scores 0")
         return sentences
 
 

@@ -163,10 +163,10 @@ def ceiling(questions: Sequence[Question], reachable: pd.DataFrame, measures: Se
     without = int((within == 0).sum())
     reasons = []
     if without:
-        reasons.append(f"{some_of(without, n, 'question', 'have')} no relevant passage in the corpus")
+        reasons.append(f"{some_of(without, n, 'question', 'have')} no passage judged relevant in the corpus")
     if incomplete.any():
         some = some_of(int(incomplete.sum()), n, "question", "have")
-        reasons.append(f"{some} no relevant passage for some perspective")
+        reasons.append(f"{some} no passage judged relevant for some perspective")
     why = " and ".join(reasons)
     return f"{', '.join(limits)} ({why})" if limits else why
 

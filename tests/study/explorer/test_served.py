@@ -31,7 +31,7 @@ def started(folder, *options):
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen(command, cwd=folder, env=os.environ | browser, stdout=log, stderr=log)
     try:
-        for _ in range(400):
+        for _ in range(1200):
             said = (folder / "log").read_text(errors="replace")
             assert process.poll() is None, said
             if "is filled with 1 kernel" in said:
