@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,14 +24,16 @@ from berdslib.judging.pairs import NLI_T5
 from berdslib.judging.registry import EVALUATOR, EVALUATOR_BASE, TASK, check_judge, members
 from berdslib.llm.prompting import OURS, fetch_command, published_path, split_wording
 from berdslib.models.cards import CARDS, model_card
+from berdslib.models.corpus_vectors import VECTORS_FILE
 from berdslib.models.loading import how_to_get
+from berdslib.models.manifest import MANIFEST_FILE
 from berdslib.models.packaged import PACKAGED
 from berdslib.retrieval.bm25 import ANALYSERS
 from berdslib.retrieval.expansion import SEARCHED, TASK_OF
 from berdslib.retrieval.index import split_name
 from berdslib.retrieval.rerank import TART_FULL
 from berdslib.retrieval.retrievers import LUCENE, check_dense
-from berdslib.retrieval.systems import CROSS, EXPAND, EXTRACT, INDEX, MULTI, RECORDED, RULE, parse_system
+from berdslib.retrieval.systems import CROSS, EXPAND, EXTRACT, INDEX, MULTI, RECORDED, RULE, System, parse_system
 from berdslib.study import notebooks
 from berdslib.study.notebooks import work_folder
 from berdslib.study.tuning import NONE, systems_of
@@ -58,12 +62,7 @@ def _all_lookups(settings: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]
 
 def _lookups(values: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
     """Yield a check of each name that a run's parameters contain: the field, a function and its arguments."""
-
-    def texts(name: str) -> list[str]:
-        value = values.get(name, [])
-        elements = value if isinstance(value, list) else [value]
-        return [element for element in elements if element and isinstance(element, str)]
-
+    texts = partial(_texts, values)
     data_sets = texts("data") + texts("datasets")
     for name in data_sets:
         yield "data", _check_data, name, "data"
@@ -93,6 +92,13 @@ def _lookups(values: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
     for measure, cut in itertools.product(texts("measures"), cuts if isinstance(cuts, list) else ()):
         for name in data_sets or [""]:
             yield "measures", _check_measure, name, f"{measure}@{cut}"
+
+
+def _texts(values: Mapping[str, Any], name: str) -> list[str]:
+    """Return the texts of a parameter, which may be a text or a list."""
+    value = values.get(name, [])
+    elements = value if isinstance(value, list) else [value]
+    return [element for element in elements if element and isinstance(element, str)]
 
 
 def _check_data(name: str, kind: str) -> None:
@@ -172,6 +178,7 @@ def lacks(settings: Sequence[Mapping[str, Any]], gpus: int = 0) -> list[Lack]:
     found: dict[Lack, None] = {}
     for values in settings:
         found |= dict.fromkeys(_lacks_of_run(values))
+        found |= dict.fromkeys(_lacks_of_indexes(values))
     for name, split, part in dict.fromkeys(needed for values in settings for needed in _other_splits(values)):
         found |= dict.fromkeys(_lacks_of_split(name, split, part))
     for _, check, *arguments in _all_lookups(settings):
@@ -199,7 +206,7 @@ def _lacks_of_run(values: Mapping[str, Any]) -> Iterator[Lack]:
     """Yield the data sets and files that a run's parameters name, in whatever parameter, and that are not here."""
     inputs = notebooks.inputs_of(values.values())
     for name, digest in inputs.items():
-        if not digest:
+        if name in DATASETS and not digest:  # an empty folder has no digest either
             yield Lack(name, _data_command(name))
             yield from _package("datasets", "hub", needed=bool(DATASETS[name].hf_repo or DATASETS[name].tables))
     for source in values.get("sources", []):
@@ -211,6 +218,30 @@ def _lacks_of_run(values: Mapping[str, Any]) -> Iterator[Lack]:
     if values.get("profile") == "paper":  # of notebook 05
         yield from _weights(values["causal_model"])
         yield from _lacks_of_prompt(TASK, values["wording"])
+
+
+def _lacks_of_indexes(values: Mapping[str, Any]) -> Iterator[Lack]:
+    """Yield the saved indexes that are missing: a run that built one would change its own inputs."""
+    corpora = _texts(values, "corpus") or _texts(values, "data") or ["CORPUS"]
+    systems = list[System]()
+    for _, check, *arguments in _lookups(values):
+        with suppress(InputError):  # a name that the notebook registers is unknown here
+            if check is _check_system:
+                systems.append(parse_system(*arguments))
+            elif check is _check_way:
+                retriever, way = arguments
+                systems += map(parse_system, systems_of(retriever, way, [1.0]))
+    for system, corpus in itertools.product(systems, corpora):
+        for index in system.values(INDEX):
+            kind, place = split_name(index)
+            folder = work_folder() / place
+            written = folder / {"numpy": VECTORS_FILE, "milvus": ""}.get(kind, MANIFEST_FILE)
+            if place and "://" not in place and not written.exists():
+                make = ["data", "index", corpus, index, "-m", system.first]
+                if kind == "numpy":  # a search makes it
+                    make = ["retrieve", "-q", "sample", "-c", corpus, "-r", system.first]
+                    make += ["--index", index, "-o", "first.trec"]
+                yield Lack(f"{place}, of {corpus}", shlex.join(["berds", *make]))
 
 
 def _other_splits(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -264,10 +295,7 @@ def _lacks_of_system(text: str) -> Iterator[Lack]:
         if name != RULE:
             yield from _lacks_of_chat("perspective_extraction", name.partition(":")[2])
     for index in system.values(INDEX):
-        kind, place = split_name(index)
-        yield from _package("pymilvus", "milvus", needed=kind == "milvus")
-        if place and "://" not in place and not (work_folder() / place).exists():
-            yield Lack(place, f"berds data index CORPUS {index}", stops=False)
+        yield from _package("pymilvus", "milvus", needed=split_name(index)[0] == "milvus")
 
 
 def _lacks_of_encoder(name: str) -> Iterator[Lack]:
