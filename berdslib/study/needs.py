@@ -22,7 +22,7 @@ from berdslib.evaluation.arguments import measures_of_scenario
 from berdslib.evaluation.measures import check_without_groups, parse_measure
 from berdslib.judging.pairs import NLI_T5
 from berdslib.judging.registry import EVALUATOR, EVALUATOR_BASE, TASK, check_judge, members
-from berdslib.llm.prompting import OURS, fetch_command, published_path, split_wording
+from berdslib.llm.prompting import OTHER, OURS, fetch_command, split_wording, wording_state
 from berdslib.models.cards import CARDS, model_card
 from berdslib.models.corpus_vectors import VECTORS_FILE
 from berdslib.models.loading import how_to_get
@@ -347,8 +347,13 @@ def _lacks_of_chat(task: str, name: str) -> Iterator[Lack]:
 
 
 def _lacks_of_prompt(task: str, wording: str) -> Iterator[Lack]:
-    if wording and wording not in OURS and not published_path(task, wording).is_file():
-        yield Lack(f"{wording} wording of {task}", fetch_command(task, wording))
+    if not wording or wording in OURS:
+        return
+    what = f"{wording} wording of {task}"
+    if not (state := wording_state(task, wording)):
+        yield Lack(what, fetch_command(task, wording))
+    elif state == OTHER:
+        yield Lack(f"{what}: here, but not the authors' file", fetch_command(task, wording), stops=False)
 
 
 def _weights(checkpoint: str) -> Iterator[Lack]:

@@ -61,6 +61,9 @@ def test_what_is_there_is_not_listed(bare, monkeypatch):
         (bare / name).touch()
     (bare / "wording.txt").write_text("[Document] [Statement]")
     import_prompt("perspective_detection", bare / "wording.txt", TASKS["perspective_detection"])
+    (other,) = lacks([of_paper])  # another text than the authors'
+    assert other.what.startswith(JUDGES_PROMPT) and not other.stops
+    monkeypatch.setattr("berdslib.llm.prompting.PUBLISHED", {})  # without a checksum on record nothing is known of it
     assert commands([of_paper]) == {}
     chat = {"systems": ["bm25+expand:chat:gpt-x"]}
     assert set(commands([chat])) == {"a key for gpt-x"}
