@@ -5,11 +5,10 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import os
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 from berdslib.data.catalogue import DATASETS
@@ -33,7 +32,7 @@ from berdslib.retrieval.expansion import SEARCHED, TASK_OF
 from berdslib.retrieval.index import split_name
 from berdslib.retrieval.rerank import TART_FULL
 from berdslib.retrieval.retrievers import LUCENE, check_dense
-from berdslib.retrieval.systems import CROSS, EXPAND, EXTRACT, INDEX, MULTI, RECORDED, RULE, System, parse_system
+from berdslib.retrieval.systems import CROSS, EXPAND, EXTRACT, INDEX, MULTI, RECORDED, RULE, parse_system
 from berdslib.study import notebooks
 from berdslib.study.notebooks import work_folder
 from berdslib.study.tuning import NONE, systems_of
@@ -62,8 +61,14 @@ def _all_lookups(settings: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]
 
 def _lookups(values: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
     """Yield a check of each name that a run's parameters contain: the field, a function and its arguments."""
-    texts = partial(_texts, values)
+
+    def texts(name: str) -> list[str]:
+        value = values.get(name, [])
+        elements = value if isinstance(value, list) else [value]
+        return [element for element in elements if element and isinstance(element, str)]
+
     data_sets = texts("data") + texts("datasets")
+    corpora = texts("corpus") or data_sets or ["CORPUS"]  # which an index is of
     for name in data_sets:
         yield "data", _check_data, name, "data"
         if values.get("corpus") == "":  # the corpus of the questions is searched
@@ -73,15 +78,15 @@ def _lookups(values: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
     for name in texts("corpus"):
         yield "corpus", _check_data, name, "corpus"
     for system in texts("systems"):
-        yield "systems", _check_system, system
+        yield "systems", _check_system, system, *corpora
     for retriever in texts("retriever"):
         for then in texts("then") or [""]:
             if values.get("weights"):  # the notebook tries these weights, so `then` has none
-                yield "then", _check_way, retriever, then.removeprefix("+") or NONE
+                yield "then", _check_way, retriever, then.removeprefix("+") or NONE, *corpora
             else:
-                yield "retriever", _check_system, retriever + then
+                yield "retriever", _check_system, retriever + then, *corpora
         for way in texts("ways"):
-            yield "ways", _check_way, retriever, way
+            yield "ways", _check_way, retriever, way, *corpora
     for encoder in texts("encoder"):
         yield "encoder", check_dense, encoder
     for analyser in texts("analyser"):
@@ -92,13 +97,6 @@ def _lookups(values: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
     for measure, cut in itertools.product(texts("measures"), cuts if isinstance(cuts, list) else ()):
         for name in data_sets or [""]:
             yield "measures", _check_measure, name, f"{measure}@{cut}"
-
-
-def _texts(values: Mapping[str, Any], name: str) -> list[str]:
-    """Return the texts of a parameter, which may be a text or a list."""
-    value = values.get(name, [])
-    elements = value if isinstance(value, list) else [value]
-    return [element for element in elements if element and isinstance(element, str)]
 
 
 def _check_data(name: str, kind: str) -> None:
@@ -143,12 +141,12 @@ def _check_measure(name: str, text: str) -> None:
         check_without_groups([measure])
 
 
-def _check_way(retriever: str, way: str) -> None:
+def _check_way(retriever: str, way: str, *_corpora: str) -> None:
     for system in systems_of(retriever, way, [1.0]):
         _check_system(system)
 
 
-def _check_system(text: str) -> None:
+def _check_system(text: str, *_corpora: str) -> None:
     system = parse_system(text)
     for name in system.values(EXPAND, MULTI):
         kind, colon, _ = name.partition(":")
@@ -178,7 +176,6 @@ def lacks(settings: Sequence[Mapping[str, Any]], gpus: int = 0) -> list[Lack]:
     found: dict[Lack, None] = {}
     for values in settings:
         found |= dict.fromkeys(_lacks_of_run(values))
-        found |= dict.fromkeys(_lacks_of_indexes(values))
     for name, split, part in dict.fromkeys(needed for values in settings for needed in _other_splits(values)):
         found |= dict.fromkeys(_lacks_of_split(name, split, part))
     for _, check, *arguments in _all_lookups(settings):
@@ -220,30 +217,6 @@ def _lacks_of_run(values: Mapping[str, Any]) -> Iterator[Lack]:
         yield from _lacks_of_prompt(TASK, values["wording"])
 
 
-def _lacks_of_indexes(values: Mapping[str, Any]) -> Iterator[Lack]:
-    """Yield the saved indexes that are missing: a run that built one would change its own inputs."""
-    corpora = _texts(values, "corpus") or _texts(values, "data") or ["CORPUS"]
-    systems = list[System]()
-    for _, check, *arguments in _lookups(values):
-        with suppress(InputError):  # a name that the notebook registers is unknown here
-            if check is _check_system:
-                systems.append(parse_system(*arguments))
-            elif check is _check_way:
-                retriever, way = arguments
-                systems += map(parse_system, systems_of(retriever, way, [1.0]))
-    for system, corpus in itertools.product(systems, corpora):
-        for index in system.values(INDEX):
-            kind, place = split_name(index)
-            folder = work_folder() / place
-            written = folder / {"numpy": VECTORS_FILE, "milvus": ""}.get(kind, MANIFEST_FILE)
-            if place and "://" not in place and not written.exists():
-                make = ["data", "index", corpus, index, "-m", system.first]
-                if kind == "numpy":  # a search makes it
-                    make = ["retrieve", "-q", "sample", "-c", corpus, "-r", system.first]
-                    make += ["--index", index, "-o", "first.trec"]
-                yield Lack(f"{place}, of {corpus}", shlex.join(["berds", *make]))
-
-
 def _other_splits(values: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield data set, split and part of what a run reads beside the questions of its own split."""
     for name in [*values.get("data", []), *values.get("datasets", [])]:
@@ -272,12 +245,12 @@ def _lacks_of_split(name: str, split: str | None, part: str = "questions") -> It
         yield Lack(what, _data_command(name))
 
 
-def _lacks_of_way(retriever: str, way: str) -> Iterator[Lack]:
+def _lacks_of_way(retriever: str, way: str, *corpora: str) -> Iterator[Lack]:
     for system in systems_of(retriever, way, [1.0]):
-        yield from _lacks_of_system(system)
+        yield from _lacks_of_system(system, *corpora)
 
 
-def _lacks_of_system(text: str) -> Iterator[Lack]:
+def _lacks_of_system(text: str, *corpora: str) -> Iterator[Lack]:
     system = parse_system(text)
     if system.first == "tart-full":
         yield from _weights(TART_FULL)
@@ -295,7 +268,17 @@ def _lacks_of_system(text: str) -> Iterator[Lack]:
         if name != RULE:
             yield from _lacks_of_chat("perspective_extraction", name.partition(":")[2])
     for index in system.values(INDEX):
-        yield from _package("pymilvus", "milvus", needed=split_name(index)[0] == "milvus")
+        kind, place = split_name(index)
+        yield from _package("pymilvus", "milvus", needed=kind == "milvus")
+        written = work_folder() / place / {"numpy": VECTORS_FILE, "milvus": ""}.get(kind, MANIFEST_FILE)
+        if place and "://" not in place and not written.exists():
+            # A run that made it would change its own inputs.
+            for corpus in corpora:
+                command = f"berds data index {quote(corpus)} {quote(index)} -m {system.first}"
+                if kind == "numpy":  # a search makes it
+                    searched = f"{system.first}+index:{index}"
+                    command = f"berds retrieve -q sample -c {quote(corpus)} -r {quote(searched)} -o first.trec"
+                yield Lack(f"{place}, of {corpus}", command)
 
 
 def _lacks_of_encoder(name: str) -> Iterator[Lack]:
