@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from berdslib.errors import InputError, MissingDataError, errors_in, known
-from berdslib.files import write_text
+from berdslib.files import say_once, write_text
 from berdslib.llm.chat import Form, Request, check_no_address, system_in_first_turn
 from berdslib.llm.untrusted import defuse_tag
 from berdslib.paths import cache_dir
@@ -155,6 +155,8 @@ def load_prompt(task: str, wording: str = "ours", needs: Sequence[str] = (), *, 
             f"the {wording} wording of {task} is not part of this project, and {path} does not exist. "
             f"Get it:  {fetch_command(task, wording)}"
         )
+    if wording_state(task, wording) == OTHER:
+        say_once(path, f"the {wording} wording of {task} is {OTHER}")
     return _parse(f"{task}/{wording}", path.read_text(encoding="utf-8"), needs)
 
 
@@ -211,6 +213,8 @@ def import_prompt(task: str, source: Path, needs: Sequence[str], wording: str | 
     try:
         raw = source.read_bytes()
         text = raw.decode("utf-8-sig").replace("\r\n", "\n")
+    except FileNotFoundError:
+        raise InputError("does not exist", path=source) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read as UTF-8 text ({type(error).__name__})", path=source) from None
     with errors_in(source):

@@ -30,14 +30,15 @@ def record_of(parameters: Mapping[str, Any], began: datetime | None = None) -> d
     """Return the record of a run that was made just now, in the fields of a notebook's run.json.
 
     Args:
-        parameters: what the run was made with; names of data sets and files among the values are hashed.
+        parameters: what the run was made with; data sets and files that the values name are hashed; paths are relative
+            to the current folder.
         began: when its making began, if that was measured.
     """
     record: dict[str, Any] = {
         "berdslib": __version__,
         "code": code_version(),
         "parameters": {name: _plain(value) for name, value in parameters.items() if value not in (None, "", [])},
-        "inputs": inputs_of(parameters.values()),
+        "inputs": inputs_of(parameters.values(), Path.cwd()),
         "environment": environment(),
     }
     if began:

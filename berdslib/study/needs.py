@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 from berdslib.data.catalogue import DATASETS
@@ -20,9 +21,11 @@ from berdslib.evaluation.arguments import measures_of_scenario
 from berdslib.evaluation.measures import check_without_groups, parse_measure
 from berdslib.judging.pairs import NLI_T5
 from berdslib.judging.registry import EVALUATOR, EVALUATOR_BASE, TASK, check_judge, members
-from berdslib.llm.prompting import OURS, fetch_command, published_path, split_wording
+from berdslib.llm.prompting import OTHER, OURS, fetch_command, split_wording, wording_state
 from berdslib.models.cards import CARDS, model_card
+from berdslib.models.corpus_vectors import VECTORS_FILE
 from berdslib.models.loading import how_to_get
+from berdslib.models.manifest import MANIFEST_FILE
 from berdslib.models.packaged import PACKAGED
 from berdslib.retrieval.bm25 import ANALYSERS
 from berdslib.retrieval.expansion import SEARCHED, TASK_OF
@@ -65,6 +68,7 @@ def _lookups(values: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
         return [element for element in elements if element and isinstance(element, str)]
 
     data_sets = texts("data") + texts("datasets")
+    corpora = texts("corpus") or data_sets or ["CORPUS"]  # which an index is of
     for name in data_sets:
         yield "data", _check_data, name, "data"
         if values.get("corpus") == "":  # the corpus of the questions is searched
@@ -74,15 +78,15 @@ def _lookups(values: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
     for name in texts("corpus"):
         yield "corpus", _check_data, name, "corpus"
     for system in texts("systems"):
-        yield "systems", _check_system, system
+        yield "systems", _check_system, system, *corpora
     for retriever in texts("retriever"):
         for then in texts("then") or [""]:
             if values.get("weights"):  # the notebook tries these weights, so `then` has none
-                yield "then", _check_way, retriever, then.removeprefix("+") or NONE
+                yield "then", _check_way, retriever, then.removeprefix("+") or NONE, *corpora
             else:
-                yield "retriever", _check_system, retriever + then
+                yield "retriever", _check_system, retriever + then, *corpora
         for way in texts("ways"):
-            yield "ways", _check_way, retriever, way
+            yield "ways", _check_way, retriever, way, *corpora
     for encoder in texts("encoder"):
         yield "encoder", check_dense, encoder
     for analyser in texts("analyser"):
@@ -137,12 +141,12 @@ def _check_measure(name: str, text: str) -> None:
         check_without_groups([measure])
 
 
-def _check_way(retriever: str, way: str) -> None:
+def _check_way(retriever: str, way: str, *_corpora: str) -> None:
     for system in systems_of(retriever, way, [1.0]):
         _check_system(system)
 
 
-def _check_system(text: str) -> None:
+def _check_system(text: str, *_corpora: str) -> None:
     system = parse_system(text)
     for name in system.values(EXPAND, MULTI):
         kind, colon, _ = name.partition(":")
@@ -199,7 +203,7 @@ def _lacks_of_run(values: Mapping[str, Any]) -> Iterator[Lack]:
     """Yield the data sets and files that a run's parameters name, in whatever parameter, and that are not here."""
     inputs = notebooks.inputs_of(values.values())
     for name, digest in inputs.items():
-        if not digest:
+        if name in DATASETS and not digest:  # an empty folder has no digest either
             yield Lack(name, _data_command(name))
             yield from _package("datasets", "hub", needed=bool(DATASETS[name].hf_repo or DATASETS[name].tables))
     for source in values.get("sources", []):
@@ -241,12 +245,12 @@ def _lacks_of_split(name: str, split: str | None, part: str = "questions") -> It
         yield Lack(what, _data_command(name))
 
 
-def _lacks_of_way(retriever: str, way: str) -> Iterator[Lack]:
+def _lacks_of_way(retriever: str, way: str, *corpora: str) -> Iterator[Lack]:
     for system in systems_of(retriever, way, [1.0]):
-        yield from _lacks_of_system(system)
+        yield from _lacks_of_system(system, *corpora)
 
 
-def _lacks_of_system(text: str) -> Iterator[Lack]:
+def _lacks_of_system(text: str, *corpora: str) -> Iterator[Lack]:
     system = parse_system(text)
     if system.first == "tart-full":
         yield from _weights(TART_FULL)
@@ -266,8 +270,15 @@ def _lacks_of_system(text: str) -> Iterator[Lack]:
     for index in system.values(INDEX):
         kind, place = split_name(index)
         yield from _package("pymilvus", "milvus", needed=kind == "milvus")
-        if place and "://" not in place and not (work_folder() / place).exists():
-            yield Lack(place, f"berds data index CORPUS {index}", stops=False)
+        written = work_folder() / place / {"numpy": VECTORS_FILE, "milvus": ""}.get(kind, MANIFEST_FILE)
+        if place and "://" not in place and not written.exists():
+            # A run that made it would change its own inputs.
+            for corpus in corpora:
+                command = f"berds data index {quote(corpus)} {quote(index)} -m {system.first}"
+                if kind == "numpy":  # a search makes it
+                    searched = f"{system.first}+index:{index}"
+                    command = f"berds retrieve -q sample -c {quote(corpus)} -r {quote(searched)} -o first.trec"
+                yield Lack(f"{place}, of {corpus}", command)
 
 
 def _lacks_of_encoder(name: str) -> Iterator[Lack]:
@@ -319,8 +330,13 @@ def _lacks_of_chat(task: str, name: str) -> Iterator[Lack]:
 
 
 def _lacks_of_prompt(task: str, wording: str) -> Iterator[Lack]:
-    if wording and wording not in OURS and not published_path(task, wording).is_file():
-        yield Lack(f"{wording} wording of {task}", fetch_command(task, wording))
+    if not wording or wording in OURS:
+        return
+    what = f"{wording} wording of {task}"
+    if not (state := wording_state(task, wording)):
+        yield Lack(what, fetch_command(task, wording))
+    elif state == OTHER:
+        yield Lack(f"{what}: here, but not the authors' file", fetch_command(task, wording), stops=False)
 
 
 def _weights(checkpoint: str) -> Iterator[Lack]:

@@ -426,15 +426,16 @@ def code_version() -> str:
     return digest.hexdigest()[:10]
 
 
-def inputs_of(values: Iterable[Any]) -> dict[str, str]:
+def inputs_of(values: Iterable[Any], folder: Path | None = None) -> dict[str, str]:
     """Return name → hash of the content of each data set and file that the values name, also inside system strings.
 
-    The hash is "" for a data set that is not on this machine.
+    The hash is "" for a data set that is not on this machine. Paths are relative to `folder`, or else to
+    :func:`work_folder`.
     """
     words = set()
     for text in _texts(values):
         words |= {text, *re.split("[:+,]", text)}
-    places = {word: _places(word) for word in sorted(words)}
+    places = {word: _places(word, folder or work_folder()) for word in sorted(words)}
     return {word: _digest(found) for word, found in places.items() if found}
 
 
@@ -446,10 +447,10 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
             yield from _texts(value)
 
 
-def _places(word: str) -> list[Path]:
+def _places(word: str, folder: Path) -> list[Path]:
     if word in DATASETS:  # a data set takes precedence over a folder of the same name, as in loading
         return every_place(DATASETS[word])
-    path = work_folder() / word
+    path = folder / word
     is_path = re.search(r"\w", word) and len(word) < _LONGEST_PATH
     return [path] if is_path and path.exists() else []
 

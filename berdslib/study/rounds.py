@@ -43,7 +43,8 @@ def read_trace(path: StrPath) -> pd.DataFrame:
 
     A row is a round: an id (`qid`, `query_id`, …), `round`, `query`, and the passages it found, best first (`docnos`,
     `doc_ids`, `documents`, …: ids, or objects with an id). Or a row is a question with `rounds`, a list of such
-    objects, or with `result`, the calls of tools that BrowseComp-Plus records: each call of a search is a round.
+    objects, or with `result`, the calls of tools that BrowseComp-Plus records: each call of a search is a round. Rounds
+    in such a list may lack `round`; they are then counted in their order.
     """
     rows = []
     seen = set[tuple[str, int]]()
@@ -51,9 +52,11 @@ def read_trace(path: StrPath) -> pd.DataFrame:
         qid = row.text(*QID_NAMES)
         steps = _steps(row)
         for number, step in enumerate(steps, start=1):
-            round_ = int(step.number("round")) if step.has("round") else number
-            if round_ < 1:
-                raise step.wrong("round", f"rounds are counted from 1, not {round_}")
+            counted = step is row or step.has("round")
+            place = step.number("round") if counted else number
+            round_ = int(place)
+            if round_ < 1 or round_ != place:
+                raise step.wrong("round", f"a whole number from 1 is expected, not {place:g}")
             if (qid, round_) in seen:
                 raise step.wrong("round", f"question {qid!r} has round {round_} twice; number its rounds 1, 2, …")
             seen.add((qid, round_))
@@ -148,7 +151,14 @@ class Rounds(Shown):
         names = {"shown": "perspectives shown", "all": "questions with all of them"}
         drawn = 100 * self.table.set_index("round")[[*names]].rename(columns=names)
         figure = lines(drawn, "round", "percent", colours=(PALETTE[3], PALETTE[7]))  # no retriever's, no side's
-        figure.axes[0].set_xticks(drawn.index)
+        (axis,) = figure.axes
+        for line, prefix in zip(axis.lines, ("", "all_"), strict=True):
+            low, high = 100 * self.table[f"{prefix}low"], 100 * self.table[f"{prefix}high"]
+            axis.fill_between(drawn.index, low, high, color=line.get_color(), alpha=0.15, lw=0)
+        axis.lines[0].set(linewidth=5, markersize=11)  # seen behind the other where both coincide
+        axis.lines[1].set_linestyle("--")
+        axis.legend(frameon=False)
+        axis.set_xticks(drawn.index)
         return figure
 
 

@@ -6,6 +6,7 @@ import sys
 
 import pandas as pd
 import pytest
+import yaml
 from shell import berds
 
 import berdslib as bd
@@ -13,6 +14,7 @@ from berdslib.cli.inputs import named_files, read_collection, read_collections
 from berdslib.data.datasets import load_gold, load_passages, load_questions
 from berdslib.data.formats import write_berds
 from berdslib.data.records import Passage, Question, make_verdicts, ranked_run
+from berdslib.data.tables import write_jsonl
 from berdslib.data.trec import read_trec_run
 from berdslib.errors import InputError
 from berdslib.evaluation.measures import MRecall, Precision, score_run
@@ -33,6 +35,25 @@ def test_retrieve_judge_evaluate(tmp_path):
     macro = {row["measure"]: row["mean"] for row in table if row["dataset"] == "macro"}
     for measure, value in macro.items():
         assert value == pytest.approx(want[measure].groupby(sources).mean().mean())
+
+
+def test_the_record_beside_a_run_has_the_files_of_the_callers_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # the checkout is elsewhere
+    write_jsonl("q.jsonl", [{"qid": "1", "question": "Should zoos close?"}])
+    write_jsonl("c.jsonl", [{"docno": "d", "text": "Zoos keep rare animals."}])
+    berds("data", "export", "folder", "-c", "c.jsonl")
+    made = ("-r", "minilm", "--index", "flat:own.index", "-o", "run.trec")
+
+    def checksums(corpus):
+        berds("retrieve", "-q", "q.jsonl", "-c", corpus, *made)
+        return yaml.safe_load((tmp_path / "run.ir_metadata.yaml").read_text())["data"]["checksums"]
+
+    before = checksums("./folder")
+    assert set(before) == {"q.jsonl", "./folder", "own.index"} and all(before.values())
+    assert checksums("./folder") == before
+    write_jsonl("q.jsonl", [{"qid": "1", "question": "Should parks close?"}])
+    after = checksums("c.jsonl")  # the same passages, so the same index
+    assert after["q.jsonl"] != before["q.jsonl"] and "c.jsonl" in after
 
 
 def test_evaluate_official_file_with_two_recorded_judges(tmp_path):

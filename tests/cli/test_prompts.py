@@ -107,7 +107,7 @@ def test_a_published_prompt_is_fetched_once_and_another_address_is_another_file(
     assert shown.rstrip().endswith("{document} says {statement}?")
 
 
-def test_a_file_is_compared_with_the_authors_checksum(tmp_path, user_cache, monkeypatch):
+def test_a_file_is_compared_with_the_authors_checksum(tmp_path, user_cache, monkeypatch, caplog):
     on_record(monkeypatch, "http://nowhere", TEXT)
     for text, state in ((TEXT, AUTHORS), (TEXT + "!", OTHER)):
         (tmp_path / "copy.txt").write_text(text)
@@ -116,3 +116,6 @@ def test_a_file_is_compared_with_the_authors_checksum(tmp_path, user_cache, monk
         assert (state in told.stderr) == (state == OTHER)
         (row,) = [row for row in json.loads(berds("prompts", "list", "--json").stdout) if row["task"] == wording[0]]
         assert row["states"]["published-no-chat"] == state and row["states"]["published"] == ""
+        for _ in range(2):
+            berds("prompts", "show", *wording)
+        assert caplog.text.count(OTHER) == (state == OTHER)  # one warning, however often it is used

@@ -1,12 +1,17 @@
 """What a grid lacks on this machine: each thing with the command that gets it, and gone once it is there."""
 
+import shlex
+
 import pytest
+from shell import berds
 
 from berdslib.data.tables import write_jsonl
+from berdslib.errors import BerdsError
 from berdslib.llm.prompting import TASKS, import_prompt
 from berdslib.paths import PACKAGE
-from berdslib.study.grid import read_grid
+from berdslib.study.grid import read_grid, run_grid, status
 from berdslib.study.needs import lacks
+from berdslib.study.notebooks import inputs_of
 
 GRIDS = PACKAGE.parent / "papermill_runs" / "grids"
 JUDGES_PROMPT = "published wording of perspective_detection"
@@ -56,6 +61,9 @@ def test_what_is_there_is_not_listed(bare, monkeypatch):
         (bare / name).touch()
     (bare / "wording.txt").write_text("[Document] [Statement]")
     import_prompt("perspective_detection", bare / "wording.txt", TASKS["perspective_detection"])
+    (other,) = lacks([of_paper])  # another text than the authors'
+    assert other.what.startswith(JUDGES_PROMPT) and not other.stops
+    monkeypatch.setattr("berdslib.llm.prompting.PUBLISHED", {})  # without a checksum on record nothing is known of it
     assert commands([of_paper]) == {}
     chat = {"systems": ["bm25+expand:chat:gpt-x"]}
     assert set(commands([chat])) == {"a key for gpt-x"}
@@ -81,5 +89,48 @@ def test_made_files_indexes_and_packages(bare):
     found = commands([run, {"systems": ["minilm+index:ivf-pq:no.index", "pyserini:robust04"]}])
     assert "berds rate pairs" in found["gpt4.tsv"] and "build stances" in found["sided/questions.jsonl"]
     assert found["weights of mine/deep/folder"] == "no such folder"
-    assert found["no.index"] == "berds data index CORPUS ivf-pq:no.index"
     assert found["the package pyserini"] == "pip install 'berdslib[pyserini]'"
+
+
+def test_a_run_refuses_until_its_index_is_built_by_the_printed_command(bare, monkeypatch):
+    (bare / "pyproject.toml").write_text('[project]\nname = "berdslib"\n')
+    (bare / "notebooks").mkdir()
+    monkeypatch.chdir(bare)
+    monkeypatch.setenv("BERDS_PROJECT", str(bare))
+    write_jsonl(bare / "my corpus.jsonl", [{"docno": "d", "text": "Zoos keep rare animals."}])
+    (bare / "some.index").mkdir()  # an empty folder is no index
+    notebook = PACKAGE.parent / "papermill_runs" / "system.ipynb"
+    (bare / "small.yaml").write_text(
+        f"notebook: {notebook}\nfixed: {{corpus: my corpus.jsonl, then: '+index:flat:some.index'}}\n"
+        "grid: {retriever: [tart-dual]}\n"
+    )
+    planned = read_grid(bare / "small.yaml")
+    (lack,) = [lack for lack in planned.lacks() if lack.what.startswith("some.index")]
+    *words, encoder = shlex.split(lack.get)
+    assert lack.stops and encoder == "tart-dual"
+    with pytest.raises(BerdsError):
+        run_grid(planned)
+    assert [row["state"] for row in status(planned)] == ["not started"]
+    berds(*words[1:], "minilm")  # weights of tart-dual are not shipped
+    assert lack not in read_grid(bare / "small.yaml").lacks()
+
+
+def test_an_index_is_asked_for_once_for_each_corpus(bare):
+    run = {"data": ["sample", "theperspective"], "corpus": "", "systems": ["minilm+index:hnsw:no.index+mmr:0.9"]}
+    assert {get for what, get in commands([run]).items() if what.startswith("no.index")} == {
+        "berds data index sample hnsw:no.index -m minilm",
+        "berds data index theperspective hnsw:no.index -m minilm",
+    }
+
+
+@pytest.mark.parametrize("index", ["flat:made", "numpy:made", "milvus:made.db"])
+def test_the_printed_command_makes_the_index_as_a_search_leaves_it(bare, own_place, index):
+    write_jsonl("my corpus.jsonl", [{"docno": "d", "text": "Zoos keep rare animals."}])
+    system = f"minilm+index:{index.replace('made', f'{bare}/made')}"
+    run = {"corpus": str(bare / "my corpus.jsonl"), "retriever": system}
+    (command,) = commands([run]).values()
+    berds(*shlex.split(command)[1:])
+    assert commands([run]) == {}
+    before = inputs_of(run.values())
+    berds("retrieve", "-q", "sample", "-c", run["corpus"], "-r", system, "-o", "run.trec")
+    assert inputs_of(run.values()) == before and len(before) == 2

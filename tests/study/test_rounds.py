@@ -61,6 +61,8 @@ def test_traces_of_three_forms_are_one(tmp_path, rows):
         [{"qid": "q1", "rounds": [{"query": "tea", "docs": [{"name": "a"}]}]}],
         [{"qid": "q1", "rounds": []}],
         [{"qid": "q1", "round": 0, "query": "tea", "docnos": ["a"]}],
+        [{"qid": "q1", "round": 1.5, "query": "tea", "docnos": ["a"]}],
+        [{"qid": "q1", "query": "tea", "docnos": ["a"]}],
         [FLAT[0], FLAT[0] | {"docnos": ["c"]}],
         [{"qid": "q1", "rounds": [{"round": 1, "docs": ["a"]}, {"round": 1, "docs": ["b"]}]}],
     ],
@@ -85,7 +87,12 @@ def test_coverage_by_round_by_hand(tmp_path):
     ]  # fmt: skip
     assert found.hidden_after(1).values.tolist() == [["q1", 2, "tea harms", 1, "No."]]
     assert len(found.hidden_after(2)) == 0
-    assert "2 questions" in repr(found) and len(found.figure().axes[0].lines) == 2
+    assert "2 questions" in repr(found)
+    (axis,) = found.figure().axes
+    assert len({line.get_linewidth() for line in axis.lines}) == 2  # both are seen where they coincide
+    for band, columns in zip(axis.collections, (["low", "high"], ["all_low", "all_high"]), strict=True):
+        drawn = set(band.get_paths()[0].vertices[:, 1].round(6))
+        assert drawn == set((100 * found.table[columns]).to_numpy().round(6).ravel())
     trace = found.each[["qid", "round", "query"]].assign(docno="b", rank=1)
     for wrong in ({"qid": "q9"}, {"docno": "unknown"}):
         with pytest.raises(InputError):
