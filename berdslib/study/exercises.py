@@ -421,13 +421,13 @@ def class_table(folder: StrPath) -> ClassTable:
         relative = path.relative_to(folder)
         stem = next((stem for stem in ours if stem in path.name), "")
         is_notebook = path.suffix == ".ipynb"
+        name = printable(os.fsencode(relative).decode("utf-8", "replace"))
         if path.name == RUNS and path.is_dir():
-            left_out.append(str(relative))
+            left_out.append(name)
         if ".ipynb_checkpoints" in path.parts or RUNS in relative.parts or path.is_dir() or not (is_notebook or stem):
             continue
         handed_in = _handed_in(path) if is_notebook else None
         stem = stem or _of_notebook(handed_in or {}, ours)
-        name = printable(os.fsencode(relative).decode("utf-8", "replace"))
         if not is_notebook or not stem:
             left_out.append(name)
             continue
