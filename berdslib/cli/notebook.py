@@ -104,9 +104,10 @@ def notebook_students(folder: Path, repository: str, overwrite: bool) -> None:
 def notebook_check(folder: Path, csv: bool) -> None:
     """Tabulate a class's copies in FOLDER: which exercises are right, not yet, blank or not run.
 
-    A copy is recognised by its name, ada/03_retrieval.ipynb or 03_retrieval_ada.ipynb, or else by its exercises. Only
-    saved outputs are read; nothing is run. Totals for each exercise and each student follow. "changed" means that the
-    check differs from the notebook's own, and "solution" that the cell is the notebook's own, with its solution.
+    A copy is recognised by its name, ada/03_retrieval.ipynb or 03_retrieval_ada.ipynb, or else by its exercises. Of
+    several by one student, the one that was saved last counts. Only saved outputs are read; nothing is run. Totals
+    for each exercise and each student follow. "changed" means that the check differs from the notebook's own, and
+    "solution" that the cell is the notebook's own, with its solution.
     """
     from berdslib.files import guarded
     from berdslib.study.exercises import class_table
@@ -118,7 +119,9 @@ def notebook_check(folder: Path, csv: bool) -> None:
         click.echo(safe.to_csv(index=False, lineterminator="\n"), nl=False)
     else:
         tables = {"copies": results.copies, "exercises": results.exercises, "students": results.students}
-        print_tables(tables, {"left_out": results.left_out})
+        print_tables(tables, {"superseded": results.superseded, "left_out": results.left_out})
+    if results.superseded:
+        options.tell(f"superseded by a copy saved later: {', '.join(results.superseded)}")
     if results.left_out:
         options.tell(f"left out, since they are no copies of a notebook: {', '.join(results.left_out)}")
 

@@ -43,6 +43,8 @@ ANSWER = "answer"  # tag of the cell above the check in a student's copy
 BET = "bet"
 LARGEST_COPY = 50_000_000  # bytes of a student's notebook; ours have less than 0.3 million
 _ERROR = "\0error "  # prefix of an error's name, which a printed output cannot have
+_DUPLICATE = r"-Copy\d*$| ?\(\d+\)$"  # what JupyterLab and browsers append to the name of a second copy
+RUNS = "papermill_runs"  # executed notebooks, which nobody hands in
 SOLUTION = "# Solution"
 CHECK = "# Check"
 RUN_BOTH = "# Run this cell, then the folded one below, which checks it."
@@ -373,12 +375,14 @@ class Exercise(NamedTuple):
 
 
 class ClassTable(NamedTuple):
-    """A class's results: a frame with one row per copy, and the files that hold no copy; :func:`class_table` makes it.
+    """A class's results; :func:`class_table` makes it.
 
-    Columns of ``copies``: copy, student, notebook, right, of, and one per exercise with its state.
+    ``copies`` has one row per student and notebook: copy, student, notebook, right, of, and one column per exercise
+    with its state. ``superseded`` names older copies, ``left_out`` what holds no copy.
     """
 
     copies: pd.DataFrame
+    superseded: list[str]
     left_out: list[str]
 
     @property
@@ -401,9 +405,10 @@ def class_table(folder: StrPath) -> ClassTable:
     """Return the results in the saved outputs of a class's copies.
 
     Notebooks at any depth count. A copy is matched to its notebook by its name, as in ``ada/03_retrieval.ipynb`` or
-    ``03_retrieval_ada.ipynb``, or else by its exercises; the student is the first folder, or the rest of the name.
-    Nothing is run, so an output can be forged. "changed" means that the check differs from ours, "solution" that the
-    cell is ours with its solution, and "unreadable" that the copy cannot be read.
+    ``03_retrieval_ada.ipynb``, or else by its exercises; the student is the first folder, or the rest of the name. Of
+    several copies of a notebook by a student, the one that was saved last counts. Nothing is run, so an output can be
+    forged. "changed" means that the check differs from ours, "solution" that the cell is ours with its solution, and
+    "unreadable" that the copy cannot be read.
 
     Raises:
         InputError: a folder without copies.
@@ -416,11 +421,13 @@ def class_table(folder: StrPath) -> ClassTable:
         relative = path.relative_to(folder)
         stem = next((stem for stem in ours if stem in path.name), "")
         is_notebook = path.suffix == ".ipynb"
-        if ".ipynb_checkpoints" in path.parts or path.is_dir() or not (is_notebook or stem):
+        name = printable(os.fsencode(relative).decode("utf-8", "replace"))
+        if path.name == RUNS and path.is_dir():
+            left_out.append(name)
+        if ".ipynb_checkpoints" in path.parts or RUNS in relative.parts or path.is_dir() or not (is_notebook or stem):
             continue
         handed_in = _handed_in(path) if is_notebook else None
         stem = stem or _of_notebook(handed_in or {}, ours)
-        name = printable(os.fsencode(relative).decode("utf-8", "replace"))
         if not is_notebook or not stem:
             left_out.append(name)
             continue
@@ -428,16 +435,21 @@ def class_table(folder: StrPath) -> ClassTable:
         for number, exercise in ours[stem].items():
             states[number] = "unreadable" if handed_in is None else _state(number, handed_in.get(number), exercise)
         counts = {"right": list(states.values()).count("right"), "of": len(states)}
-        rows.append({"copy": name, "student": _student(name, stem), "notebook": stem, **counts, **states})
+        by = {"copy": name, "student": _student(name, stem), "notebook": stem}
+        rows.append({"saved": path.lstat().st_mtime, **by, **counts, **states})
     if not rows:
         others = f" (left out: {', '.join(left_out)})" if left_out else ""
         raise InputError(f"no copy of a notebook in {folder}{others}; copies end in .ipynb, as ada/03_retrieval.ipynb")
-    return ClassTable(pd.DataFrame(rows).fillna(""), left_out)
+    copies = pd.DataFrame(rows).fillna("").sort_values("saved", kind="stable")
+    older = copies.duplicated(["student", "notebook"], keep="last").sort_index()
+    copies = copies.drop(columns="saved").sort_index()
+    return ClassTable(copies[~older].reset_index(drop=True), copies.loc[older, "copy"].tolist(), left_out)
 
 
 def _student(copy: str, stem: str) -> str:
     first, *others = Path(copy).parts
-    return first if others else Path(copy).stem.replace(stem, "").strip(" _-.") or first
+    rest = re.sub(_DUPLICATE, "", Path(copy).stem).replace(stem, "").strip(" _-.")
+    return first if others else rest or first
 
 
 def _handed_in(path: Path) -> dict[int, Exercise] | None:

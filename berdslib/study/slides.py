@@ -2,8 +2,8 @@
 
 Cells carry Jupyter's ``slideshow.slide_type``: ``slide`` and ``subslide`` begin a slide, ``fragment`` and ``-``
 continue it, and all other cells are left out. In a notebook without slide types, each section is a slide with its first
-picture or table. A cell of text shows its heading and first paragraph, and a cell of code its outputs; one tagged
-``whole`` shows all of its text, or its code, too.
+picture or table. A cell of text shows its heading and first paragraph, with a formula that follows it, and a cell of
+code its outputs; one tagged ``whole`` shows all of its text, or its code, too.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from berdslib.study.explorer.export import closed_page
 from berdslib.study.notebooks import find_notebook, read_notebook
 
 WHOLE = "whole"  # tag of a cell that is not abridged
+_LONG_NAMES = {"le": "leq", "ge": "geq", "ne": "neq", "lVert": "Vert", "rVert": "Vert"}  # those that matplotlib knows
 _SHOWN = {
     *(
         "h1",
@@ -154,8 +155,8 @@ def _parts(cell: Cell) -> list[str]:
 
 def _text(source: str, whole: bool) -> str:
     if not whole:
-        heading, first = re.match(r"((?:#+ .*\n+)?)((?:.+\n?)*)", source).groups()  # type: ignore[union-attr]
-        source = heading + first
+        first = r"(?:#+ .*\n+)?(?:.+\n?)*(?:\n+\$\$[^$]+\$\$)?"  # the heading, a paragraph and a formula
+        source = re.match(first, source)[0]  # type: ignore[index]
     apart = re.sub(r"\$\$(.+?)\$\$", r"$$\n\1\n$$", source, flags=re.DOTALL)
     return _clean(str(_markdown()(apart)))
 
@@ -188,8 +189,9 @@ def _drawn_formula(_: object, tex: str) -> str:
     from matplotlib.mathtext import math_to_image
 
     picture = io.BytesIO()
+    known = re.sub(r"\\([A-Za-z]+)", lambda name: f"\\{_LONG_NAMES.get(name[1], name[1])}", tex.strip())
     try:
-        math_to_image(f"${tex.strip()}$", picture, dpi=300, format="png")
+        math_to_image(f"${known}$", picture, dpi=300, format="png")
     except ValueError:
         return f"<pre>{html.escape(tex)}</pre>"
     encoded = base64.b64encode(picture.getvalue()).decode()

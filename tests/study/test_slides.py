@@ -128,6 +128,14 @@ def test_a_cell_is_abridged_unless_it_is_tagged_whole(tmp_path):
     assert [pre.text for pre in tree.find_all("pre")] == ["secret = 1", "out"]
 
 
+def test_a_formula_stands_with_the_paragraph_before_it(tmp_path):
+    source = "## Head\n\nThe first:\n\n$$a \\le b \\ne \\lVert c \\rVert$$\n\nThe second:\n\n$$d$$"
+    tree = page_of([text(source, "slide")], tmp_path)
+    assert [p.text for p in tree.find_all("p")] == ["The first:"]
+    (picture,) = tree.find_all("img")
+    assert picture["alt"].strip().startswith("a \\le b") and not tree.pre
+
+
 def test_a_table_keeps_its_cells_and_loses_its_style(tmp_path):
     tree = page_of([text("# A", "slide"), code("t", shown(text_html=TABLE), kind="-")], tmp_path)
     assert tree.th["colspan"] == "2" and [td.text for td in tree.find_all("td")] == ["5", "10"]

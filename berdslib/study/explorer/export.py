@@ -37,6 +37,7 @@ def export_page(
     """
     if Path(path).suffix not in (".html", ".htm"):
         raise InputError("the name of a page must end in .html", path=path)
+    differences = session.labelled_questions(request)  # judges all lists of the questions themselves, which it logs
     views: dict[str, dict[int, Any]] = {}
     passages: dict[str, Any] = {}
     details: dict[str, dict[str, Any]] = {}
@@ -55,7 +56,7 @@ def export_page(
         "passages": passages,
         "details": details,
         "questions": [[qid, by_way[AS_ASKED]["question"]["text"]] for qid, by_way in views.items()],
-        "differences": session.labelled_questions(request),
+        "differences": differences,
         "first": request.qid,
         "corpus": visible(session.collection.name),
     }

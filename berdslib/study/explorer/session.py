@@ -28,7 +28,7 @@ from berdslib.errors import BerdsError, InputError, known
 from berdslib.evaluation.measures import parse_measures, score_questions
 from berdslib.files import StrPath
 from berdslib.judging.base import Judge, Pair, how_sure
-from berdslib.judging.store import VerdictStore, judge_pairs
+from berdslib.judging.store import VerdictStore, judge_pairs, judge_run
 from berdslib.retrieval.base import Retriever
 from berdslib.retrieval.diversify import DIVERSIFIERS
 from berdslib.retrieval.systems import CROSS, EXPANDING, PROJECTED, Workshop, parse_system
@@ -39,6 +39,7 @@ from berdslib.study.scoring import (
     Data,
     Store,
     Systems,
+    check_readable,
     collection_of,
     is_recorded,
     judge_of,
@@ -171,9 +172,9 @@ class Session:
             yield show(lists, verdicts=make_verdicts([], "nobody"))
             return
         yield show(lists)
-        pool = Collection("shown", [question], [self._passages[docno] for docno in docnos])
+        check_readable(Collection("shown", [question]))
         run = ranked_run({question.qid: docnos})
-        verdicts = judged([run], pool, self.reader, len(docnos), self._store)
+        verdicts = judge_run(run, [question], self._passages, self.reader, k=len(docnos), store=self._store)
         yield show(lists, verdicts=verdicts, judge=self._reader_name)
 
     def _is_ready(self, request: ViewRequest, system: str) -> bool:

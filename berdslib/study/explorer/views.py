@@ -17,7 +17,7 @@ from berdslib.retrieval.bm25 import analyser
 from berdslib.study.figures.lists import colour_of, ink_on, letter_of
 
 MEANS = {
-    "MRecall": "1 if the list shows as many perspectives as its length allows, else 0.",
+    "MRecall": "1 if the list shows all perspectives (or k of them, if there are more), else 0.",
     "Coverage": "the share of the perspectives that the list shows.",
     "Precision": "the share of the places whose passage argues any perspective.",
     "leaning": "1 if all argued perspectives support, -1 if all of them oppose, 0 if both sides are even.",
@@ -64,7 +64,7 @@ def view_of(
     supported = None if verdicts is None else supported_in(verdicts, question.qid)
     views = []
     for listing, other in zip(lists, reversed(lists), strict=True):
-        view = _list_view(question, listing, supported, passages, k)
+        view = _list_view(question, listing, supported, passages, k, recorded)
         for row in view["rows"]:
             row["only_here"] = other.docnos is not None and row["docno"] not in other.docnos
         views.append(view)
@@ -151,6 +151,7 @@ def _list_view(
     supported: Mapping[str, Sequence[int]] | None,
     passages: Mapping[str, Passage],
     k: int,
+    recorded: bool,
 ) -> dict[str, Any]:
     top = list(listing.docnos or ())
     view: dict[str, Any] = {
@@ -184,8 +185,9 @@ def _list_view(
     elif m:
         arguing = sum(map(bool, argued))
         unlabelled = sum(docno not in supported for docno in top)
-        one = f"argue{'s' if arguing == 1 else ''} one"
-        view["said"] = f"shows {len(shown)} of {m} perspectives; {arguing} of {counted(len(top), 'passage')} {one}"
+        shows = "shows" if recorded else "marked for"  # what a model says may be wrong
+        one = f"argue{'s' if arguing == 1 else ''} one" if recorded else "marked"
+        view["said"] = f"{shows} {len(shown)} of {m} perspectives; {arguing} of {counted(len(top), 'passage')} {one}"
         view["said"] += f" ({unlabelled} not labelled, which counts as none)" if unlabelled else ""
     view["figures"] = figures_of(question, argued, k) if m else []
     return view

@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import contextmanager
 
+import pandas as pd
 import pytest
 from browser import chromium, free_port, lab, needs_chromium, ran, run_first_cell, served, settle
 from payloads import ALL, DECEIVING, RUNNING
@@ -374,9 +375,13 @@ def test_the_page_says_what_the_app_says(tmp_path, warm_cache):
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowRight")
         assert page.evaluate("document.activeElement.dataset.column + document.activeElement.dataset.place") == "11"
+        page.get_by_label("Search with").select_option(value="0")
         with page.expect_download() as download:
             page.get_by_role("button", name="Save as CSV").click()
-        assert download.value.path().read_text().startswith("system,rank,docno,pid,supports,marked_by\n")
+        saved = pd.read_csv(download.value.path())
+        assert list(saved) == ["system", "rank", "docno", "pid", "supports", "marked_by", "searched_with"]
+        (asked,) = set(saved["searched_with"])
+        assert page.locator(".berds-asked").inner_text().endswith(f": {asked}")
         assert violations(page) == []
         assert page.others == page.problems == []
 

@@ -294,8 +294,9 @@ function drawItem(view, row, place, column, act) {
   const passage = view.passages[row.docno];
   const letters = (pids) => pids.map((pid) => view.perspectives[pid].letter).join(", ");
   const silent = view.judged && view.perspectives.length && !row.argues.length;
-  const none = row.labelled ? "argues none" : "not labelled";
-  const said = row.argues.length ? `argues ${letters(row.argues)}` : silent ? none : "not judged yet";
+  const argues = view.recorded ? "argues" : "marked for";
+  const none = row.labelled ? `${argues} none` : "not labelled";
+  const said = row.argues.length ? `${argues} ${letters(row.argues)}` : silent ? none : "not judged yet";
   const marks = row.argues.map((pid) => chip(view.perspectives[pid]));
   if (view.perspectives.length) marks.push(make("span", { class: marks.length ? "berds-unseen" : "berds-none" }, said));
   const button = make("button", { type: "button", class: "berds-passage", onclick: () => act.open(row.docno) },
@@ -472,9 +473,10 @@ function saveTable(view) {
     const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
+  const searchedWith = view.asked || "the question";
   const rows = view.lists.flatMap((list) => list.rows.flatMap((row, place) =>
-    view.perspectives.map((_, pid) => [list.system, place + 1, row.docno, pid, row.argues.includes(pid) ? "True" : "False", view.judge])));
-  const lines = [["system", "rank", "docno", "pid", "supports", "marked_by"], ...rows];
+    view.perspectives.map((_, pid) => [list.system, place + 1, row.docno, pid, row.argues.includes(pid) ? "True" : "False", view.judge, searchedWith])));
+  const lines = [["system", "rank", "docno", "pid", "supports", "marked_by", "searched_with"], ...rows];
   const file = new Blob([lines.map((line) => `${line.map(cell).join(",")}\n`).join("")], { type: "text/csv" });
   const words = view.question.text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
   const link = make("a", { download: `${["lists", ...words].join("-").slice(0, 60)}.csv` });
