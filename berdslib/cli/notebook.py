@@ -121,7 +121,7 @@ def notebook_check(folder: Path, csv: bool) -> None:
         tables = {"copies": results.copies, "exercises": results.exercises, "students": results.students}
         print_tables(tables, {"superseded": results.superseded, "left_out": results.left_out})
     if results.superseded:
-        options.tell(f"superseded by a copy saved later: {', '.join(results.superseded)}")
+        options.tell(f"not counted, since another copy has as much right or more: {', '.join(results.superseded)}")
     if results.left_out:
         options.tell(f"left out, since they are no copies of a notebook: {', '.join(results.left_out)}")
 

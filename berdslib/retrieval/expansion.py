@@ -97,7 +97,10 @@ def fuse(lists: Sequence[Sequence[str]], k: int | None = None, *, by: str = "rou
     text = lists if isinstance(lists, str) else next((one for one in lists if isinstance(one, str)), None)
     if text is not None:  # its letters would be taken for ids
         raise InputError(f'must be lists of ids, such as [["d1", "d2"], ["d3"]], not the text {text!r}', field="lists")
-    fused = FUSE[known("fusion", by, FUSE)]([{"list": listed} for listed in lists])
+    known("fusion", by, FUSE)
+    if not len(lists):
+        return []
+    fused = FUSE[by]([{"list": listed} for listed in lists])
     ids: list[str] = fused["docno"].tolist()
     return ids[:k]
 

@@ -526,16 +526,23 @@ def _opened(name: str, about: dict[str, Any]) -> Index | None:
     if not (folder / MANIFEST_FILE).exists():
         return None
     check_manifest(folder, {**about, "index": kind})
-    error = None
-    manifests = folder.glob(f"[0-9]*-of-*/{MANIFEST_FILE}")
-    for n in {int(manifest.parent.name.partition("-of-")[2]) for manifest in manifests}:
-        folders = {number: folder / f"{number}-of-{n}" for number in range(1, n + 1)}
-        missing = [number for number, of_part in folders.items() if not (of_part / MANIFEST_FILE).exists()]
+    missing = list[int]()
+    n = 0
+    for n, missing in missing_parts(folder).items():
         if not missing:
-            parts = [FaissIndex.open(of_part) for of_part in folders.values()]
+            parts = [FaissIndex.open(folder / f"{number}-of-{n}") for number in range(1, n + 1)]
             return parts[0] if n == 1 else Parts(parts)
+    if missing:
         problem = f"these of {n} parts are missing: {', '.join(map(str, missing))}"
-        error = InputError(f"{problem}; build them with berds data index … --part {missing[0]}/{n}", path=folder)
-    if error is not None:
-        raise error
+        raise InputError(f"{problem}; build them with berds data index … --part {missing[0]}/{n}", path=folder)
     return None
+
+
+def missing_parts(folder: Path) -> dict[int, list[int]]:
+    """Return, for each number of parts in which an index was begun, the parts that are missing."""
+    manifests = folder.glob(f"[0-9]*-of-*/{MANIFEST_FILE}")
+    begun = {int(manifest.parent.name.partition("-of-")[2]) for manifest in manifests}
+    return {
+        n: [number for number in range(1, n + 1) if not (folder / f"{number}-of-{n}" / MANIFEST_FILE).exists()]
+        for n in sorted(begun)
+    }

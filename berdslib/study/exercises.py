@@ -378,7 +378,7 @@ class ClassTable(NamedTuple):
     """A class's results; :func:`class_table` makes it.
 
     ``copies`` has one row per student and notebook: copy, student, notebook, right, of, and one column per exercise
-    with its state. ``superseded`` names older copies, ``left_out`` what holds no copy.
+    with its state. ``superseded`` names a student's other copies, ``left_out`` what holds no copy.
     """
 
     copies: pd.DataFrame
@@ -406,9 +406,9 @@ def class_table(folder: StrPath) -> ClassTable:
 
     Notebooks at any depth count. A copy is matched to its notebook by its name, as in ``ada/03_retrieval.ipynb`` or
     ``03_retrieval_ada.ipynb``, or else by its exercises; the student is the first folder, or the rest of the name. Of
-    several copies of a notebook by a student, the one that was saved last counts. Nothing is run, so an output can be
-    forged. "changed" means that the check differs from ours, "solution" that the cell is ours with its solution, and
-    "unreadable" that the copy cannot be read.
+    several copies of a notebook by a student, the one with the most right answers counts (a zip file loses dates).
+    Nothing is run, so an output can be forged. "changed" means that the check differs from ours, "solution" that the
+    cell is ours with its solution, and "unreadable" that the copy cannot be read.
 
     Raises:
         InputError: a folder without copies.
@@ -436,14 +436,14 @@ def class_table(folder: StrPath) -> ClassTable:
             states[number] = "unreadable" if handed_in is None else _state(number, handed_in.get(number), exercise)
         counts = {"right": list(states.values()).count("right"), "of": len(states)}
         by = {"copy": name, "student": _student(name, stem), "notebook": stem}
-        rows.append({"saved": path.lstat().st_mtime, **by, **counts, **states})
+        rows.append({**by, **counts, **states})
     if not rows:
         others = f" (left out: {', '.join(left_out)})" if left_out else ""
         raise InputError(f"no copy of a notebook in {folder}{others}; copies end in .ipynb, as ada/03_retrieval.ipynb")
-    copies = pd.DataFrame(rows).fillna("").sort_values("saved", kind="stable")
-    older = copies.duplicated(["student", "notebook"], keep="last").sort_index()
-    copies = copies.drop(columns="saved").sort_index()
-    return ClassTable(copies[~older].reset_index(drop=True), copies.loc[older, "copy"].tolist(), left_out)
+    copies = pd.DataFrame(rows).fillna("")
+    worse = copies.sort_values("right", kind="stable").duplicated(["student", "notebook"], keep="last").sort_index()
+    superseded = [f"{row.copy} ({row.right} of {row.of} right)" for row in copies[worse].itertuples()]
+    return ClassTable(copies[~worse].reset_index(drop=True), superseded, left_out)
 
 
 def _student(copy: str, stem: str) -> str:

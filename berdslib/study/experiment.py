@@ -350,7 +350,7 @@ def experiment(
     verdicts = pd.concat([part.verdicts for part in parts])
     verdicts = verdicts.sort_values(["qid", "pid", "docno"], ignore_index=True)
     questions = [question for part in parts for question in part.questions]
-    judge_id = "gold" if scorer is None else scorer.id
+    judge_id = scoring.recorded_by(verdicts) if scorer is None else scorer.id
     finished = [name for name, system in named.items() if isinstance(system, pd.DataFrame)]
     recorded = scorer is None or isinstance(scorer, Gold)
     table = score_table(scores, questions, baseline=baseline, seed=seed)
@@ -365,7 +365,7 @@ def experiment(
         judge=judge_id,
         baseline=baseline,
         questions=tuple(questions),
-        notes=tuple(filter(None, [scoring.caution(judge), *notes])),
+        notes=tuple(filter(None, [scoring.caution(short_name(judge_id) if scorer is None else judge), *notes])),
         number_format=scoring.number_formats(named, judge_id),
         seed=int(seed),
     )

@@ -29,7 +29,7 @@ from berdslib.models.manifest import MANIFEST_FILE
 from berdslib.models.packaged import PACKAGED
 from berdslib.retrieval.bm25 import ANALYSERS
 from berdslib.retrieval.expansion import SEARCHED, TASK_OF
-from berdslib.retrieval.index import split_name
+from berdslib.retrieval.index import missing_parts, split_name
 from berdslib.retrieval.rerank import TART_FULL
 from berdslib.retrieval.retrievers import LUCENE, check_dense
 from berdslib.retrieval.systems import CROSS, EXPAND, EXTRACT, INDEX, MULTI, RECORDED, RULE, parse_system
@@ -270,11 +270,17 @@ def _lacks_of_system(text: str, *corpora: str) -> Iterator[Lack]:
     for index in system.values(INDEX):
         kind, place = split_name(index)
         yield from _package("pymilvus", "milvus", needed=kind == "milvus")
-        written = work_folder() / place / {"numpy": VECTORS_FILE, "milvus": ""}.get(kind, MANIFEST_FILE)
-        if place and "://" not in place and not written.exists():
+        folder = work_folder() / place
+        written = folder / {"numpy": VECTORS_FILE, "milvus": ""}.get(kind, MANIFEST_FILE)
+        begun = missing_parts(folder)
+        unfinished = bool(begun) and all(begun.values())
+        if place and "://" not in place and (unfinished or not written.exists()):
             # A run that made it would change its own inputs.
             for corpus in corpora:
                 command = f"berds data index {quote(corpus)} {quote(index)} -m {system.first}"
+                if unfinished:
+                    n, missing = min(begun.items())
+                    command += f" --part {missing[0]}/{n}"
                 if kind == "numpy":  # a search makes it
                     searched = f"{system.first}+index:{index}"
                     command = f"berds retrieve -q sample -c {quote(corpus)} -r {quote(searched)} -o first.trec"

@@ -253,6 +253,12 @@ def judge_of(judge: AnyJudge, collection: Collection) -> Judge:
     return check_threshold(found)
 
 
+def recorded_by(verdicts: pd.DataFrame) -> str:
+    """Return the judge that recorded verdicts name; "gold" if they name several."""
+    names = verdicts["judge"].unique()
+    return str(names[0]) if len(names) == 1 else "gold"
+
+
 def caution(judge: AnyJudge) -> str:
     """Say how well a judge that we or the user measured, given by name, agrees with people; "" for any other judge."""
     if isinstance(judge, str) and judge.startswith("refit:"):

@@ -179,7 +179,7 @@ def test_an_experiment_is_written_and_read_back(tmp_path):
     assert pd.read_csv(tmp_path / "out" / "scores.csv")["system"].tolist() == found.table["system"].tolist()
     settings = json.loads((tmp_path / "out" / SETTINGS).read_text())
     assert {path.name for path in (tmp_path / "out").iterdir()} == {*settings["files"], SETTINGS}
-    assert len(settings["files"]) == 8 and settings["questions"] == {"cats": 1} and settings["judge"] == "gold"
+    assert len(settings["files"]) == 8 and settings["questions"] == {"cats": 1} and settings["judge"] == "hand"
     assert settings["systems"]["hf:a/b-c"] == {"file": f"{stems['hf:a/b-c']}.trec", "passages": 2}
     assert settings["environment"]["versions"]["numpy"] == np.__version__ and settings["seed"] == 0
 
@@ -554,7 +554,7 @@ def test_an_experiment_shows_the_table_of_the_paper():
     assert found.shown.loc["ab", "MRecall@2"] == "100.0 [20.7, 100.0]"
     for shown in (text, page, latex):
         assert "100.0 [20.7, 100.0]" in shown and "n = 1" in shown
-    assert "cats n = 1." in found.caption and "gold" in found.caption and "*" not in found.caption
+    assert "cats n = 1." in found.caption and "Verdicts: hand" in found.caption and "*" not in found.caption
     assert "from ab " in found.caption and "ab 100%, c <i> 0%" in found.caption
     assert caption_of(latex) == f"Systems on cats, 1 question. {found.caption}"
     assert caption_of(found.to_latex(caption="Mine & yours")) == "Mine & yours"

@@ -123,6 +123,17 @@ def test_an_index_is_asked_for_once_for_each_corpus(bare):
     }
 
 
+def test_an_index_without_all_its_parts_is_missing(bare):
+    index = bare / "half.index"
+    run = {"data": "sample", "corpus": "sample", "systems": [f"minilm+index:flat:{index}"]}
+    second = f"berds data index sample flat:{index} -m minilm --part 2/2"
+    for made, missing in (("1-of-2", [second]), ("2-of-2", [])):
+        (index / made).mkdir(parents=True)
+        for folder in (index, index / made):
+            (folder / "manifest.json").write_text("{}")
+        assert [get for what, get in commands([run]).items() if "half.index" in what] == missing
+
+
 @pytest.mark.parametrize("index", ["flat:made", "numpy:made", "milvus:made.db"])
 def test_the_printed_command_makes_the_index_as_a_search_leaves_it(bare, own_place, index):
     write_jsonl("my corpus.jsonl", [{"docno": "d", "text": "Zoos keep rare animals."}])
