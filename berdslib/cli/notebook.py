@@ -105,7 +105,7 @@ def notebook_check(folder: Path, csv: bool) -> None:
     """Tabulate a class's copies in FOLDER: which exercises are right, not yet, blank or not run.
 
     A copy is recognised by its name, ada/03_retrieval.ipynb or 03_retrieval_ada.ipynb, or else by its exercises. Of
-    several by one student, the one that was saved last counts. Only saved outputs are read; nothing is run. Totals
+    several by one student, the best counts. Only saved outputs are read; nothing is run. Totals
     for each exercise and each student follow. "changed" means that the check differs from the notebook's own, and
     "solution" that the cell is the notebook's own, with its solution.
     """
